@@ -13,7 +13,7 @@ COPY . .
 FROM source AS build-lab
 ARG TARGETOS TARGETARCH
 RUN --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -tags lab,nomsgpack -trimpath -ldflags=-s -o /out/ ./cmd/shop ./cmd/loadtest
+    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH scripts/lab-go.sh build -trimpath -ldflags=-s -o /out/ ./cmd/shop ./cmd/loadtest
 
 FROM source AS build-shop
 ARG TARGETOS TARGETARCH

@@ -1,9 +1,7 @@
 # stocklock: `make demo` and `make test` need nothing but Go; what else they use, they install or name.
-GO ?= go
+export GO ?= go
 # More arguments for `make demo`, `make lab`, `make matrix`, `make soak`, `make bench` and `make docs`, such as ARGS='--seed 7'.
 ARGS ?=
-# The go command with the lab's flags.
-LAB_GO = GO='$(GO)' scripts/lab-go.sh
 
 .PHONY: help
 help: ## print the targets
@@ -11,31 +9,31 @@ help: ## print the targets
 
 .PHONY: build
 build: ## compile bin/loadtest, and bin/shop with what it does in the lab
-	$(LAB_GO) build -o bin/ ./cmd/shop ./cmd/loadtest
+	scripts/lab-go.sh build -o bin/ ./cmd/shop ./cmd/loadtest
 
 .PHONY: shop
 shop: ## compile bin/production/shop: the shop as it is deployed, without the lab
 	$(GO) build -tags nomsgpack -trimpath -ldflags=-s -o bin/production/ ./cmd/shop
 
 .PHONY: demo
-demo: build servers ## compare five strategies, then break each strategy where it shows most; out/report.html
+demo: ready ## compare five strategies, then break each strategy where it shows most; out/report.html
 	bin/loadtest demo $(ARGS)
 
 .PHONY: lab
-lab: build servers ## open the page: predict, run, watch and step through cells on real servers; Ctrl-C ends it
+lab: ready ## open the page: predict, run, watch and step through cells on real servers; Ctrl-C ends it
 	bin/loadtest serve $(ARGS)
 
 .PHONY: matrix
-matrix: build servers ## run every strategy under every scenario
+matrix: ready ## run every strategy under every scenario
 	bin/loadtest run --scenarios all --strategies all $(ARGS)
 
 .PHONY: soak
-soak: build servers ## sell for ten minutes while everything goes wrong at once; ARGS='--minutes 1 --seed 2'
+soak: ready ## sell for ten minutes while everything goes wrong at once; ARGS='--minutes 1 --seed 2'
 	bin/loadtest soak $(ARGS)
 
 .PHONY: bench
-bench: build servers ## measure the lock beside its peers, in a few minutes
-	$(LAB_GO) -C bench build -o ../bin/ .
+bench: ready ## measure the lock beside its peers, in a few minutes
+	scripts/lab-go.sh -C bench build -o ../bin/ .
 	bin/bench --loadtest bin/loadtest --save out/bench.txt --baseline bench/baseline.txt $(ARGS)
 
 # Few customers: the longer a sale has asked etcd for its lock, the likelier is its client to notice a
@@ -46,9 +44,9 @@ SURPRISED = || test $$? -eq 1
 PEERS_BENCH = mutex,stocklock,rueidislock,rueidislock-two-of-three,bsm-redislock,redsync,redsync-five,etcd
 
 .PHONY: peers
-peers: build servers ## run the locks of other libraries under every scenario, measure them, and write docs/peers.md
+peers: ready ## run the locks of other libraries under every scenario, measure them, and write docs/peers.md
 	@scripts/servers.sh etcd || echo "etcd's strategies will be skipped"
-	$(LAB_GO) -C bench build -o ../bin/ . ./peershop ./peerspage
+	scripts/lab-go.sh -C bench build -o ../bin/ . ./peershop ./peerspage
 	$(PEERS_RUN) --scenarios all --strategies $$(bin/peerspage --strategies) --json out/peers.json $(SURPRISED)
 	$(PEERS_RUN) --cells $$(bin/peerspage --failing --cells out/peers.json) --runs 3 --seed 2 --json out/peers-again.json $(SURPRISED)
 	bin/loadtest run --shop-binary bin/peershop --work 0s --strategies $$(bin/peerspage --strategies) --json out/peers-sales.json
@@ -59,16 +57,16 @@ peers: build servers ## run the locks of other libraries under every scenario, m
 		--explored out/peers-forget.json --explored out/peers-pause.json --to docs/peers.md
 
 .PHONY: docs
-docs: build servers ## bring the generated pages up to date with the code; ARGS=reentrant:pause runs the cell of a page again
-	$(LAB_GO) run ./docs/make $(ARGS)
+docs: ready ## bring the generated pages up to date with the code; ARGS=reentrant:pause runs the cell of a page again
+	scripts/lab-go.sh run ./docs/make $(ARGS)
 
 .PHONY: site
 site: out/matrix.json ## make a static site of the matrix, the peers and all pages: out/site; runs the matrix where out/matrix.json is missing
 	rm -rf out/site
-	$(LAB_GO) run ./docs/site -report $< -to out/site
+	scripts/lab-go.sh run ./docs/site -report $< -to out/site
 
 # A surprise is marked in the report.
-out/matrix.json: | build servers
+out/matrix.json: | ready
 	bin/loadtest run --scenarios all --strategies all --json $@ $(ARGS) $(SURPRISED)
 
 # The tests also need etcd for the locks of other libraries, a C compiler for the race detector, and
@@ -76,26 +74,26 @@ out/matrix.json: | build servers
 .PHONY: test
 test: ## run every test once, against real servers; with the race detector where goroutines meet
 	@scripts/servers.sh redis mysql etcd cc chromium
-	@GO='$(GO)' scripts/test.sh
+	@scripts/test.sh
 
 .PHONY: nightly
 nightly: ## search for what no test looks for: schedules, mutations, inputs, states; hours
-	@GO='$(GO)' scripts/check.sh nightly
+	@scripts/check.sh nightly
 
 .PHONY: quick
 quick: ## look for mistakes and run the tests that need no server: under half a minute once it is compiled
-	@GO='$(GO)' scripts/tidy.sh
-	$(LAB_GO) vet ./...
-	$(LAB_GO) tool -modfile=tools/go.mod staticcheck ./...
-	$(LAB_GO) test -short ./...
+	@scripts/tidy.sh
+	scripts/lab-go.sh vet ./...
+	scripts/lab-go.sh tool -modfile=tools/go.mod staticcheck ./...
+	scripts/lab-go.sh test -short ./...
 
 .PHONY: contract
 contract: servers ## hold the production shop to its OpenAPI contract with schemathesis; minutes
-	@GO='$(GO)' ARGS='$(ARGS)' scripts/contract/run.sh
+	@ARGS='$(ARGS)' scripts/contract/run.sh
 
 .PHONY: lock-on
 lock-on: servers ## run the lock's tests on this Redis, Redis 8 and Valkey 9, or on one: make lock-on SERVER=/opt/valkey/bin/valkey-server
-	GO='$(GO)' scripts/lock-on.sh $(SERVER)
+	scripts/lock-on.sh $(SERVER)
 
 .PHONY: copy-lock
 copy-lock: ## copy the lock into another module: make copy-lock TO=../shop/lock IMPORT=example.com/shop/lock
@@ -110,16 +108,16 @@ PRODUCTION = ./internal/shop/program ./cmd/shop
 
 .PHONY: lint
 lint: ## look for mistakes and known vulnerabilities: gofmt, go mod tidy, go vet, staticcheck, govulncheck
-	@GO='$(GO)' scripts/tidy.sh . bench tools
-	$(LAB_GO) vet -tags nomsgpack $(PRODUCTION)
-	LAB_TAGS=mutations,explore,migration,contract $(LAB_GO) vet ./...
-	EXERCISE_VET=yes $(LAB_GO) test -count=1 -run TestEveryExerciseHasAnswers ./internal/lab/exercise
-	$(LAB_GO) -C bench vet -tags nomsgpack ./...
-	$(LAB_GO) -C tools vet ./...
-	$(LAB_GO) tool -modfile=tools/go.mod staticcheck -tags nomsgpack $(PRODUCTION)
-	$(LAB_GO) tool -modfile=tools/go.mod staticcheck ./...
-	$(LAB_GO) -C bench tool -modfile=../tools/go.mod staticcheck -tags nomsgpack ./...
-	@GO='$(GO)' scripts/vulncheck.sh
+	@scripts/tidy.sh . bench tools
+	scripts/lab-go.sh vet -tags nomsgpack $(PRODUCTION)
+	LAB_TAGS=mutations,explore,migration,contract scripts/lab-go.sh vet ./...
+	EXERCISE_VET=yes scripts/lab-go.sh test -count=1 -run TestEveryExerciseHasAnswers ./internal/lab/exercise
+	scripts/lab-go.sh -C bench vet -tags nomsgpack ./...
+	scripts/lab-go.sh -C tools vet ./...
+	scripts/lab-go.sh tool -modfile=tools/go.mod staticcheck -tags nomsgpack $(PRODUCTION)
+	scripts/lab-go.sh tool -modfile=tools/go.mod staticcheck ./...
+	scripts/lab-go.sh -C bench tool -modfile=../tools/go.mod staticcheck -tags nomsgpack ./...
+	@scripts/vulncheck.sh
 
 .PHONY: clean
 clean: ## remove what was built and measured here
@@ -129,3 +127,8 @@ clean: ## remove what was built and measured here
 .PHONY: servers
 servers:
 	@scripts/servers.sh redis mysql
+
+# The compiler runs while servers are downloaded and installed.
+.PHONY: ready
+ready:
+	@$(MAKE) --no-print-directory -j2 build servers

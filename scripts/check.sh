@@ -43,7 +43,7 @@ copies)
 	REDISLOCK_COPY=1 "$GO" test -run TestFolderStandsAlone -count=1 -timeout 30m -v "$@" ./internal/redislock
 	;;
 explore)
-	make build servers
+	make ready
 	bin/loadtest explore all --events all "$@"
 	bin/loadtest explore set-ex-nx owner-get-del owner-checked conditional --events wait --customers 3
 	LAB_TAGS=explore scripts/lab-go.sh test -run TestPruningLosesNoOutcomeOnRealServers \
@@ -103,7 +103,7 @@ nightly)
 	fi
 	;;
 soak)
-	make build servers
+	make ready
 	bin/loadtest soak --seed "$(date +%Y%m%d)" "$@"
 	;;
 *) usage ;;

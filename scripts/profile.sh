@@ -9,7 +9,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- batched --workers 200
-make build servers
+make ready
 strategy=$1
 shift
 seconds=5

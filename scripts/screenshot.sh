@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-make build servers
+make ready
 scripts/servers.sh chromium
 mkdir -p out docs/live
 bin/loadtest run --cells owner-checked:pause --json out/screenshot.json

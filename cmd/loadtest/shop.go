@@ -36,9 +36,10 @@ func (p *programFile) UnmarshalText(text []byte) error {
 	return err
 }
 
-// catalog asks a shop of the lab for its strategies, and has choose take those that
-// the user names. It calls choose first with the shop that was built last: what that refuses is refused
-// before anything is compiled. The caller closes the catalog after the last use of its program.
+// catalog asks a shop of the lab for its strategies, of which choose takes those
+// that the user names. It first calls choose with the shop that was built last, so that a wrong name
+// is refused before anything is compiled. The caller closes the catalog after the last use of its
+// program.
 func (o shopSettings) catalog(ctx context.Context, s streams, choose func(*catalog.Catalog) error) (*catalog.Catalog, error) {
 	c, err := o.known(ctx, s)
 	if err == nil && c.AsBuilt {
@@ -76,17 +77,17 @@ func (o shopSettings) open(ctx context.Context, s streams) (*catalog.Catalog, er
 	return c, err
 }
 
-// lateAfter is how long something may take that nothing is said of.
-const lateAfter = 2 * time.Second
+// patience is how long a command is silent.
+const patience = 2 * time.Second
 
-// late says what is done, if the function that it returns is not called soon.
+// late says what is done, unless that ends soon: the caller then calls done.
 func (s streams) late(what string) (done func()) {
 	ended, said := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(said)
 		select {
 		case <-ended:
-		case <-time.After(lateAfter):
+		case <-time.After(patience):
 			status := matrix.NewStatus(s.err, isTerminal(s.err))
 			status.Say(what)
 			<-ended

@@ -58,8 +58,8 @@ func Open(ctx context.Context, path string) (_ *Catalog, err error) {
 	return c, c.ask(ctx)
 }
 
-// Built asks the shop of the checkout for its strategies, as it was built last. It returns nil where none was built
-// for the lab.
+// Built asks the shop of the checkout for its strategies, as it was built last. It returns nil where
+// none was built for the lab.
 func Built(ctx context.Context) *Catalog {
 	c := &Catalog{Program: rig.ShopBuilt(), AsBuilt: true}
 	if c.Program == "" || !forLab(c.Program) || c.ask(ctx) != nil {

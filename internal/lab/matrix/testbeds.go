@@ -81,7 +81,7 @@ func open(ctx context.Context, p Plan, status *Status) (_ *testbeds, err error) 
 	if len(p.Given) > 0 {
 		err = t.use(ctx)
 	} else {
-		status.Say("building and starting the shops")
+		status.Say("starting the shops")
 		err = t.start(ctx, dsn)
 	}
 	if err != nil {

@@ -143,9 +143,9 @@ func ProgramAt(path string) (string, error) {
 	return filepath.Abs(absolute)
 }
 
-// ShopBinary brings bin/shop of the checkout that the working directory is in up to date, and returns
+// ShopBinary brings bin/shop up to date, in the checkout that the working directory is in, and returns
 // the path of a copy, which a later build does not change. Without a checkout, as in a container, it
-// returns the program named shop beside this one.
+// returns the program shop beside this one.
 func (r *Rig) ShopBinary(ctx context.Context) (string, error) {
 	if r.given != "" {
 		return r.given, nil
@@ -193,8 +193,8 @@ func GoCommand(ctx context.Context, root string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// ShopBuilt returns the path of bin/shop in the checkout that the working directory is in, as it was
-// built last, or nothing.
+// ShopBuilt returns the path of bin/shop as it was built last, in the checkout that the working
+// directory is in. It is empty if there is none.
 func ShopBuilt() string {
 	root, err := moduleRoot()
 	if err != nil {

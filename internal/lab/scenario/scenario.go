@@ -71,7 +71,8 @@ func ByName(name string) (Scenario, error) {
 	return Named("scenario", name, all, func(s Scenario) string { return s.Name })
 }
 
-// Named finds one of a kind by its name. The error lists all names, and asks whether one that looks alike was meant.
+// Named finds one of a kind by its name. The error lists all names, and asks whether one that looks
+// alike was meant.
 func Named[T any](kind, name string, all []T, nameOf func(T) string) (found T, err error) {
 	names, meant := make([]string, len(all)), ""
 	for i, of := range all {
@@ -85,7 +86,7 @@ func Named[T any](kind, name string, all []T, nameOf func(T) string) (found T, e
 	return found, fmt.Errorf("no %s %q: %swant one of %s", kind, name, meant, strings.Join(names, ", "))
 }
 
-// alike says whether two names differ in one place alone, by a letter or two.
+// alike says whether two names differ in one place alone, by one letter or two.
 func alike(a, b string) bool {
 	for a != "" && b != "" && a[0] == b[0] {
 		a, b = a[1:], b[1:]

@@ -136,7 +136,7 @@ func compare(t *testing.T, name, want string) {
 	}
 	got, err := os.ReadFile(path)
 	if err != nil || string(got) != want {
-		t.Errorf("%s is not what was typed (%v): go test -tags lab ./internal/lab/transcripttest -update\n%s", name, err, want)
+		t.Errorf("%s is not what was typed (%v): scripts/lab-go.sh test ./internal/lab/transcripttest -update\n%s", name, err, want)
 	}
 }
 

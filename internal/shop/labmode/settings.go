@@ -69,8 +69,8 @@ type Opened struct {
 	quorum   []redis.UniversalClient
 }
 
-// Open opens what the settings name, for a shop that offers these strategies. [Opened.StoreOptions], [Opened.Equip]
-// and [Opened.Attach] make the shop use it.
+// Open opens what the settings name, for a shop that offers these strategies. [Opened.StoreOptions],
+// [Opened.Equip] and [Opened.Attach] make the shop use it.
 func (s Settings) Open(shopName string, offered []ladder.Rung) (*Opened, error) {
 	o := &Opened{settings: s, offered: offered, commits: &lostCommits{}}
 	if err := o.openQuorum(); err != nil {

@@ -19,7 +19,8 @@ import (
 
 type serveCommand struct{}
 
-// extension is what one build of this program adds to a shop, and the other has not: the lab, or traces.
+// extension is what one build of this program adds to a shop, and the other has not: the lab, or
+// traces.
 type extension interface {
 	StoreOptions() []stock.Option    // for the store
 	Equip(deps *strategy.Deps) error // changes what strategies are built on

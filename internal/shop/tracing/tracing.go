@@ -1,5 +1,6 @@
-// Package tracing makes spans of requests, sales, SQL statements and Redis commands, and sends them to an
-// OpenTelemetry collector. Only the production shop has it: its packages cost the compiler much.
+// Package tracing makes spans of requests, sales, SQL statements and Redis commands, and sends them
+// to an OpenTelemetry collector. Only the production shop has it: the exporter brings gRPC, which takes
+// long to compile.
 package tracing
 
 import (
@@ -37,7 +38,8 @@ const (
 // Exporter sends spans. It implements [shop.Tracing]. The zero Exporter makes none.
 type Exporter struct{ provider *sdktrace.TracerProvider }
 
-// Open returns an exporter that OpenTelemetry's own environment variables configure. The caller closes it after the shop.
+// Open returns an exporter that OpenTelemetry's own environment variables configure. The caller closes
+// it after the shop.
 func Open(ctx context.Context) (*Exporter, error) {
 	client, err := otlptracehttp.New(ctx)
 	if err != nil {
