@@ -157,7 +157,7 @@ func TestTranslations(t *testing.T) {
 		sums := sum(read(t, english)) + " " + sum(read(t, translated))
 		fmt.Fprintf(&now, "%s %s\n", english, sums)
 		if before := noted[english]; before != sums && !*record {
-			t.Errorf("%s: %s. Make both say the same, then: go test -tags lab ./docs -run TestTranslations -record-translations",
+			t.Errorf("%s: %s. Make both say the same, then: scripts/lab-go.sh test ./docs -run TestTranslations -record-translations",
 				english, changed(before, sums))
 		}
 	}
