@@ -156,7 +156,7 @@ func TestLessons(t *testing.T) {
 					continue
 				}
 				if !*updateLessons && current(c.Args()[0], out.String()) != current(c.Args()[0], c.Output()) {
-					t.Errorf("%s: what %s prints is another now: go test -tags lab ./cmd/loadtest -run 'TestLessons$/%s' -update-lessons", path, c.Line(), filepath.Base(path))
+					t.Errorf("%s: what %s prints is another now: scripts/lab-go.sh test ./cmd/loadtest -run 'TestLessons$/%s' -update-lessons", path, c.Line(), filepath.Base(path))
 				}
 				if *updateLessons {
 					command, _, _ := strings.Cut(c.Block, "\n")
