@@ -22,13 +22,14 @@ var shopHalf = map[string][]string{
 	"internal/shop/tracing":                   {"internal/shop", "internal/strategy", "internal/stock", "internal/sale"},
 	"internal/shop/labmode":                   {"internal/shop", "internal/strategy/ladder", "internal/strategy/declared", "internal/stock", "internal/strategy", "internal/sale", "internal/testserver"},
 	"internal/strategy":                       {"internal/stock", "internal/redislock", "internal/sale"},
-	"internal/strategy/strategytest":          {"internal/strategy", "internal/stock", "internal/sale", "internal/testserver"},
+	"internal/strategy/strategytest":          {"internal/strategy", "internal/stock", "internal/stock/stocktest", "internal/sale", "internal/testserver"},
 	"internal/strategy/declared":              {"internal/sale"},
 	"internal/strategy/declared/declaredtest": {"internal/strategy/declared", "internal/strategy/strategytest", "internal/strategy", "internal/stock", "internal/sale"},
 	"internal/strategy/ladder": {"internal/strategy", "internal/strategy/declared", "internal/stock", "internal/redislock",
 		"internal/redislock/polling", "internal/sale"},
 	"internal/strategy/baskets": {"internal/strategy/ladder", "internal/strategy", "internal/strategy/declared", "internal/stock",
 		"internal/redislock", "internal/sale"},
+	"internal/stock/stocktest":   {"internal/stock", "internal/testserver"},
 	"internal/stock":             {"sql"},
 	"internal/sale":              {},
 	"internal/flags":             {},
@@ -44,7 +45,7 @@ var onlyForTheLab = []string{"internal/shop/labmode", "internal/strategy/ladder"
 	"internal/strategy/declared", "internal/strategy/declared/declaredtest"}
 
 // forTests lists what every test may import.
-var forTests = []string{"internal/testserver", "internal/stalltest", "internal/strategy/strategytest", "internal/strategy/declared/declaredtest"}
+var forTests = []string{"internal/testserver", "internal/stalltest", "internal/stock/stocktest", "internal/strategy/strategytest", "internal/strategy/declared/declaredtest"}
 
 // labHalf lists the only importers of internal/lab, and where pupils write.
 var labHalf = []string{"internal/lab", "cmd/loadtest", "bench", "docs", "exercises"}

@@ -19,6 +19,7 @@ import (
 	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
 )
@@ -39,7 +40,7 @@ type running struct {
 // open starts a shop and waits until it is ready. Change may alter its settings.
 func open(t *testing.T, change func(*Config)) *running {
 	t.Helper()
-	s := openUnready(t, testserver.Database(t), "redis://"+testserver.RedisAddr(t), change)
+	s := openUnready(t, stocktest.Database(t), "redis://"+testserver.RedisAddr(t), change)
 	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == http.StatusOK })
 	return s
 }

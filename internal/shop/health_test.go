@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
 
@@ -360,7 +361,7 @@ func (h heldCommits) TxCommit(_ context.Context, tx driver.Tx) error {
 func TestCommitsWithoutAnAnswerMakeAShopUnready(t *testing.T) {
 	held := heldCommits{until: make(chan struct{})}
 	s := open(t, func(c *Config) {
-		store, err := stock.Open(testserver.Database(t), stock.WithPool(testserver.Intercept(held)))
+		store, err := stock.Open(stocktest.Database(t), stock.WithPool(testserver.Intercept(held)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/ngrok/sqlmw"
 
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
 )
@@ -123,7 +123,7 @@ func TestASaleLooksForItsKeyOnce(t *testing.T) {
 	for _, by := range strategy.All() {
 		var seen lookUps
 		s := open(t, func(c *Config) {
-			store, err := stock.Open(testserver.Database(t), stock.WithPool(testserver.Intercept(&seen)))
+			store, err := stock.Open(stocktest.Database(t), stock.WithPool(testserver.Intercept(&seen)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -243,13 +243,7 @@ func TestKeysExpire(t *testing.T) {
 // TestAShopClearsExpiredKeys has more than a batch of them, the oldest of an order that is locked at first,
 // and one that is young.
 func TestAShopClearsExpiredKeys(t *testing.T) {
-	store, err := stock.Open(testserver.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	store := stocktest.Open(t)
 	item, err := store.CreateItem(t.Context(), "item", 1)
 	if err != nil {
 		t.Fatal(err)

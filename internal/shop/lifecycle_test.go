@@ -10,13 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
 
 func TestAShopWaitsForWhatIsMissing(t *testing.T) {
 	redis := ownRedis(t)
 	redis.Kill()
-	s := openUnready(t, testserver.Database(t), redis.URL(), nil)
+	s := openUnready(t, stocktest.Database(t), redis.URL(), nil)
 	testserver.Await(t, "MySQL to be there", func() bool { return len(s.health.missing()) == 1 })
 	if got := s.get("/livez"); got.status != 200 {
 		t.Errorf("/livez of a starting shop: %d", got.status)
@@ -40,7 +41,7 @@ func TestAShopWaitsForWhatIsMissing(t *testing.T) {
 
 func TestAShopSurvivesTheLossOfRedis(t *testing.T) {
 	redis := ownRedis(t)
-	s := openUnready(t, testserver.Database(t), redis.URL(), nil)
+	s := openUnready(t, stocktest.Database(t), redis.URL(), nil)
 	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	redis.Kill()
 	testserver.Await(t, "the shop to notice that Redis is gone", func() bool { return s.get("/readyz").status == 503 })
@@ -61,7 +62,7 @@ func TestAShopSurvivesTheLossOfRedis(t *testing.T) {
 func TestAShopThatNeedsNoRedisSellsWithoutIt(t *testing.T) {
 	for _, name := range []string{"batched", "conditional", "for-update", "optimistic"} {
 		by := byName(t, name)
-		s := openUnready(t, testserver.Database(t), "redis://"+nowhere, func(c *Config) { c.Strategy = by })
+		s := openUnready(t, stocktest.Database(t), "redis://"+nowhere, func(c *Config) { c.Strategy = by })
 		testserver.Await(t, "a shop with "+by.Name+" to be ready", func() bool { return s.get("/readyz").status == 200 })
 		if got := s.buy(s.item(1)); got.status != 201 {
 			t.Errorf("%s: a sale without Redis: %d %s", by.Name, got.status, got.body)
@@ -76,7 +77,7 @@ func TestARedisThatShutsTheShopOutIsNoDefectOfTheShop(t *testing.T) {
 	} {
 		redis := ownRedis(t)
 		// No lock can be released, so the shop's end waits for the end of the lease.
-		s := openUnready(t, testserver.Database(t), redis.URL(), func(c *Config) { c.Deps.Lease = time.Second })
+		s := openUnready(t, stocktest.Database(t), redis.URL(), func(c *Config) { c.Deps.Lease = time.Second })
 		testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 		item := s.item(1)
 		if err := s.redis.Do(t.Context(), shutOut...).Err(); err != nil {
@@ -195,7 +196,7 @@ func TestNobodyWaitsLongForMySQL(t *testing.T) {
 // TestNobodyWaitsLongForRedis stops Redis: every sale is answered with 503, and that at its deadline.
 func TestNobodyWaitsLongForRedis(t *testing.T) {
 	redis := ownRedis(t)
-	s := openUnready(t, testserver.Database(t), redis.URL(), func(c *Config) {
+	s := openUnready(t, stocktest.Database(t), redis.URL(), func(c *Config) {
 		c.Deps.Wait, c.RequestMargin, c.PingTimeout = 100*time.Millisecond, 500*time.Millisecond, 100*time.Millisecond
 	})
 	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
@@ -264,7 +265,7 @@ func TestAShopGivesUpWaiting(t *testing.T) {
 }
 
 func TestAShopThatIsEndedWhileItWaitsEndsAtOnce(t *testing.T) {
-	s := openUnready(t, testserver.Database(t), "redis://"+nowhere, nil)
+	s := openUnready(t, stocktest.Database(t), "redis://"+nowhere, nil)
 	s.end()
 	if err := <-s.ended; err != nil {
 		t.Errorf("ended with %v, want nil", err)

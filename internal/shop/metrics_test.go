@@ -17,6 +17,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
 
@@ -100,7 +101,7 @@ func TestOnlyTheInternalListenerShowsTheInside(t *testing.T) {
 
 func TestMetricsShowTheReferenceLock(t *testing.T) {
 	redis := ownRedis(t)
-	s := openUnready(t, testserver.Database(t), redis.URL(), func(c *Config) {
+	s := openUnready(t, stocktest.Database(t), redis.URL(), func(c *Config) {
 		c.Deps.Lease, c.Deps.Wait = 1200*time.Millisecond, 20*time.Second
 	})
 	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 )
 
 func TestLinesOfOneItemBecomeOne(t *testing.T) {
@@ -48,7 +49,7 @@ func sold(t *testing.T, store *stock.Store, subject string, items ...stock.Item)
 // TestTheOrdersOfASubjectAreListed goes through a list while orders are added, which leaves every page
 // as it was.
 func TestTheOrdersOfASubjectAreListed(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	items := []stock.Item{newItem(t, store, 100), newItem(t, store, 100)}
 	var want []stock.Order
 	for range 7 {
@@ -94,7 +95,7 @@ func TestTheOrdersOfASubjectAreListed(t *testing.T) {
 
 // TestAListReadsOnlyItsPage has many orders of the subject, and of others.
 func TestAListReadsOnlyItsPage(t *testing.T) {
-	store := open(t, stock.WithPoolSize(1))
+	store := stocktest.Open(t, stock.WithPoolSize(1))
 	item := newItem(t, store, 100)
 	for _, subject := range []string{"ann", "bob"} {
 		fill(t, store, item, 5000, ", public_id, subject", ", UUID(), '"+subject+"'")
@@ -113,7 +114,7 @@ func TestAListReadsOnlyItsPage(t *testing.T) {
 
 // TestALineIsCancelledByItself cancels a line of an order, and then the rest.
 func TestALineIsCancelledByItself(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	items := []stock.Item{newItem(t, store, 5), newItem(t, store, 5), newItem(t, store, 5)}
 	order := sold(t, store, "ann", items...)
 	keys := 0
@@ -162,7 +163,7 @@ func TestALineIsCancelledByItself(t *testing.T) {
 // TestALimitCountsOrdersThatWereWaitedFor has a basket wait for its second item while another order of
 // that item is made. A snapshot from before the wait would not have it.
 func TestALimitCountsOrdersThatWereWaitedFor(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	items := []stock.Item{newItem(t, store, 5), newItem(t, store, 5)}
 	sale := stock.Sale{Subject: "ann", Limit: 1, RequestID: "r", Strategy: "test", Shop: "shop"}
 	sale.SetLines([]stock.Line{{ItemID: items[0].ID, Quantity: 1}, {ItemID: items[1].ID, Quantity: 1}})

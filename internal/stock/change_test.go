@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 )
 
 // TestAChangeAndItsEntryAreWrittenTogether has an entry that cannot be written.
 func TestAChangeAndItsEntryAreWrittenTogether(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	item := newItem(t, store, 5)
 	sold, err := store.Decrement(t.Context(), one(item))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	mysqldriver "github.com/go-sql-driver/mysql"
 
 	"stocklock/internal/stock"
-	"stocklock/internal/testserver"
+	"stocklock/internal/stock/stocktest"
 )
 
 func wanted(item stock.Item, quantities ...int64) []stock.Sale {
@@ -59,7 +59,7 @@ func check(t *testing.T, store *stock.Store, item stock.Item, outcomes []stock.O
 }
 
 func TestBatchSellsAllThatFit(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	for _, tt := range []struct {
 		name       string
 		stock      int64
@@ -98,7 +98,7 @@ func joining(t *testing.T, store *stock.Store, item stock.Item, sales []stock.Sa
 }
 
 func TestSalesJoinABatchThatHasTheRow(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	for _, tt := range []struct {
 		name          string
 		stock         int64
@@ -127,7 +127,7 @@ func TestSalesJoinABatchThatHasTheRow(t *testing.T) {
 
 // TestALimitCountsTheBatchThatIsJoined: a customer's first order is not in the table yet.
 func TestALimitCountsTheBatchThatIsJoined(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	item := newItem(t, store, 10)
 	sales := wanted(item, 2, 2, 1)
 	for i := range sales {
@@ -148,7 +148,7 @@ func TestALimitCountsTheBatchThatIsJoined(t *testing.T) {
 // TestJoiningFindsOrders: who joins learns in the transaction, on its connection, which keys have orders. If
 // joining fails, nothing is sold.
 func TestJoiningFindsOrders(t *testing.T) {
-	store := open(t, stock.WithPoolSize(1))
+	store := stocktest.Open(t, stock.WithPoolSize(1))
 	item := newItem(t, store, 10)
 	sales := wanted(item, 1, 1, 1)
 	sales[1].IdempotencyKey, sales[2].IdempotencyKey = "used", "new"
@@ -176,7 +176,7 @@ func TestJoiningFindsOrders(t *testing.T) {
 // TestBatchIdsWhereAClusterChangesItsSteps makes two batches on one connection. No outcome may have the
 // id of another order.
 func TestBatchIdsWhereAClusterChangesItsSteps(t *testing.T) {
-	store := open(t, stock.WithPoolSize(1))
+	store := stocktest.Open(t, stock.WithPoolSize(1))
 	for _, step := range []int{1, 3} {
 		if _, err := store.Pool().ExecContext(t.Context(), "SET SESSION auto_increment_increment = ?", step); err != nil {
 			t.Fatal(err)
@@ -196,7 +196,7 @@ func TestBatchIdsWhereAClusterChangesItsSteps(t *testing.T) {
 
 // TestOneRowsErrorIsItsOwn has bad rows in a batch, one of which has joined: the others are sold.
 func TestOneRowsErrorIsItsOwn(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	item := newItem(t, store, 10)
 	before := one(item)
 	before.IdempotencyKey = "used"
@@ -311,16 +311,16 @@ func losesOneCommit(deliver bool) func() meddler {
 // have it.
 type meddler func(packet []byte, client, server net.Conn) bool
 
-// openBehind returns two stores on a database: one as [open] does, and one behind a proxy.
+// openBehind returns two stores on a database: one as [stocktest.Open] does, and one behind a proxy.
 func openBehind(t *testing.T, accepted func() meddler) (direct, store *stock.Store) {
 	t.Helper()
-	dsn, err := mysqldriver.ParseDSN(testserver.Database(t))
+	dsn, err := mysqldriver.ParseDSN(stocktest.Database(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	direct = openAt(t, dsn.FormatDSN())
+	direct = stocktest.OpenAt(t, dsn.FormatDSN())
 	dsn.Addr = proxy(t, dsn.Addr, accepted)
-	return direct, openEmpty(t, dsn.FormatDSN())
+	return direct, stocktest.OpenAt(t, dsn.FormatDSN())
 }
 
 // proxy starts a proxy with a meddler for each connection.

@@ -15,6 +15,7 @@ import (
 	"github.com/ngrok/sqlmw"
 
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
 
@@ -64,7 +65,7 @@ func (f *failing) TxCommit(_ context.Context, tx driver.Tx) error {
 
 func openFailing(t *testing.T, f *failing) *stock.Store {
 	t.Helper()
-	return open(t, stock.WithPool(testserver.Intercept(f)))
+	return stocktest.Open(t, stock.WithPool(testserver.Intercept(f)))
 }
 
 // Kinds of errors.

@@ -14,6 +14,7 @@ import (
 	"github.com/pressly/goose/v3/database"
 
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
 
@@ -28,7 +29,7 @@ func backTo(t *testing.T, store *stock.Store, version int64) {
 // TestAMigrationThatWasCommittedAndNotNoted begins anew after a crash between the two.
 func TestAMigrationThatWasCommittedAndNotNoted(t *testing.T) {
 	for version := range int64(15) {
-		store := open(t)
+		store := stocktest.Open(t)
 		backTo(t, store, version)
 		if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 			t.Errorf("after version %d: %v", version, err)
@@ -41,7 +42,7 @@ func TestAMigrationThatWasCommittedAndNotNoted(t *testing.T) {
 
 // TestAProcessDiedBeforeGoosesFirstRow leaves goose's table empty, where nothing was migrated yet.
 func TestAProcessDiedBeforeGoosesFirstRow(t *testing.T) {
-	store := openEmpty(t, testserver.Database(t))
+	store := stocktest.OpenAt(t, testserver.Database(t))
 	notes, err := database.NewStore(goose.DialectMySQL, goose.DefaultTablename)
 	if err != nil {
 		t.Fatal(err)
@@ -107,8 +108,8 @@ const waiting = " AND state = 'Waiting for table metadata lock'"
 // the table. Sales wait behind the migration, and are made all the same. Meanwhile it renews its lease.
 // It waits for longer than its DSN lets a statement take, because that is for sales.
 func TestAMigrationLetsSalesPass(t *testing.T) {
-	dsn := testserver.Database(t)
-	store, impatient := openAt(t, dsn), openEmpty(t, dsn+"?readTimeout=500ms")
+	dsn := stocktest.Database(t)
+	store, impatient := stocktest.OpenAt(t, dsn), stocktest.OpenAt(t, dsn+"?readTimeout=500ms")
 	item := newItem(t, store, 100)
 	undoTheLast(t, store)
 	reader := readOrders(t, store.Pool())
@@ -148,7 +149,7 @@ func TestAMigrationLetsSalesPass(t *testing.T) {
 // foreign key, and the INSERT wants a stronger one. If the ALTER waits by then, MariaDB sees a deadlock.
 // It ends the sale, which can be repeated.
 func TestAMigrationBetweenTheStatementsOfASale(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	item := newItem(t, store, 1)
 	undoTheLast(t, store)
 	reader := readOrders(t, store.Pool())
@@ -183,7 +184,7 @@ func TestAMigrationBetweenTheStatementsOfASale(t *testing.T) {
 // TestTheAlterOfADeadProcessIsWaitedFor has the ALTER of a process that is gone, and the rest of its
 // lease.
 func TestTheAlterOfADeadProcessIsWaitedFor(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	undoTheLast(t, store)
 	if _, err := store.Pool().ExecContext(t.Context(), "INSERT INTO migrating VALUES (1, 'dead', UTC_TIMESTAMP(6) + INTERVAL 2 SECOND)"); err != nil {
 		t.Fatal(err)

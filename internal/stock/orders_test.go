@@ -12,6 +12,7 @@ import (
 	"github.com/ngrok/sqlmw"
 
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
 
@@ -89,7 +90,7 @@ func (l *locks) ConnExecContext(ctx context.Context, conn driver.ExecerContext, 
 // with keys.
 func TestAStepOfClearingKeysReadsWhatItClears(t *testing.T) {
 	var locked locks
-	store := open(t, stock.WithPoolSize(1), stock.WithPool(testserver.Intercept(&locked)))
+	store := stocktest.Open(t, stock.WithPoolSize(1), stock.WithPool(testserver.Intercept(&locked)))
 	item := newItem(t, store, 1)
 	const expired = ", UTC_TIMESTAMP(6) - INTERVAL 2 HOUR"
 	fill(t, store, item, 3000, ", keyed_at", ", NULL")
@@ -122,7 +123,7 @@ func TestAStepOfClearingKeysReadsWhatItClears(t *testing.T) {
 
 // TestClearingKeysWaitsForNobody locks an order whose key has expired, and one whose key has not.
 func TestClearingKeysWaitsForNobody(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	item := newItem(t, store, 1)
 	fill(t, store, item, 3, keyed+", keyed_at", keyValues+", UTC_TIMESTAMP(6) - INTERVAL 2 HOUR")
 	fill(t, store, item, 1, keyed, keyValues)
@@ -147,7 +148,7 @@ func TestClearingKeysWaitsForNobody(t *testing.T) {
 
 // TestTheDatabasesClockDecidesTheAgeOfAKey has shops whose clocks are two days slow and fast.
 func TestTheDatabasesClockDecidesTheAgeOfAKey(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	item := newItem(t, store, 2)
 	for _, key := range []string{"", "key"} { // of a shop that knows it
 		sale := one(item)
@@ -171,7 +172,7 @@ func TestTheDatabasesClockDecidesTheAgeOfAKey(t *testing.T) {
 // TestKeysSurviveTheMigration has orders with and without keys from before the migration, more than it
 // takes in one step.
 func TestKeysSurviveTheMigration(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	item := newItem(t, store, 1)
 	fill(t, store, item, 3000, ", keyed_at, created_at", ", NULL, UTC_TIMESTAMP(6) - INTERVAL 2 HOUR")
 	fill(t, store, item, 10, keyed+", keyed_at, created_at", keyValues+", NULL, UTC_TIMESTAMP(6) - INTERVAL 2 HOUR")
@@ -194,7 +195,7 @@ func TestKeysSurviveTheMigration(t *testing.T) {
 // TestOldShopsSellBesideNewOnes sends one key to a shop of the schema's version 7 and to one of this
 // version, in both orders.
 func TestOldShopsSellBesideNewOnes(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	item := newItem(t, store, 2)
 	oldSells := func(key string) error {
 		_, err := store.Pool().ExecContext(t.Context(), "INSERT INTO orders (public_id, subject, item_id, quantity, stock_read, stock_written, token,"+

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 )
 
 // sellSeveral takes one unit of each item in one transaction, in the order in which they are given.
@@ -38,7 +39,7 @@ func sellSeveral(ctx context.Context, store *stock.Store, items []uint64, before
 // made. In opposite orders two sales wait for each other, and the database ends one of them.
 func TestSeveralItemsInOneSale(t *testing.T) {
 	const customers = 40
-	store := open(t)
+	store := stocktest.Open(t)
 	var items []uint64
 	for range 2 {
 		item, err := store.CreateItem(t.Context(), "item", customers+1)
@@ -92,7 +93,7 @@ func TestSeveralItemsInOneSale(t *testing.T) {
 
 // TestGetLockIsExclusive: who asks in vain writes nothing.
 func TestGetLockIsExclusive(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	got, err := store.GetLock(t.Context(), t.Name(), time.Second, func(*stock.Store) error {
 		got, err := store.GetLock(t.Context(), t.Name(), time.Millisecond, func(*stock.Store) error {
 			t.Error("two connections hold one lock")

@@ -12,36 +12,9 @@ import (
 	"time"
 
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
-
-// open returns a store on an empty, migrated database of the test's own. The options are not for the
-// migration.
-func open(t *testing.T, options ...stock.Option) *stock.Store {
-	t.Helper()
-	dsn := testserver.Database(t)
-	openAt(t, dsn)
-	return openEmpty(t, dsn, options...)
-}
-
-func openAt(t *testing.T, dsn string) *stock.Store {
-	t.Helper()
-	store := openEmpty(t, dsn)
-	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatalf("migrate: %v", err)
-	}
-	return store
-}
-
-func openEmpty(t *testing.T, dsn string, options ...stock.Option) *stock.Store {
-	t.Helper()
-	store, err := stock.Open(dsn, options...)
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	t.Cleanup(func() { store.Close() })
-	return store
-}
 
 func newItem(t *testing.T, store *stock.Store, units int64) stock.Item {
 	t.Helper()
@@ -69,7 +42,7 @@ func TestMigrateBySeveralProcessesAtOnce(t *testing.T) {
 	dsn := testserver.Database(t)
 	var wg sync.WaitGroup
 	for range 5 {
-		store := openEmpty(t, dsn)
+		store := stocktest.OpenAt(t, dsn)
 		wg.Go(func() {
 			if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 				t.Errorf("migrate: %v", err)
@@ -77,7 +50,7 @@ func TestMigrateBySeveralProcessesAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	newItem(t, openEmpty(t, dsn), 1)
+	newItem(t, stocktest.OpenAt(t, dsn), 1)
 }
 
 func TestOpenRejectsWithoutShowingThePassword(t *testing.T) {
@@ -98,13 +71,13 @@ func TestOpenRejectsWithoutShowingThePassword(t *testing.T) {
 }
 
 func TestReadOfAnUnknownItem(t *testing.T) {
-	if _, err := open(t).Read(t.Context(), 404); !errors.Is(err, stock.ErrNotFound) {
+	if _, err := stocktest.Open(t).Read(t.Context(), 404); !errors.Is(err, stock.ErrNotFound) {
 		t.Errorf("Read(404) = %v, want ErrNotFound", err)
 	}
 }
 
 func TestItemsPageByPage(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	for range 3 {
 		newItem(t, store, 1)
 	}
@@ -121,7 +94,7 @@ func TestItemsPageByPage(t *testing.T) {
 // TestWriteIsBlind is the disease: two sales that read the same stock both
 // succeed, and the stock has lost one of them.
 func TestWriteIsBlind(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	item := newItem(t, store, 10)
 	for range 2 {
 		if _, err := store.Write(t.Context(), one(item), item); err != nil {
@@ -135,7 +108,7 @@ func TestWriteIsBlind(t *testing.T) {
 
 // TestNoWriteMakesTheStockNegative writes what follows from a stock that the sale exceeds.
 func TestNoWriteMakesTheStockNegative(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	item := newItem(t, store, 0)
 	for name, write := range map[string]func(context.Context, stock.Sale, ...stock.Item) (stock.Order, error){
 		"Write": store.Write, "WriteVersioned": store.WriteVersioned, "WriteFenced": store.WriteFenced,
@@ -151,7 +124,7 @@ func TestNoWriteMakesTheStockNegative(t *testing.T) {
 }
 
 func TestOrderKeepsWhatItReadAndWrote(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	item := newItem(t, store, 10)
 	sale := stock.Sale{ItemID: item.ID, Quantity: 3, RequestID: "req", Strategy: "s", Run: "run", Shop: "shop", Token: 7}
 	got, err := store.Write(t.Context(), sale, item)
@@ -168,7 +141,7 @@ func TestOrderKeepsWhatItReadAndWrote(t *testing.T) {
 }
 
 func TestWriteVersionedRefusesWhoReadBeforeAnother(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	read := newItem(t, store, 10)
 	if _, err := store.WriteVersioned(t.Context(), one(read), read); err != nil {
 		t.Fatalf("first WriteVersioned: %v", err)
@@ -184,7 +157,7 @@ func TestWriteVersionedRefusesWhoReadBeforeAnother(t *testing.T) {
 // TestAVersionThatComesAgain has the version that was read with another stock, as after a failover to
 // a replica that was behind and has caught up in numbers.
 func TestAVersionThatComesAgain(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	read := newItem(t, store, 40)
 	if _, err := store.Pool().ExecContext(t.Context(), "UPDATE items SET stock = 30 WHERE id = ?", read.ID); err != nil {
 		t.Fatal(err)
@@ -198,7 +171,7 @@ func TestAVersionThatComesAgain(t *testing.T) {
 }
 
 func TestFence(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	item := newItem(t, store, 10)
 	old, newer := one(item), one(item)
 	old.Token, newer.Token = 5, 6
@@ -239,7 +212,7 @@ func TestFence(t *testing.T) {
 }
 
 func TestForUpdateMakesTheSecondWait(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	item := newItem(t, store, 10)
 	decided := make(chan int64, 2)
 	var wg sync.WaitGroup
@@ -262,7 +235,7 @@ func TestForUpdateMakesTheSecondWait(t *testing.T) {
 }
 
 func TestForUpdateRefusedWritesNothing(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	item := newItem(t, store, 1)
 	no := errors.New("no")
 	if _, err := store.ForUpdate(t.Context(), one(item), func([]stock.Item) error { return no }); !errors.Is(err, no) {
@@ -274,7 +247,7 @@ func TestForUpdateRefusedWritesNothing(t *testing.T) {
 }
 
 func TestDecrementStopsAtZero(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	item := newItem(t, store, 1)
 	order, err := store.Decrement(t.Context(), one(item))
 	if err != nil || order.StockRead != 1 || order.StockWritten != 0 {
@@ -293,7 +266,7 @@ func TestDecrementStopsAtZero(t *testing.T) {
 // TestRowLockPatience takes the patience for a locked row, five seconds: the
 // answer has to come from the server, so that the outcome is known.
 func TestRowLockPatience(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	item := newItem(t, store, 10)
 	_, err := store.ForUpdate(t.Context(), one(item), func([]stock.Item) error {
 		_, err := store.Decrement(t.Context(), one(item))
@@ -310,7 +283,7 @@ func TestRowLockPatience(t *testing.T) {
 // TestPatienceEndsTheWaitForAConnection takes every connection. A sale then fails in time. One that finds a
 // free connection does not, and goes on past its time.
 func TestPatienceEndsTheWaitForAConnection(t *testing.T) {
-	store := open(t)
+	store := stocktest.Open(t)
 	item := newItem(t, store, 2)
 	var held []*sql.Conn
 	for range stock.PoolSize {
@@ -339,7 +312,7 @@ func TestPatienceEndsTheWaitForAConnection(t *testing.T) {
 }
 
 func TestPingOfNobody(t *testing.T) {
-	store := openEmpty(t, "user:s3cret@tcp(127.0.0.1:1)/stocklock")
+	store := stocktest.OpenAt(t, "user:s3cret@tcp(127.0.0.1:1)/stocklock")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if err := store.Ping(ctx); err == nil || strings.Contains(err.Error(), "s3cret") {

@@ -5,12 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"sync/atomic"
 	"testing"
 
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
 
@@ -94,7 +96,10 @@ func TestAProbeWritesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := openAt(t, mysql.DSN())
+	store := stocktest.OpenAt(t, mysql.DSN())
+	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
 	size := func() string {
 		rows, err := store.Pool().QueryContext(t.Context(), "SHOW BINARY LOGS")
 		if err != nil {

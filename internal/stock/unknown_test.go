@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
 
@@ -18,7 +19,7 @@ func TestTheOutcomeIsUnknownOnlyAfterTheCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := openEmpty(t, mysql.DSN())
+	store := stocktest.OpenAt(t, mysql.DSN())
 	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func TestTheOutcomeIsUnknownOnlyAfterTheCommit(t *testing.T) {
 
 // TestACommitThatIsNotSent lets the time of a transaction end before its COMMIT.
 func TestACommitThatIsNotSent(t *testing.T) {
-	store := openEmpty(t, testserver.Database(t), stock.WithExtraTime(-9900*time.Millisecond))
+	store := stocktest.OpenAt(t, testserver.Database(t), stock.WithExtraTime(-9900*time.Millisecond))
 	err := store.Transact(t.Context(), func(tx stock.Tx) error {
 		var one []int64
 		for tx.Query(&one, "SELECT 1") == nil {
@@ -51,7 +52,7 @@ func TestACommitThatIsNotSent(t *testing.T) {
 func TestExtraTimeMovesTheEndOfATransaction(t *testing.T) {
 	dsn := testserver.Database(t)
 	for extra, ends := range map[time.Duration]bool{-9500 * time.Millisecond: true, 0: false} {
-		err := openEmpty(t, dsn, stock.WithExtraTime(extra)).Transact(t.Context(), func(tx stock.Tx) error {
+		err := stocktest.OpenAt(t, dsn, stock.WithExtraTime(extra)).Transact(t.Context(), func(tx stock.Tx) error {
 			var slept []int64
 			return tx.Query(&slept, "SELECT SLEEP(1)")
 		})

@@ -16,6 +16,7 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/strategytest"
 	"stocklock/internal/testserver"
@@ -125,21 +126,10 @@ func (l *losing) TxCommit(_ context.Context, tx driver.Tx) error {
 // losingDeps returns deps whose statements l answers, and a store beside theirs.
 func losingDeps(t *testing.T, l *losing) (strategy.Deps, *stock.Store) {
 	t.Helper()
-	dsn := testserver.Database(t)
-	direct, err := stock.Open(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { direct.Close() })
-	if err := direct.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	dsn := stocktest.Database(t)
 	d := strategytest.Deps(t)
-	if d.Store, err = stock.Open(dsn, stock.WithPool(testserver.Intercept(l))); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.Store.Close() })
-	return d, direct
+	d.Store = stocktest.OpenAt(t, dsn, stock.WithPool(testserver.Intercept(l)))
+	return d, stocktest.OpenAt(t, dsn)
 }
 
 // TestForUpdateRepeatsItsTransaction has the server answer each statement with an error. The whole

@@ -55,7 +55,7 @@ var sharedMySQL = sync.OnceValues(func() (*MySQL, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	return g.MySQL(ctx)
+	return g.MySQL(ctx, "--innodb-flush-log-at-trx-commit=0") // no test kills this one
 })
 
 var sharedRedis = sync.OnceValues(func() (*Redis, error) {

@@ -2,25 +2,17 @@ package audit_test
 
 import (
 	"errors"
-	"log/slog"
 	"testing"
 
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/stock"
-	"stocklock/internal/testserver"
+	"stocklock/internal/stock/stocktest"
 )
 
 // started is a run of an item with two units, and the item as it was read.
 func started(t *testing.T) (*stock.Store, audit.Run, stock.Item) {
 	t.Helper()
-	store, err := stock.Open(testserver.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatalf("migrate: %v", err)
-	}
+	store := stocktest.Open(t)
 	run, err := audit.Start(t.Context(), store, audit.Run{ID: "run", Strategy: "s", Scenario: "c", InitialStock: 2})
 	if err != nil {
 		t.Fatalf("Start: %v", err)

@@ -25,6 +25,7 @@ import (
 	"stocklock/internal/shop"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/declared/declaredtest"
@@ -45,7 +46,7 @@ const usual = "owner-checked"
 
 func open(t *testing.T, cfg labmode.Config, options strategy.Options) *lab {
 	t.Helper()
-	store, err := stock.Open(testserver.Database(t))
+	store, err := stock.Open(stocktest.Database(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,25 +2,17 @@ package labmode
 
 import (
 	"errors"
-	"log/slog"
 	"testing"
 
 	"stocklock/internal/stock"
-	"stocklock/internal/testserver"
+	"stocklock/internal/stock/stocktest"
 )
 
 // losing returns a store of one connection whose COMMITs can lose their answers, with an item.
 func losing(t *testing.T) (*lostCommits, *stock.Store, stock.Item) {
 	t.Helper()
 	commits := &lostCommits{}
-	store, err := stock.Open(testserver.Database(t), stock.WithConnector(commits.Connector), stock.WithPoolSize(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	store := stocktest.Open(t, stock.WithConnector(commits.Connector), stock.WithPoolSize(1))
 	item, err := store.CreateItem(t.Context(), "item", 10)
 	if err != nil {
 		t.Fatal(err)

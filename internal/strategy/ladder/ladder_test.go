@@ -18,6 +18,7 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/declared/declaredtest"
@@ -385,15 +386,8 @@ func TestAnOrderWrittenLaterIsRepeated(t *testing.T) {
 // TestUnitsThatAreGoneAreNotSold has another transaction take the units that a sale has chosen, as
 // where a proxy sends the choice to another server.
 func TestUnitsThatAreGoneAreNotSold(t *testing.T) {
-	dsn := testserver.Database(t)
-	store, err := stock.Open(dsn, stock.WithPool(testserver.Intercept(&splitting{dsn: dsn})))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	dsn := stocktest.Database(t)
+	store := stocktest.OpenAt(t, dsn, stock.WithPool(testserver.Intercept(&splitting{dsn: dsn})))
 	d := strategy.Deps{Store: store, Options: strategy.Options{Wait: 30 * time.Second, Retry: time.Millisecond}}
 	item := strategytest.NewItem(t, d, 1)
 	order, err := strategytest.NewSeller(t, skipLocked.Strategy, d).Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})

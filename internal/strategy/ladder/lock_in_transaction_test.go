@@ -16,6 +16,7 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/strategytest"
 	"stocklock/internal/testserver"
@@ -155,16 +156,8 @@ func TestSnapshotIsolation(t *testing.T) {
 // TestACommitThatFailsAfterTheSection is no sale.
 func TestACommitThatFailsAfterTheSection(t *testing.T) {
 	fails := &failingCommit{}
-	store, err := stock.Open(testserver.Database(t), stock.WithPool(testserver.Intercept(fails)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
 	d := strategytest.Deps(t)
-	d.Store, d.Wait = store, 50*time.Millisecond
+	d.Store, d.Wait = stocktest.Open(t, stock.WithPool(testserver.Intercept(fails))), 50*time.Millisecond
 	for _, s := range []Rung{lockInTransaction, snapshotBeforeLock, lockThenForUpdate, transactionInLock} {
 		item := strategytest.NewItem(t, d, 1)
 		seller := strategytest.NewSeller(t, s.Strategy, d)

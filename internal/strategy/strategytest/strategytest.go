@@ -18,6 +18,7 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
 )
@@ -55,14 +56,7 @@ func All(t *testing.T, of []Subject) {
 // connection.
 func Deps(t *testing.T, parameters ...string) strategy.Deps {
 	t.Helper()
-	store, err := stock.Open(testserver.Database(t) + strings.Join(parameters, ""))
-	if err != nil {
-		t.Fatalf("open the store: %v", err)
-	}
-	t.Cleanup(func() { store.Close() })
-	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatalf("migrate: %v", err)
-	}
+	store := stocktest.OpenAt(t, stocktest.Database(t)+strings.Join(parameters, ""))
 	client := redis.NewClient(&redis.Options{Addr: testserver.RedisAddr(t), MaxRetries: -1, PoolSize: 64})
 	t.Cleanup(func() { client.Close() })
 	return strategy.Deps{
