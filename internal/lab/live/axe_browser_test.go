@@ -50,8 +50,9 @@ func TestAxeFindsNothing(t *testing.T) {
 	if _, err := s.ask(subject{cellName: cellName{"reentrant", "pause"}}); err != nil {
 		t.Fatal(err)
 	}
-	look := func(of string) {
+	look := func(language, hash string) {
 		t.Helper()
+		of := language + " " + hash
 		for _, at := range []struct {
 			theme string
 			width int64
@@ -61,7 +62,7 @@ func TestAxeFindsNothing(t *testing.T) {
 			if over := browsertest.Says[int](b, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
 				t.Errorf("%s is %d pixels wider than a screen of %d", of, over, at.width)
 			}
-			if !at.axe {
+			if !at.axe || language != "en" && at.width > 360 { // with other words, themes look alike
 				continue
 			}
 			b.Run(chromedp.Evaluate(violations, nil))
@@ -81,13 +82,13 @@ func TestAxeFindsNothing(t *testing.T) {
 			"#/cell/set-ex-nx/pause", "#/cell/locks-unsorted/crossed", "#/cell/fenced/replica-reads-late", "#/pair/pause/set-ex-nx/fenced", "#/load", "#/step/none/2/A.select%20B.select", "#/mine"} {
 			open(b, hash)
 			b.Until(`document.querySelector('main h1')`)
-			look(language + " " + hash)
+			look(language, hash)
 		}
 	}
 	for _, name := range []string{"vote", "docs/course/summary.md", "docs/course/twelve-questions.zh-CN.md", "docs/strategies/reentrant.md"} {
 		b.Run(chromedp.Navigate(s.home()+name), chromedp.Evaluate(string(axe)+";0", nil))
 		b.Until(`document.querySelector('h1')`)
-		look(name)
+		look("en", name)
 	}
 }
 
