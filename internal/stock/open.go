@@ -84,7 +84,8 @@ const (
 const connLifetime = 5 * time.Minute
 
 // rowLockPatience is how many seconds a statement waits for a locked row before the server gives up
-// with [ErrConflict]. It is below ioTimeout, so the server answers and the outcome is known.
+// with [ErrConflict]. It is below ioTimeout, so the server answers. The server counts anew for each
+// row: a statement that locks several can outlast ioTimeout, and then fails as if MySQL hung.
 const rowLockPatience = "5"
 
 // Open prepares a store on a DSN in go-sql-driver's form, such as

@@ -287,7 +287,7 @@ func TestBatchedLeaves(t *testing.T) {
 // TestALeaderWaitsForTheRow: the leader of a batch has queued behind nobody, and passes waiting when
 // it loses against another transaction.
 func TestALeaderWaitsForTheRow(t *testing.T) {
-	d := strategytest.Deps(t, "?innodb_lock_wait_timeout=1")
+	d := strategytest.Deps(t, "&innodb_lock_wait_timeout=1")
 	s, _ := batchedSeller(t, d)
 	item := strategytest.NewItem(t, d, 1)
 	release := held(t, d, item)

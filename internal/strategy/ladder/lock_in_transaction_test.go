@@ -136,7 +136,7 @@ func TestSnapshotIsolation(t *testing.T) {
 	if version, err := plain.Store.Version(t.Context()); err != nil || !strings.Contains(version, "MariaDB") {
 		t.Skipf("%s has no innodb_snapshot_isolation: %v", version, err)
 	}
-	d := strategytest.Deps(t, "?innodb_snapshot_isolation=ON")
+	d := strategytest.Deps(t, "&innodb_snapshot_isolation=ON")
 	for _, tt := range []struct {
 		Rung
 		holdAt, until sale.Point

@@ -53,10 +53,12 @@ func All(t *testing.T, of []Subject) {
 }
 
 // Deps connects to a real Redis and a migrated database of the test's own, with parameters of the
-// connection.
+// connection. No statement ends by its socket: one that waits for several rows is longer under way than
+// the server waits for each.
 func Deps(t *testing.T, parameters ...string) strategy.Deps {
 	t.Helper()
-	store := stocktest.OpenAt(t, stocktest.Database(t)+strings.Join(parameters, ""))
+	dsn := stocktest.Database(t) + "?readTimeout=1m" + strings.Join(parameters, "")
+	store := stocktest.OpenAt(t, dsn, stock.WithExtraTime(time.Minute))
 	client := redis.NewClient(&redis.Options{Addr: testserver.RedisAddr(t), MaxRetries: -1, PoolSize: 64})
 	t.Cleanup(func() { client.Close() })
 	return strategy.Deps{
@@ -442,7 +444,7 @@ func summary(cmd redis.Cmder) string {
 // made.
 func Repeats(t *testing.T, s Subject, point sale.Point, lock string) {
 	t.Helper()
-	d := Deps(t, "?innodb_lock_wait_timeout=1")
+	d := Deps(t, "&innodb_lock_wait_timeout=1")
 	item := s.NewItem(t, d, 1)
 	tx, err := d.Store.Pool().BeginTx(t.Context(), nil)
 	if err != nil {
