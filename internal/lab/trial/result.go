@@ -71,6 +71,7 @@ type Result struct {
 	CostPerSale  *Cost    `json:"cost_per_sale,omitempty"` // nil where it could not be counted
 	Deadlocks    *int64   `json:"deadlocks,omitempty"`     // that the database has resolved; nil likewise
 
+	Starves  bool              `json:"starves,omitempty"` // the strategy declares that demand may be left
 	Verdict  verdict.Kind      `json:"verdict"`
 	Expected verdict.Kind      `json:"expected"`
 	Because  scenario.Decisive `json:"because"`           // of Expected
@@ -129,7 +130,7 @@ func newResult(c Cell, o Options, shops int) *Result {
 	expected := c.Scenario.Expected(c.Strategy.Under(o.Circumstances))
 	return &Result{
 		Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, Seed: c.Seed, Runs: 1, Shops: shops, InitialStock: o.Stock,
-		Expected: expected.Verdict, Because: expected.Because,
+		Starves: c.Strategy.Starves, Expected: expected.Verdict, Because: expected.Because,
 	}
 }
 

@@ -3,12 +3,14 @@ package trial
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -34,6 +36,18 @@ func TestCountsAndLatencies(t *testing.T) {
 	}
 	if math.Abs(r.Latency.Max-30) > 0.1 || math.Abs(r.Corrected.Max-35) > 0.1 {
 		t.Errorf("the longest answer took %v ms, %v from the scheduled time, want 30 and 35", r.Latency.Max, r.Corrected.Max)
+	}
+}
+
+// TestDemandMayBeLeftAsDeclared: what is said of a degraded cell tells a strategy that starves from another.
+func TestDemandMayBeLeftAsDeclared(t *testing.T) {
+	for _, s := range ladder.All() {
+		r := newResult(Cell{Strategy: s.Describe(), Scenario: scenario.All()[0]}, Options{}, 3)
+		r.Verdict, r.Remaining = verdict.Held, 1
+		said := r.Shown().Reason("en", r.Facts())
+		if strings.HasSuffix(said, "with demand left, as its strategy declares") != s.Declared.Starves || !strings.Contains(said, "demand left") {
+			t.Errorf("%s starves: %t, and it is said: %s", s.Name, s.Declared.Starves, said)
+		}
 	}
 }
 

@@ -28,6 +28,7 @@ type Facts struct {
 	Stuck      bool   // stock and demand were left, and nothing was sold for so long
 	Deserted   error  // why no shop answers any more, nil while one does
 	DemandLeft bool   // the load ended, or time was up, while units were sold
+	Starves    bool   // the strategy declares that demand may be left
 	Outlasted  bool   // work longer than the lease was to be sold, and never was
 	// Waiting is what requests wait for where nothing is sold any more. It is nil where that is not
 	// the reason.
@@ -109,6 +110,9 @@ var waiting = map[bool]struct{ outlasted, noLock, never, until, fenced string }{
 		fenced:    "隔离令牌拒绝了所有售卖：它们的令牌都小于先前的令牌",
 	},
 }
+
+// starves says of demand that was left that the strategy declares it, in Chinese under true.
+var starves = map[bool]string{false: ", as its strategy declares", true: "，与策略的声明相符"}
 
 // in says what is waited for, empty for nil.
 func (w *Waiting) in(language string) string {

@@ -53,7 +53,7 @@ type Verdict struct {
 }
 
 // Words are what one language says of a verdict. {n} in them stands for its number, and {sold},
-// {stock}, {left}, {seconds} and {waiting} for other facts of the run.
+// {stock}, {left}, {seconds}, {waiting} and {declared} for other facts of the run.
 type Words struct {
 	Word   string
 	Short  string // in a table; empty for the word and the number
@@ -72,9 +72,9 @@ var All = []Verdict{
 	{
 		Kind: Degraded, Terminal: text.Colors{text.FgGreen}, Style: held,
 		En: Words{Word: "degraded", Legend: "oversold nothing, and left demand", Means: "Nothing was oversold, and demand was left.",
-			Reason: "sold {sold} of {stock} in {seconds} s, with demand left"},
+			Reason: "sold {sold} of {stock} in {seconds} s, with demand left{declared}"},
 		Zh: Words{Word: "降级", Legend: "没有超卖，但有需求未满足", Means: "没有超卖，但有需求未满足。",
-			Reason: "{seconds} 秒内售出 {stock} 件中的 {sold} 件，仍有需求未满足"},
+			Reason: "{seconds} 秒内售出 {stock} 件中的 {sold} 件，仍有需求未满足{declared}"},
 	},
 	{
 		Kind: Oversold, Bad: true, Predictable: true, N: func(f Facts) int64 { return f.Oversold }, Terminal: yellow, Style: broke,
@@ -237,7 +237,11 @@ func (v Verdict) Reason(language string, f Facts) string {
 	if v.Kind == Stuck && f.Waiting == nil {
 		reason = waiting[language == "zh"].outlasted
 	}
-	return strings.NewReplacer("{n}", v.Number(f), "{sold}", fmt.Sprint(f.Sold), "{left}", fmt.Sprint(f.Remaining), "{stock}", fmt.Sprint(f.Stock),
+	declared := ""
+	if f.Starves {
+		declared = starves[language == "zh"]
+	}
+	return strings.NewReplacer("{declared}", declared, "{n}", v.Number(f), "{sold}", fmt.Sprint(f.Sold), "{left}", fmt.Sprint(f.Remaining), "{stock}", fmt.Sprint(f.Stock),
 		"{seconds}", fmt.Sprintf("%.0f", f.Seconds), "{waiting}", f.Waiting.in(language)).Replace(reason)
 }
 

@@ -12,7 +12,7 @@ import (
 func TestAStrategyIsReadAsItWasWritten(t *testing.T) {
 	mine := Strategy{Name: "mine", Properties: Properties{Has: Exclusive | Renews, NotApplicable: Reentrant}, WithOneProcess: ClockFree,
 		NeedsQuorum: true, NeedsEtcd: true, OwnClient: true, ShortestLease: time.Second, Inapplicable: map[string]string{"pause": "it never pauses"},
-		AnswersFirst: true, ByChance: true, Lease: Lease{Kept: LeaseInExpiry}, Points: sale.Points,
+		AnswersFirst: true, ByChance: true, Starves: true, Lease: Lease{Kept: LeaseInExpiry}, Points: sale.Points,
 		State: State{Setup: []string{"INSERT INTO a SELECT id FROM items WHERE id = ?"}, Remaining: "SELECT 1 FROM a WHERE id = ?", Keys: []string{"{%s}:left"}, Locks: []string{"lock:%s"}}}
 	text, err := json.Marshal(mine)
 	if err != nil {

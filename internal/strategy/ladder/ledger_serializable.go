@@ -24,5 +24,6 @@ var ledgerSerializable = Declare(strategy.Strategy{
 	Servers:      declared.EveryServer,
 	Properties:   DatabaseLock,
 	WaitsInMySQL: true,
+	Starves:      true,
 	State:        inLedger,
 })

@@ -32,6 +32,7 @@ type Subject struct {
 	Oversells bool // under contention, which its lock does not keep out
 	ByClock   bool // it compares the time with that of other machines
 	Expires   bool // its lock's keys in Redis expire
+	Starves   bool // its sales may end each other's tries until they give up
 	Elsewhere bool // units are counted in Redis, so a refused sale waits for nobody
 
 	Prepare func(ctx context.Context, store *stock.Store, itemID uint64) error // makes an item ready; may be nil
@@ -153,6 +154,7 @@ func sellsSingly(t *testing.T, of []Subject) {
 
 // contention sells one item from two sellers, as two processes would. A strategy sells exactly the
 // stock, or it oversells. Who is told busy asks again: not every lock promises a turn.
+// Nor does a strategy that starves: its sales give up.
 func contention(t *testing.T, of []Subject) {
 	const stockSize, demand = 20, 60
 	d := Deps(t)
@@ -172,7 +174,7 @@ func contention(t *testing.T, of []Subject) {
 			for i := range demand {
 				wg.Go(func() {
 					err := strategy.ErrBusy
-					for errors.Is(err, strategy.ErrBusy) {
+					for errors.Is(err, strategy.ErrBusy) || s.Starves && errors.Is(err, stock.ErrConflict) {
 						_, err = sellers[i%2].Sell(working, stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: fmt.Sprint(i), Shop: fmt.Sprintf("test-%d", i%2)})
 					}
 					if err != nil && !errors.Is(err, stock.ErrSoldOut) {

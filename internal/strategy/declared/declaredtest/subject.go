@@ -23,6 +23,7 @@ func Subject(s strategy.Strategy, d declared.Strategy) strategytest.Subject {
 		Oversells: !d.Meets(declared.Exclusive),
 		ByClock:   !d.Meets(declared.ClockFree),
 		Expires:   d.Lease.Kept == declared.LeaseInExpiry,
+		Starves:   d.Starves,
 		Elsewhere: d.Counts(),
 		Prepare: func(ctx context.Context, store *stock.Store, itemID uint64) error {
 			return store.Transact(ctx, func(tx stock.Tx) error {
