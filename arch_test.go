@@ -3,6 +3,7 @@ package stocklock
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -35,7 +36,8 @@ var shopHalf = map[string][]string{
 	"internal/flags":             {},
 	"internal/redislock":         {"internal/redislock/polling"}, // in a test of both: the other way there is a cycle
 	"internal/redislock/polling": {"internal/redislock"},
-	"internal/testserver":        {},
+	"internal/redisconn":         {},
+	"internal/testserver":        {"internal/redisconn"},
 	"internal/stalltest":         {},
 	"sql":                        {},
 }
@@ -168,6 +170,48 @@ func TestReservedModules(t *testing.T) {
 	}
 }
 
+// reachClients names the packages of the programs and of the lab that may reach a client of go-redis,
+// by their types or in their code, and says why. The compiler makes the 600 methods of the client
+// again in each of them.
+var reachClients = map[string]string{
+	"internal/redisconn":         "sends what the lab and tests send, and shows none of its types",
+	"internal/redislock":         "its users pass their clients",
+	"internal/redislock/polling": "its users pass their clients",
+	"internal/strategy":          "a strategy is made with clients",
+	"internal/strategy/ladder":   "its strategies send commands",
+	"internal/strategy/baskets":  "its strategies send commands",
+	"internal/shop":              "opens the clients",
+	"internal/shop/labmode":      "adds hooks to the clients",
+	"internal/shop/program":      "passes the clients on",
+	"internal/lab/soak":          "has a redislock.Locker say who waits",
+}
+
+// TestFewPackagesReachAClient looks for a method of the clients in what the compiler has made. What
+// pupils write may reach them.
+func TestFewPackagesReachAClient(t *testing.T) {
+	out, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", module+"/cmd/...", module+"/internal/lab/...").Output()
+	if err != nil {
+		t.Fatalf("go list -export: %v", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		path, archive, _ := strings.Cut(strings.TrimSpace(line), " ")
+		name, ours := strings.CutPrefix(path, module+"/")
+		if !ours || archive == "" || strings.HasSuffix(name, "/start") {
+			continue
+		}
+		compiled, err := os.ReadFile(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, may := reachClients[name]
+		if reaches := bytes.Contains(compiled, []byte("ClusterAddSlotsRange")); reaches && !may {
+			t.Errorf("%s reaches a client of go-redis, by a type or in its code: use internal/redisconn, or say in reachClients why not", name)
+		} else if may && !reaches {
+			t.Errorf("%s reaches no client of go-redis: take it off reachClients", name)
+		}
+	}
+}
+
 // TestTheLockCanBeCopied holds the lock to go-redis and the standard library.
 func TestTheLockCanBeCopied(t *testing.T) {
 	for _, p := range listPackages(t) {
@@ -177,7 +221,7 @@ func TestTheLockCanBeCopied(t *testing.T) {
 		for _, imported := range p.Imports {
 			standard := !strings.Contains(strings.Split(imported, "/")[0], ".")
 			inside := strings.HasPrefix(imported, module+"/internal/redislock")
-			if !inside && (!standard || strings.HasPrefix(imported, module+"/")) && imported != "github.com/redis/go-redis/v9" {
+			if !inside && (!standard || strings.HasPrefix(imported, module+"/")) && !strings.HasPrefix(imported, "github.com/redis/go-redis/v9") {
 				t.Errorf("%s imports %s: it may import only go-redis and the standard library", p.ImportPath, imported)
 			}
 		}

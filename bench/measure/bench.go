@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"golang.org/x/perf/benchfmt"
 
 	"stocklock/bench/lock"
 	"stocklock/bench/section"
 	"stocklock/bench/worker"
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/redisconn"
 	"stocklock/internal/testserver"
 )
 
@@ -23,7 +23,7 @@ import (
 // those of the locks comes from a lock.
 type Bench struct {
 	rig       *rig.Rig
-	locks     []*redis.Client // as many servers as a lock needs, at least one
+	locks     []*testserver.Redis // as many servers as a lock needs, at least one
 	dataRedis *testserver.Redis
 	mysql     *testserver.MySQL // nil unless a section needs one
 	etcd      *testserver.Etcd  // nil unless a lock needs one
@@ -52,7 +52,7 @@ func Open(ctx context.Context, locks []lock.Lock, needMySQL bool) (_ *Bench, err
 		if err != nil {
 			return nil, err
 		}
-		b.locks = append(b.locks, server.Client())
+		b.locks = append(b.locks, server)
 	}
 	if b.dataRedis, err = r.Redis(ctx, args); err != nil {
 		return nil, err
@@ -69,16 +69,11 @@ func Open(ctx context.Context, locks []lock.Lock, needMySQL bool) (_ *Bench, err
 }
 
 // Close stops the servers and removes their files.
-func (b *Bench) Close() error {
-	for _, server := range b.locks {
-		server.Close()
-	}
-	return b.rig.Close()
-}
+func (b *Bench) Close() error { return b.rig.Close() }
 
 // Environment returns the configuration of the results.
 func (b *Bench) Environment(ctx context.Context) []benchfmt.Config {
-	version, _ := rig.RedisVersion(ctx, b.locks[0])
+	version, _ := rig.RedisVersion(ctx, b.locks[0].Client)
 	etcd := ""
 	if b.etcd != nil {
 		etcd, _ = b.etcd.Version(ctx)
@@ -127,10 +122,10 @@ func (b *Bench) run(ctx context.Context, t Trial) (_ Sample, err error) {
 		order.MySQL = b.mysql.DSN()
 	}
 	for _, server := range b.locks[:t.Lock.Servers()] {
-		if err := server.FlushAll(ctx).Err(); err != nil {
+		if err := server.Client.Do(ctx, "FLUSHALL").Err; err != nil {
 			return Sample{}, err
 		}
-		order.Servers = append(order.Servers, server.Options().Addr)
+		order.Servers = append(order.Servers, server.Addr)
 	}
 	if t.Lock.Etcd {
 		order.Etcd = b.etcd.Addr
@@ -183,13 +178,15 @@ func (b *Bench) run(ctx context.Context, t Trial) (_ Sample, err error) {
 // roundTripTo returns the median of some PINGs, in seconds. A delay of the trial is part of it.
 func roundTripTo(ctx context.Context, addr string) (float64, error) {
 	const times = 51
-	server := testserver.Redis{Addr: addr}
-	client := server.Client()
+	client, err := redisconn.Open("redis://" + addr)
+	if err != nil {
+		return 0, err
+	}
 	defer client.Close()
 	var took []float64
 	for range times {
 		begun := time.Now()
-		if err := client.Ping(ctx).Err(); err != nil {
+		if err := client.Do(ctx, "PING").Err; err != nil {
 			return 0, err
 		}
 		took = append(took, time.Since(begun).Seconds())

@@ -70,10 +70,9 @@ func valuesOf(s Sample) map[string]float64 {
 func near(a, b float64) bool { return math.Abs(a-b) <= 0.01*math.Abs(b) }
 
 func TestUsageCountsWhatTheLockSendsItself(t *testing.T) {
-	info := map[string]map[string]string{
-		"Stats":        {"total_net_input_bytes": "100", "total_net_output_bytes": "20"},
-		"CPU":          {"used_cpu_sys": "0.5", "used_cpu_user": "1.25"},
-		"Commandstats": {"cmdstat_set": "calls=7,usec=3,usec_per_call=0.4", "cmdstat_evalsha": "calls=5,usec=9", "cmdstat_del": "calls=4,usec=1"},
+	info := map[string]string{
+		"total_net_input_bytes": "100", "total_net_output_bytes": "20", "used_cpu_sys": "0.5", "used_cpu_user": "1.25",
+		"cmdstat_set": "calls=7,usec=3,usec_per_call=0.4", "cmdstat_evalsha": "calls=5,usec=9", "cmdstat_del": "calls=4,usec=1",
 	}
 	got := usageIn(info, []string{"set", "evalsha", "eval"})
 	if want := (usage{requests: 12, bytes: 120, cpu: 1.75}); got != want {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-	"github.com/redis/go-redis/v9"
 
 	"stocklock/bench/lock"
+	"stocklock/internal/testserver"
 )
 
 // usage has the totals of the servers of a lock since their start, by their own statistics.
@@ -67,8 +67,8 @@ func usageOfEtcd(ctx context.Context, addr string) (usage, error) {
 }
 
 // usageOf asks a server for its usage.
-func usageOf(ctx context.Context, server *redis.Client, requests []string) (usage, error) {
-	info, err := server.InfoMap(ctx, "stats", "cpu", "commandstats").Result()
+func usageOf(ctx context.Context, server *testserver.Redis, requests []string) (usage, error) {
+	info, err := server.Client.Do(ctx, "INFO", "stats", "cpu", "commandstats").Info()
 	if err != nil {
 		return usage{}, fmt.Errorf("ask Redis for its usage: %w", err)
 	}
@@ -77,18 +77,17 @@ func usageOf(ctx context.Context, server *redis.Client, requests []string) (usag
 
 // usageIn counts only the commands in requests, because Redis counts the calls of scripts under the
 // same names as the commands of clients.
-func usageIn(info map[string]map[string]string, requests []string) usage {
+func usageIn(info map[string]string, requests []string) usage {
 	number := func(s string) float64 {
 		n, _ := strconv.ParseFloat(s, 64)
 		return n
 	}
-	stats, cpu := info["Stats"], info["CPU"]
 	u := usage{
-		bytes: number(stats["total_net_input_bytes"]) + number(stats["total_net_output_bytes"]),
-		cpu:   number(cpu["used_cpu_user"]) + number(cpu["used_cpu_sys"]),
+		bytes: number(info["total_net_input_bytes"]) + number(info["total_net_output_bytes"]),
+		cpu:   number(info["used_cpu_user"]) + number(info["used_cpu_sys"]),
 	}
 	for _, r := range requests {
-		calls, _, _ := strings.Cut(strings.TrimPrefix(info["Commandstats"]["cmdstat_"+r], "calls="), ",")
+		calls, _, _ := strings.Cut(strings.TrimPrefix(info["cmdstat_"+r], "calls="), ",")
 		u.requests += number(calls)
 	}
 	return u

@@ -94,7 +94,7 @@ func TestTwoKeysOfThree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		client := server.Client()
+		client := lock.NewClient(server.Addr, 1)
 		t.Cleanup(func() { client.Close() })
 		servers = append(servers, client)
 	}

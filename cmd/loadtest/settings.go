@@ -8,14 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/redisconn"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
 )
@@ -258,9 +257,11 @@ func checkAddresses(plan matrix.Plan) error {
 		store.Close()
 	}
 	if plan.Redis != "" {
-		if _, err := redis.ParseURL(plan.Redis); err != nil {
+		client, err := redisconn.Open(plan.Redis)
+		if err != nil {
 			return usage("--redis: want redis://host:6379: %w", err)
 		}
+		client.Close()
 	}
 	if len(plan.Given) > 0 && plan.MySQL == "" {
 		return usage("--shop needs --mysql: the audit asks the shops' own database")

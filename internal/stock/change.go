@@ -136,12 +136,12 @@ func (s *Store) cancel(ctx context.Context, entry Change, rows []Order) (Change,
 			this := by
 			this.ItemID, this.OrderID = row.ItemID, &row.ID
 			err := changeItem(tx, &this, func(tx *gorm.DB, this *Change, _ Item) error {
-				n, err := gorm.G[Order](tx).Where("id = ? AND cancelled_at IS NULL", row.ID).Update(tx.Statement.Context, "cancelled_at", this.CreatedAt)
-				if err == nil && n == 0 {
-					err = ErrCancelled
-				}
 				this.StockAfter += row.Quantity
-				return err
+				done := tx.Model(&Order{}).Where("id = ? AND cancelled_at IS NULL", row.ID).Update("cancelled_at", this.CreatedAt)
+				if done.Error == nil && done.RowsAffected == 0 {
+					return ErrCancelled
+				}
+				return done.Error
 			})
 			switch {
 			case errors.Is(err, ErrCancelled): // others of the order may stand
@@ -186,8 +186,7 @@ func changeItem(tx *gorm.DB, entry *Change, edit func(tx *gorm.DB, entry *Change
 		return err
 	}
 	// Without Select, Updates leaves out fields that are zero.
-	_, err = gorm.G[Item](tx).Where("id = ?", item.ID).Select("name", "stock", "version").Updates(tx.Statement.Context, entry.Item())
-	return err
+	return tx.Select("name", "stock", "version").Updates(entry.Item()).Error
 }
 
 // write calls fn, and writes the entry, in one transaction.
@@ -215,14 +214,14 @@ func changeError(entry Change, err error) error {
 // ChangeByKey returns the change that a subject made under this idempotency key, or ErrNotFound.
 func (s *Store) ChangeByKey(ctx context.Context, subject, key string) (Change, error) {
 	change, err := again(ctx, func() (Change, error) {
-		return gorm.G[Change](s.db).Where("idempotency_key = ? AND subject = ?", key, subject).Take(ctx)
+		return one[Change](s.db.WithContext(ctx), "idempotency_key = ? AND subject = ?", key, subject)
 	})
 	return change, found("read a change", err)
 }
 
 // Changes returns all changes of an item, the oldest first.
 func (s *Store) Changes(ctx context.Context, itemID uint64) ([]Change, error) {
-	changes, err := gorm.G[Change](s.db).Where("item_id = ?", itemID).Order("id").Find(ctx)
+	changes, err := all[Change](s.db.WithContext(ctx).Order("id"), "item_id = ?", itemID)
 	if err != nil {
 		return nil, fmt.Errorf("read the changes of item %d: %w", itemID, err)
 	}

@@ -338,7 +338,7 @@ func ordersByKeys(ctx context.Context, db *gorm.DB, keys []Key) (map[Key]Order, 
 	for i, k := range keys {
 		pairs[i] = []any{k.IdempotencyKey, k.Subject}
 	}
-	orders, err := gorm.G[Order](db).Where("(idempotency_key, subject) IN ?", pairs).Find(ctx)
+	orders, err := all[Order](db.WithContext(ctx), "(idempotency_key, subject) IN ?", pairs)
 	byKey := make(map[Key]Order, len(orders))
 	for _, o := range orders {
 		byKey[Key{o.Subject, *o.IdempotencyKey}] = o

@@ -17,8 +17,20 @@ func (s *Store) Read(ctx context.Context, itemID uint64) (Item, error) {
 }
 
 func readItem(ctx context.Context, db *gorm.DB, itemID uint64) (Item, error) {
-	item, err := gorm.G[Item](db).Where("id = ?", itemID).Take(ctx)
+	item, err := one[Item](db.WithContext(ctx), "id = ?", itemID)
 	return item, found("read an item", err)
+}
+
+// one reads the row of a query, with the condition.
+func one[T any](query *gorm.DB, condition ...any) (row T, err error) {
+	err = query.Take(&row, condition...).Error
+	return row, err
+}
+
+// all reads the rows of a query, with the condition.
+func all[T any](query *gorm.DB, condition ...any) (rows []T, err error) {
+	err = query.Find(&rows, condition...).Error
+	return rows, err
 }
 
 // tries is how often a read or a change is tried that the server ends in favour of another transaction.
@@ -48,7 +60,7 @@ func (s *Store) ReadLines(ctx context.Context, sale Sale) ([]Item, error) {
 	for i, line := range lines {
 		ids[i] = line.ItemID
 	}
-	there, err := again(ctx, func() ([]Item, error) { return gorm.G[Item](s.db).Where("id IN ?", ids).Find(ctx) })
+	there, err := again(ctx, func() ([]Item, error) { return all[Item](s.db.WithContext(ctx), "id IN ?", ids) })
 	if err != nil {
 		return nil, found("read items", err)
 	}
@@ -73,7 +85,7 @@ func found(doing string, err error) error {
 // Items returns up to limit items with an id above after, in the order of their ids.
 func (s *Store) Items(ctx context.Context, after uint64, limit int) ([]Item, error) {
 	items, err := again(ctx, func() ([]Item, error) {
-		return gorm.G[Item](s.db).Where("id > ?", after).Order("id").Limit(limit).Find(ctx)
+		return all[Item](s.db.WithContext(ctx).Order("id").Limit(limit), "id > ?", after)
 	})
 	return items, found("list items", err)
 }
@@ -82,7 +94,7 @@ func (s *Store) Items(ctx context.Context, after uint64, limit int) ([]Item, err
 // [Store.Add]. CreateItem returns the item with its id.
 func (s *Store) CreateItem(ctx context.Context, name string, stock int64) (Item, error) {
 	item := Item{Name: name, Stock: stock}
-	if err := gorm.G[Item](s.db).Create(ctx, &item); err != nil {
+	if err := s.db.WithContext(ctx).Create(&item).Error; err != nil {
 		return Item{}, fmt.Errorf("create item: %w", err)
 	}
 	return item, nil
@@ -91,6 +103,6 @@ func (s *Store) CreateItem(ctx context.Context, name string, stock int64) (Item,
 // lockItem reads an item and locks its row until the transaction ends.
 func lockItem(tx *gorm.DB, itemID uint64) (Item, error) {
 	locking := clause.Locking{Strength: clause.LockingStrengthUpdate}
-	item, err := gorm.G[Item](tx, locking).Where("id = ?", itemID).Take(tx.Statement.Context)
+	item, err := one[Item](tx.Clauses(locking), "id = ?", itemID)
 	return item, found("lock an item", err)
 }

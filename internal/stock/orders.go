@@ -53,7 +53,7 @@ func (s *Store) ClearKeys(ctx context.Context, from time.Time, ttl time.Duration
 }
 
 func (s *Store) orderWhere(ctx context.Context, where string, args ...any) (Order, error) {
-	order, err := again(ctx, func() (Order, error) { return gorm.G[Order](s.db).Where(where, args...).Take(ctx) })
+	order, err := again(ctx, func() (Order, error) { return one[Order](s.db.WithContext(ctx).Where(where, args...)) })
 	if err != nil {
 		return Order{}, found("read an order", err)
 	}
@@ -73,7 +73,7 @@ func (s *Store) withLines(ctx context.Context, subject string, orders []Order) (
 		ids[i], at[orders[i].ID] = orders[i].ID, &orders[i]
 	}
 	lines, err := again(ctx, func() ([]Order, error) {
-		return gorm.G[Order](s.db).Where("subject = ? AND line_of IN ?", subject, ids).Order("item_id").Find(ctx)
+		return all[Order](s.db.WithContext(ctx).Order("item_id"), "subject = ? AND line_of IN ?", subject, ids)
 	})
 	if err != nil {
 		return nil, found("read the lines of orders", err)
@@ -95,17 +95,18 @@ type Period struct{ From, Until time.Time }
 // An order that is made meanwhile moves none of the others: it is before the first page, or missing.
 func (s *Store) OrdersOf(ctx context.Context, subject string, in Period, before string, limit int) ([]Order, error) {
 	// Left to itself, MySQL prefers the index of times, and reads the orders of all others in between.
-	query := gorm.G[Order](s.db).Table("orders FORCE INDEX (orders_subject)").Where("subject = ? AND line_of IS NULL AND created_at >= ? AND created_at < ?", subject, in.From, in.Until)
+	query := s.db.WithContext(ctx).Table("orders FORCE INDEX (orders_subject)").Where("subject = ? AND line_of IS NULL AND created_at >= ? AND created_at < ?", subject, in.From, in.Until)
 	if before != "" {
 		last, err := again(ctx, func() (Order, error) {
-			return gorm.G[Order](s.db).Where("public_id = ? AND subject = ?", before, subject).Take(ctx)
+			return one[Order](s.db.WithContext(ctx), "public_id = ? AND subject = ?", before, subject)
 		})
 		if err != nil {
 			return nil, found("read the last order of a page", err)
 		}
 		query = query.Where("created_at <= ? AND (created_at < ? OR id < ?)", last.CreatedAt, last.CreatedAt, last.ID)
 	}
-	orders, err := again(ctx, func() ([]Order, error) { return query.Order("created_at DESC, id DESC").Limit(limit).Find(ctx) })
+	query = query.Order("created_at DESC, id DESC").Limit(limit).Session(&gorm.Session{}) // for each try anew
+	orders, err := again(ctx, func() ([]Order, error) { return all[Order](query) })
 	if err != nil || len(orders) == 0 {
 		return nil, found("list orders", err)
 	}
@@ -114,7 +115,7 @@ func (s *Store) OrdersOf(ctx context.Context, subject string, in Period, before 
 
 // ItemOrders returns the rows of all orders that have an item, the oldest first.
 func (s *Store) ItemOrders(ctx context.Context, itemID uint64) ([]Order, error) {
-	orders, err := gorm.G[Order](s.db).Where("item_id = ?", itemID).Order("id").Find(ctx)
+	orders, err := all[Order](s.db.WithContext(ctx).Order("id"), "item_id = ?", itemID)
 	if err != nil {
 		return nil, fmt.Errorf("read the orders of item %d: %w", itemID, err)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strings"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -29,12 +29,10 @@ func (g *Group) RedisCluster(ctx context.Context, masters int) (RedisCluster, er
 	host, port, _ := net.SplitHostPort(c[0].Addr)
 	const slots = 16384
 	for i, node := range c {
-		client := node.Client()
-		err := client.ClusterAddSlotsRange(ctx, i*slots/masters, (i+1)*slots/masters-1).Err()
+		err := node.Client.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", i*slots/masters, (i+1)*slots/masters-1).Err
 		if err == nil && i > 0 {
-			err = client.Do(ctx, "CLUSTER", "MEET", host, port, c[0].bus).Err()
+			err = node.Client.Do(ctx, "CLUSTER", "MEET", host, port, c[0].bus).Err
 		}
-		client.Close()
 		if err != nil {
 			return nil, fmt.Errorf("testserver: make a cluster of %s: %w", node.Name, err)
 		}
@@ -48,11 +46,9 @@ func (g *Group) RedisCluster(ctx context.Context, masters int) (RedisCluster, er
 }
 
 func (s *Redis) awaitCluster(ctx context.Context, masters int) error {
-	client := s.Client()
-	defer client.Close()
 	for {
-		info, err := client.ClusterInfo(ctx).Result()
-		if err == nil && strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_size:%d\r", masters)) {
+		info, err := s.Client.Do(ctx, "CLUSTER", "INFO").Info()
+		if err == nil && info["cluster_state"] == "ok" && info["cluster_size"] == strconv.Itoa(masters) {
 			return nil
 		}
 		select {

@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"stocklock/internal/testserver"
 )
 
@@ -29,17 +27,9 @@ func startRedis(t *testing.T, g *testserver.Group, o testserver.RedisOptions) *t
 	return server
 }
 
-func connect(t *testing.T, addr string) *redis.Client {
-	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true})
-	t.Cleanup(func() { client.Close() })
-	return client
-}
-
 func TestRedisKilledForgetsAndRestartsAtItsAddress(t *testing.T) {
 	server := startRedis(t, testserver.Start(t), testserver.RedisOptions{})
-	client := connect(t, server.Addr)
-	if err := client.Set(t.Context(), "k", "v", 0).Err(); err != nil {
+	if err := server.Client.Do(t.Context(), "SET", "k", "v").Err; err != nil {
 		t.Fatalf("SET: %v", err)
 	}
 	if err := server.Kill(); err != nil {
@@ -51,14 +41,13 @@ func TestRedisKilledForgetsAndRestartsAtItsAddress(t *testing.T) {
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatalf("Restart: %v", err)
 	}
-	if err := client.Get(t.Context(), "k").Err(); !errors.Is(err, redis.Nil) {
-		t.Errorf("GET after kill and restart = %v, want nothing: it has no persistence", err)
+	if got := server.Client.Do(t.Context(), "GET", "k"); got.Value != nil || got.Err != nil {
+		t.Errorf("GET after kill and restart = %v, want nothing: it has no persistence", got)
 	}
 }
 
 func TestPauseAndResume(t *testing.T) {
 	server := startRedis(t, testserver.Start(t), testserver.RedisOptions{})
-	client := connect(t, server.Addr)
 	if err := server.Pause(); err != nil {
 		t.Fatalf("Pause: %v", err)
 	}
@@ -67,13 +56,13 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if err := client.Ping(short).Err(); err == nil {
+	if err := server.Client.Do(short, "PING").Err; err == nil {
 		t.Error("a paused server answered")
 	}
 	if err := server.Resume(); err != nil {
 		t.Fatalf("Resume: %v", err)
 	}
-	if err := client.Ping(t.Context()).Err(); err != nil {
+	if err := server.Client.Do(t.Context(), "PING").Err; err != nil {
 		t.Errorf("PING after Resume: %v", err)
 	}
 }

@@ -9,32 +9,22 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
+	"stocklock/internal/redisconn"
 )
 
 // Redis is a private redis-server without persistence: what it forgets when it is
 // killed is what a real one may have failed to write.
 type Redis struct {
 	*Process
-	Addr string // host:port
-	bus  string // the port on which nodes of a Cluster talk to each other
+	Addr   string           // host:port
+	Client redisconn.Client // for looking and commanding, until the group is closed
+	bus    string           // the port on which nodes of a Cluster talk to each other
 }
 
 // URL is the address in the form that clients take.
 func (s *Redis) URL() string { return "redis://" + s.Addr }
-
-// Client returns a client for looking and commanding. The caller closes it.
-func (s *Redis) Client() *redis.Client {
-	return redis.NewClient(&redis.Options{
-		Addr: s.Addr, MaxRetries: -1, PoolSize: 2, ContextTimeoutEnabled: true,
-		DialTimeout: time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
-}
 
 // RedisOptions is how a Redis server starts. The zero value is a primary.
 type RedisOptions struct {
@@ -59,6 +49,12 @@ func (g *Group) Redis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	server := &Redis{}
 	err = WithPort(func(port int) error {
 		server.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		if server.Client, err = redisconn.Open(server.URL()); err != nil {
+			return err
+		}
+		if err := g.OnClose(server.Client.Close); err != nil {
+			return err
+		}
 		args := []string{
 			program, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
 			"--save", "", "--appendonly", "no", "--daemonize", "no", "--repl-diskless-sync-delay", "0",
@@ -89,28 +85,24 @@ func (s *Redis) answers(ctx context.Context) error {
 		return err
 	}
 	conn.Close()
-	client := s.Client()
-	defer client.Close()
-	info, err := client.Info(ctx, "server").Result()
+	info, err := s.Client.Do(ctx, "INFO", "server").Info()
 	if err != nil {
 		return err
 	}
-	if own := fmt.Sprintf("process_id:%d\r\n", s.PID()); !strings.Contains(info, own) {
+	if info["process_id"] != strconv.Itoa(s.PID()) {
 		return fmt.Errorf("another Redis answers at %s", s.Addr)
 	}
-	return client.Ping(ctx).Err() // an error while it loads
+	return s.Client.Do(ctx, "PING").Err // an error while it loads
 }
 
 // Follow makes the server a replica of the primary at addr and waits until it is in sync.
 func (s *Redis) Follow(ctx context.Context, addr string) error {
-	client := s.Client()
-	defer client.Close()
 	host, port, _ := net.SplitHostPort(addr)
-	if err := client.ReplicaOf(ctx, host, port).Err(); err != nil {
+	if err := s.Client.Do(ctx, "REPLICAOF", host, port).Err; err != nil {
 		return fmt.Errorf("testserver: %s: follow %s: %w", s.Name, addr, err)
 	}
 	for {
-		role, err := client.Do(ctx, "ROLE").Slice()
+		role, err := s.Client.Do(ctx, "ROLE").Slice()
 		if err == nil && len(role) > 3 && role[3] == "connected" {
 			return nil
 		}
@@ -124,9 +116,7 @@ func (s *Redis) Follow(ctx context.Context, addr string) error {
 
 // Save writes what the server has to its disk: it still has that after a kill and a restart.
 func (s *Redis) Save(ctx context.Context) error {
-	client := s.Client()
-	defer client.Close()
-	if err := client.Save(ctx).Err(); err != nil {
+	if err := s.Client.Do(ctx, "SAVE").Err; err != nil {
 		return fmt.Errorf("testserver: save %s: %w", s.Name, err)
 	}
 	return nil
@@ -143,9 +133,7 @@ func (s *Redis) Forget() error {
 
 // Promote makes a replica a primary, with what it has.
 func (s *Redis) Promote(ctx context.Context) error {
-	client := s.Client()
-	defer client.Close()
-	if err := client.ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
+	if err := s.Client.Do(ctx, "REPLICAOF", "NO", "ONE").Err; err != nil {
 		return fmt.Errorf("testserver: promote %s: %w", s.Name, err)
 	}
 	return nil
@@ -154,13 +142,11 @@ func (s *Redis) Promote(ctx context.Context) error {
 // Reads counts how often the server has read from its clients: once for each request
 // or pipeline of requests.
 func (s *Redis) Reads(ctx context.Context) (int64, error) {
-	client := s.Client()
-	defer client.Close()
-	info, err := client.InfoMap(ctx, "stats").Result()
+	info, err := s.Client.Do(ctx, "INFO", "stats").Info()
 	if err != nil {
 		return 0, fmt.Errorf("testserver: ask %s for its count of requests: %w", s.Name, err)
 	}
-	reads, err := strconv.ParseInt(info["Stats"]["total_reads_processed"], 10, 64)
+	reads, err := strconv.ParseInt(info["total_reads_processed"], 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("testserver: %s counts no requests: %w", s.Name, err)
 	}

@@ -95,9 +95,7 @@ func RedisAddr(t testing.TB) string {
 	if err != nil {
 		t.Fatalf("testserver: Redis: %v", err)
 	}
-	client := server.Client()
-	defer client.Close()
-	if err := client.FlushAll(t.Context()).Err(); err != nil {
+	if err := server.Client.Do(t.Context(), "FLUSHALL").Err; err != nil {
 		t.Fatalf("testserver: Redis: %v", err)
 	}
 	return server.Addr

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/redisconn"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -35,7 +34,7 @@ type cell struct {
 	items     []audit.Run
 	customers []*customer
 	feed      *trial.Points
-	redis     *redis.Client
+	redis     redisconn.Client
 	asked     time.Time // when MySQL was last asked who waits
 
 	stuckAt string // the lock without an end that refuses everybody, empty for none
@@ -57,7 +56,6 @@ func Run(ctx context.Context, b trial.Bench, of declared.Strategy, s Scenario, s
 	if err := c.prepare(ctx); err != nil {
 		return trial.Result{}, err
 	}
-	defer c.redis.Close()
 	deadlocks, err := audit.Deadlocks(ctx, b.Store)
 	if err != nil {
 		return trial.Result{}, err
@@ -91,8 +89,8 @@ func Run(ctx context.Context, b trial.Bench, of declared.Strategy, s Scenario, s
 
 // prepare makes the items, and an empty Redis, in which every key is the cell's.
 func (c *cell) prepare(ctx context.Context) error {
-	c.redis = c.bench.Testbed.Redis().Client()
-	if err := c.redis.FlushAll(ctx).Err(); err != nil {
+	c.redis = c.bench.Testbed.Redis().Client
+	if err := c.redis.Do(ctx, "FLUSHALL").Err; err != nil {
 		return err
 	}
 	for i, units := range c.scenario.stock {

@@ -3,13 +3,10 @@ package basket
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
@@ -145,9 +142,10 @@ func (c *cell) counter(ctx context.Context, item uint64) (units int64, ok bool, 
 		return 0, false, nil
 	}
 	key := strings.ReplaceAll(c.of.State.Keys[0], "%s", sale.Key(item))
-	units, err = c.redis.Get(ctx, key).Int64()
-	if errors.Is(err, redis.Nil) {
-		return 0, false, nil
+	counted := c.redis.Do(ctx, "GET", key)
+	if counted.Value == nil {
+		return 0, false, counted.Err
 	}
+	units, err = counted.Int64()
 	return units, err == nil, err
 }

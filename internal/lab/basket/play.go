@@ -216,15 +216,16 @@ func death(ctx context.Context, c *cell, at sale.Point) error {
 // locks returns a key of a lock that never ends, and whether there is one that does. Counters are no locks,
 // and a shop that has just started leaves a key of its own: probeKey of package shop.
 func (c *cell) locks(ctx context.Context) (endless string, ends bool, err error) {
-	keys, err := c.redis.Keys(ctx, "*stock*").Result()
+	keys, err := c.redis.Do(ctx, "KEYS", "*stock*").Slice()
 	if err != nil {
 		return "", false, err
 	}
-	for _, key := range keys {
+	for _, each := range keys {
+		key := each.(string)
 		if !c.names(key) && !slices.Contains(c.of.State.Locks, key) {
 			continue
 		}
-		left, err := c.redis.PTTL(ctx, key).Result()
+		left, err := c.redis.Do(ctx, "PTTL", key).Int64()
 		switch {
 		case err != nil:
 			return "", false, err

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/redisconn"
 )
 
 // programServers plays one order at a time, on tables and connections of its own.
@@ -24,14 +24,14 @@ type programServers struct {
 	db     *sql.DB
 	conns  []*sql.Conn
 	ids    []uint64
-	redis  *redis.Client
+	redis  redisconn.Client
 	names  *strings.Replacer // of the tables
 	schema schedule.Schema
 	run    int64
 	sha    string
 }
 
-func newProgramServers(t *testing.T, dsn string, client *redis.Client, worker int) *programServers {
+func newProgramServers(t *testing.T, dsn string, client redisconn.Client, worker int) *programServers {
 	t.Helper()
 	db, err := sql.Open("mysql", dsn)
 	if err != nil {
@@ -63,7 +63,7 @@ func newProgramServers(t *testing.T, dsn string, client *redis.Client, worker in
 		}
 		s.conns, s.ids = append(s.conns, conn), append(s.ids, id)
 	}
-	if s.sha, err = script.Load(t.Context(), client).Result(); err != nil {
+	if s.sha, err = client.Do(t.Context(), "SCRIPT", "LOAD", script).Text(); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -217,11 +217,8 @@ func (s programPlayer) ask(ctx context.Context, i int, r schedule.Request) (stri
 		for _, word := range strings.Fields(r.Text) {
 			args = append(args, word)
 		}
-		answer, err := s.redis.Do(ctx, args...).Result()
-		if errors.Is(err, redis.Nil) {
-			return "nil", nil
-		}
-		return fmt.Sprint(answer), err
+		answer := s.redis.Do(ctx, args...)
+		return fmt.Sprint(answer.Value), answer.Err
 	}
 	if !strings.HasPrefix(r.Text, "SELECT") {
 		done, err := s.conns[i].ExecContext(ctx, r.Text)
@@ -371,11 +368,11 @@ func (s programPlayer) outcome(ctx context.Context, customers []*programCustomer
 		all = append(all, fmt.Sprint(table, id, "=", v))
 	}
 	for _, key := range []string{"k", "j"} {
-		value, err := s.redis.Get(ctx, fmt.Sprint(key, s.run)).Result()
-		if err != nil && !errors.Is(err, redis.Nil) {
-			return "", err
+		value := s.redis.Do(ctx, "GET", fmt.Sprint(key, s.run))
+		if value.Err != nil {
+			return "", value.Err
 		}
-		all = append(all, key+"="+value)
+		all = append(all, fmt.Sprint(key, "=", value.Value))
 	}
 	return strings.Join(all, " / "), rows.Err()
 }

@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/testserver"
@@ -41,13 +39,11 @@ func TestPruningLosesNoOutcomeOfPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := redis.Client()
-	t.Cleanup(func() { client.Close() })
 	const workers = 4
 	var seed, pruned, all atomic.Int64
 	var working sync.WaitGroup
 	for w := range workers {
-		on := newProgramServers(t, mysql.DSN()+"?clientFoundRows=true&interpolateParams=true&multiStatements=true", client, w)
+		on := newProgramServers(t, mysql.DSN()+"?clientFoundRows=true&interpolateParams=true&multiStatements=true", redis.Client, w)
 		working.Go(func() {
 			for {
 				n := seed.Add(1)
@@ -122,7 +118,7 @@ var firstPrograms = []program{
 }
 
 // script moves what it finds in its first key to its last one, and counts there.
-var script = redis.NewScript(`redis.call('INCRBY', KEYS[#KEYS], (tonumber(redis.call('GET', KEYS[1])) or 1) * 2) return redis.call('GET', KEYS[#KEYS])`)
+const script = `redis.call('INCRBY', KEYS[#KEYS], (tonumber(redis.call('GET', KEYS[1])) or 1) * 2) return redis.call('GET', KEYS[#KEYS])`
 
 func randomProgram(r *rand.Rand) program {
 	customers, least, most := 2, 2, 4

@@ -61,8 +61,7 @@ func (t *testbeds) askVersions(ctx context.Context) (err error) {
 	}
 	client := t.redis
 	if testbed := t.benches[0].Testbed; client == nil && testbed != nil {
-		client = testbed.Redis().Client()
-		defer client.Close()
+		client = testbed.Redis().Client
 	}
 	if client != nil {
 		t.redisVersion, err = rig.RedisVersion(ctx, client)

@@ -13,14 +13,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 	"golang.org/x/sync/errgroup"
 
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/redisconn"
 	"stocklock/internal/stock"
 	"stocklock/internal/testserver"
 )
@@ -30,8 +29,8 @@ type testbeds struct {
 	plan    Plan
 	rig     *rig.Rig // nil where all was given
 	store   *stock.Store
-	redis   *redis.Client // the one given by address, or nil
-	benches []trial.Bench // one for each cell that runs at once
+	redis   redisconn.Client // the one given by address, or nil
+	benches []trial.Bench    // one for each cell that runs at once
 	waits   *trial.MySQLWaits
 	calm    *trial.Bench // for the comparable cells of a plan that has others besides, or nil
 
@@ -124,22 +123,19 @@ func (t *testbeds) openStore(ctx context.Context, dsn string) (err error) {
 	return t.store.Migrate(ctx, slog.New(slog.DiscardHandler))
 }
 
-func (t *testbeds) openRedis(ctx context.Context, status *Status) error {
+func (t *testbeds) openRedis(ctx context.Context, status *Status) (err error) {
 	if t.plan.Redis == "" {
 		return nil
 	}
-	o, err := redis.ParseURL(t.plan.Redis)
-	if err != nil {
+	if t.redis, err = redisconn.Open(t.plan.Redis); err != nil {
 		return &AddressError{"redis", fmt.Errorf("want redis://host:6379: %w", err)}
 	}
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	t.redis = redis.NewClient(o)
 	connecting, cancel := context.WithTimeout(ctx, connectPatience)
 	defer cancel()
-	if err := t.redis.Ping(connecting).Err(); err != nil {
+	if err := t.redis.Do(connecting, "PING").Err; err != nil {
 		return &AddressError{"redis", fmt.Errorf("cannot connect: %w", err)}
 	}
-	if err := t.redis.PExpireTime(connecting, "stocklock").Err(); err != nil {
+	if err := t.redis.Do(connecting, "PEXPIRETIME", "stocklock").Err; err != nil {
 		return &AddressError{"redis", fmt.Errorf("want Redis 7 or later, which says when a lease ends: %w", err)}
 	}
 	if t.plan.Trace && !announces(connecting, t.redis) {
@@ -151,13 +147,13 @@ func (t *testbeds) openRedis(ctx context.Context, status *Status) error {
 
 // announces reports whether a Redis announces how locks change. A server that does not answer that
 // question may do so.
-func announces(ctx context.Context, client *redis.Client) bool {
+func announces(ctx context.Context, client redisconn.Client) bool {
 	const setting = "notify-keyspace-events"
-	answer, err := client.ConfigGet(ctx, setting).Result()
-	if err != nil {
+	answer, isMap := client.Do(ctx, "CONFIG", "GET", setting).Value.(map[any]any)
+	if !isMap {
 		return true
 	}
-	flags := strings.ReplaceAll(answer[setting], "A", "g$hx") // A is an alias of these and others
+	flags := strings.ReplaceAll(fmt.Sprint(answer[setting]), "A", "g$hx") // A is an alias of these and others
 	for _, flag := range rig.Announced {
 		if !strings.ContainsRune(flags, flag) {
 			return false

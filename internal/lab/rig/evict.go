@@ -1,16 +1,18 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
+	"stocklock/internal/redisconn"
 	"stocklock/internal/testserver"
 )
 
@@ -63,11 +65,9 @@ func (s *Testbed) Evict(ctx context.Context, keys []string) error {
 func Evict(ctx context.Context, server *testserver.Redis, keys []string) (evicted bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fillPatience)
 	defer cancel()
-	client := server.Client()
-	defer client.Close()
-	fill := filler{client: client, prefix: "filler:" + testserver.RandomHex(4) + ":"}
+	fill := filler{client: server.Client, prefix: "filler:" + testserver.RandomHex(4) + ":"}
 	for _, key := range keys {
-		n, err := client.Exists(ctx, key).Result()
+		n, err := server.Client.Do(ctx, "EXISTS", key).Int64()
 		if err != nil {
 			return false, err
 		}
@@ -87,23 +87,24 @@ func Evict(ctx context.Context, server *testserver.Redis, keys []string) (evicte
 
 // filler fills the memory of a server.
 type filler struct {
-	client  *redis.Client
+	client  redisconn.Client
 	victims []string // keys that are to go
 	prefix  string   // of the keys that it makes
 	made    int
 }
 
 func (f *filler) run(ctx context.Context) error {
-	if err := f.client.ConfigSet(ctx, "notify-keyspace-events", Announced+"e").Err(); err != nil { // e: evicted keys
+	if err := f.client.Do(ctx, "CONFIG", "SET", "notify-keyspace-events", Announced+"e").Err; err != nil { // e: evicted keys
 		return err
 	}
 	var channels []string
 	for _, key := range f.victims {
 		channels = append(channels, Keyspace+key)
 	}
-	announced := f.client.Subscribe(ctx, channels...)
-	defer announced.Close()
-	if _, err := announced.Receive(ctx); err != nil { // the confirmation of the first channel
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	announced, err := f.client.Subscribe(ctx, channels...)
+	if err != nil {
 		return err
 	}
 	if err := f.limit(ctx); err != nil {
@@ -115,9 +116,10 @@ func (f *filler) run(ctx context.Context) error {
 			return err
 		}
 		select {
-		case <-ctx.Done():
-			return fmt.Errorf("rig: Redis did not evict %s: %w", f.victims[0], context.Cause(ctx))
-		case m := <-announced.Channel():
+		case m, open := <-announced:
+			if !open {
+				return fmt.Errorf("rig: Redis did not evict %s: %w", f.victims[0], cmp.Or(context.Cause(ctx), io.ErrUnexpectedEOF))
+			}
 			key := strings.TrimPrefix(m.Channel, Keyspace)
 			switch m.Payload {
 			case "evicted", "expired", "del":
@@ -135,18 +137,18 @@ func (f *filler) run(ctx context.Context) error {
 
 // limit leaves little free memory.
 func (f *filler) limit(ctx context.Context) error {
-	info, err := f.client.InfoMap(ctx, "memory").Result()
+	info, err := f.client.Do(ctx, "INFO", "memory").Info()
 	if err != nil {
 		return err
 	}
-	used, err := strconv.Atoi(info["Memory"]["used_memory"])
+	used, err := strconv.Atoi(info["used_memory"])
 	if err != nil {
 		return fmt.Errorf("rig: Redis does not say how much memory it uses: %w", err)
 	}
 	for _, setting := range [][2]string{
 		{"maxmemory-policy", "allkeys-lru"}, {"maxmemory-samples", "64"}, {"maxmemory", strconv.Itoa(used + headroom)},
 	} {
-		if err := f.client.ConfigSet(ctx, setting[0], setting[1]).Err(); err != nil {
+		if err := f.client.Do(ctx, "CONFIG", "SET", setting[0], setting[1]).Err; err != nil {
 			return err
 		}
 	}
@@ -158,22 +160,20 @@ func (f *filler) write(ctx context.Context, gone map[string]string) error {
 	if len(gone) == len(f.victims) {
 		return nil
 	}
-	there := make([]*redis.IntCmd, len(f.victims))
-	_, err := f.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		for range fillersAtOne {
-			p.Set(ctx, f.prefix+strconv.Itoa(f.made), strings.Repeat("x", fillerSize), 0)
-			f.made++
-		}
-		for i, key := range f.victims {
-			there[i] = p.Exists(ctx, key) // which does not count as a use
-		}
-		return nil
-	})
+	var commands []redisconn.Command
+	for range fillersAtOne {
+		commands = append(commands, redisconn.Command{"SET", f.prefix + strconv.Itoa(f.made), strings.Repeat("x", fillerSize)})
+		f.made++
+	}
+	for _, key := range f.victims {
+		commands = append(commands, redisconn.Command{"EXISTS", key}) // which does not count as a use
+	}
+	replies, err := f.client.Transaction(ctx, commands...)
 	if err != nil {
 		return fmt.Errorf("rig: fill the memory of Redis: %w", err)
 	}
 	for i, key := range f.victims {
-		if there[i].Val() == 0 && gone[key] == "" {
+		if replies[fillersAtOne+i].Value == int64(0) && gone[key] == "" {
 			gone[key] = "not there"
 		}
 	}
@@ -184,15 +184,11 @@ func (f *filler) write(ctx context.Context, gone map[string]string) error {
 func (f *filler) restore(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, fillPatience)
 	defer cancel()
-	_, err := f.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		p.ConfigSet(ctx, "maxmemory", "0")
-		p.ConfigSet(ctx, "maxmemory-policy", "noeviction")
-		for n := range f.made {
-			p.Unlink(ctx, f.prefix+strconv.Itoa(n))
-		}
-		return nil
-	})
-	if err != nil {
+	commands := []redisconn.Command{{"CONFIG", "SET", "maxmemory", "0"}, {"CONFIG", "SET", "maxmemory-policy", "noeviction"}}
+	for n := range f.made {
+		commands = append(commands, redisconn.Command{"UNLINK", f.prefix + strconv.Itoa(n)})
+	}
+	if _, err := f.client.Pipeline(ctx, commands...); err != nil {
 		return fmt.Errorf("rig: give Redis its memory back: %w", err)
 	}
 	return nil

@@ -12,8 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/redis/go-redis/v9"
-
+	"stocklock/internal/redisconn"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/testserver"
 )
@@ -47,24 +46,24 @@ func New(shop string) (_ *Rig, err error) {
 }
 
 // RedisVersion is what the server calls itself, such as "Redis 8.0.2".
-func RedisVersion(ctx context.Context, client *redis.Client) (string, error) {
-	info, err := client.InfoMap(ctx, "server").Result()
+func RedisVersion(ctx context.Context, client redisconn.Client) (string, error) {
+	info, err := client.Do(ctx, "INFO", "server").Info()
 	if err != nil {
 		return "", fmt.Errorf("ask Redis for its version: %w", err)
 	}
-	if v := info["Server"]["valkey_version"]; v != "" {
+	if v := info["valkey_version"]; v != "" {
 		return "Valkey " + v, nil
 	}
-	return "Redis " + info["Server"]["redis_version"], nil
+	return "Redis " + info["redis_version"], nil
 }
 
 // Lacks says why a Redis server cannot run a strategy: it knows none of the commands that the strategy
 // needs one of, as [declared.Strategy.NeedsCommand] lists them. It is empty where the server can.
-func Lacks(ctx context.Context, client *redis.Client, commands []string) (string, error) {
+func Lacks(ctx context.Context, client redisconn.Client, commands []string) (string, error) {
 	if len(commands) == 0 {
 		return "", nil
 	}
-	if known, err := declared.KnownCommand(ctx, func(ctx context.Context, command ...any) ([]any, error) { return client.Do(ctx, command...).Slice() }, commands); err != nil || known != "" {
+	if known, err := declared.KnownCommand(ctx, client, commands); err != nil || known != "" {
 		return "", err
 	}
 	version, err := RedisVersion(ctx, client)
@@ -89,9 +88,7 @@ func (r *Rig) Lacks(ctx context.Context, commands []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	client := server.Client()
-	defer client.Close()
-	why, err := Lacks(ctx, client, commands)
+	why, err := Lacks(ctx, server.Client, commands)
 	if err = errors.Join(err, server.Stop()); err == nil {
 		r.lacked[key] = why
 	}

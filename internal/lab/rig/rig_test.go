@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/redisconn"
 	"stocklock/internal/testserver"
 )
 
@@ -38,9 +37,12 @@ func startRedis(t *testing.T, r *rig.Rig, o testserver.RedisOptions) *testserver
 	return server
 }
 
-func connect(t *testing.T, addr string) *redis.Client {
+func connect(t *testing.T, addr string) redisconn.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true})
+	client, err := redisconn.Open("redis://" + addr)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { client.Close() })
 	return client
 }
@@ -54,16 +56,16 @@ func TestReplicaIsPromotedWithWhatItHas(t *testing.T) {
 	}
 	replica := startRedis(t, r, testserver.RedisOptions{ReplicaOf: &testserver.Redis{Addr: proxy.Addr}})
 	client := connect(t, primary.Addr)
-	if err := client.Set(t.Context(), "before", 1, 0).Err(); err != nil {
+	if err := client.Do(t.Context(), "SET", "before", 1).Err; err != nil {
 		t.Fatalf("SET: %v", err)
 	}
-	if n, err := client.Wait(t.Context(), 1, 5*time.Second).Result(); n != 1 || err != nil {
+	if n, err := client.Do(t.Context(), "WAIT", 1, 5000).Int64(); n != 1 || err != nil {
 		t.Fatalf("WAIT = %d, %v, want the one replica", n, err)
 	}
 	if err := proxy.Cut(); err != nil {
 		t.Fatalf("Cut: %v", err)
 	}
-	if err := client.Set(t.Context(), "after", 1, 0).Err(); err != nil {
+	if err := client.Do(t.Context(), "SET", "after", 1).Err; err != nil {
 		t.Fatalf("SET: %v", err)
 	}
 	if err := primary.Kill(); err != nil {
@@ -73,10 +75,10 @@ func TestReplicaIsPromotedWithWhatItHas(t *testing.T) {
 		t.Fatalf("Promote: %v", err)
 	}
 	promoted := connect(t, replica.Addr)
-	if n, err := promoted.Exists(t.Context(), "before", "after").Result(); n != 1 || err != nil {
+	if n, err := promoted.Do(t.Context(), "EXISTS", "before", "after").Int64(); n != 1 || err != nil {
 		t.Errorf("the promoted replica has %d of the two keys, %v, want only the replicated one", n, err)
 	}
-	if err := promoted.Set(t.Context(), "k", 1, 0).Err(); err != nil {
+	if err := promoted.Do(t.Context(), "SET", "k", 1).Err; err != nil {
 		t.Errorf("the promoted replica takes no writes: %v", err)
 	}
 }
@@ -89,12 +91,11 @@ func TestCutSilencesLiveConnectionsBothWaysAndHealEndsIt(t *testing.T) {
 		t.Fatalf("Proxy: %v", err)
 	}
 	through, direct := connect(t, proxy.Addr), connect(t, server.Addr)
-	subscription := through.Subscribe(t.Context(), "news")
-	defer subscription.Close()
-	if _, err := subscription.Receive(t.Context()); err != nil {
+	messages, err := through.Subscribe(t.Context(), "news")
+	if err != nil {
 		t.Fatalf("SUBSCRIBE: %v", err)
 	}
-	if err := through.Set(t.Context(), "k", "before", 0).Err(); err != nil {
+	if err := through.Do(t.Context(), "SET", "k", "before").Err; err != nil {
 		t.Fatalf("SET: %v", err)
 	}
 	if err := proxy.Cut(); err != nil {
@@ -102,26 +103,28 @@ func TestCutSilencesLiveConnectionsBothWaysAndHealEndsIt(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if err := through.Set(short, "k", "cut", 0).Err(); !os.IsTimeout(err) && !errors.Is(err, context.DeadlineExceeded) {
+	if err := through.Do(short, "SET", "k", "cut").Err; !os.IsTimeout(err) && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("SET through a cut = %v, want silence", err)
 	}
-	if got := direct.Get(t.Context(), "k").Val(); got != "before" {
-		t.Errorf("k = %q, want %q: the cut let a command through", got, "before")
+	if got := direct.Do(t.Context(), "GET", "k").Value; got != "before" {
+		t.Errorf("k = %v, want %q: the cut let a command through", got, "before")
 	}
-	if n, err := direct.Publish(t.Context(), "news", "x").Result(); n != 1 || err != nil {
+	if n, err := direct.Do(t.Context(), "PUBLISH", "news", "x").Int64(); n != 1 || err != nil {
 		t.Fatalf("PUBLISH = %d, %v: the server must still count the subscriber", n, err)
 	}
-	if m, err := subscription.ReceiveTimeout(t.Context(), 200*time.Millisecond); err == nil {
+	select {
+	case m := <-messages:
 		t.Errorf("the cut let a message through: %v", m)
+	case <-time.After(200 * time.Millisecond):
 	}
 	proxy.Heal()
 	for deadline := time.Now().Add(5 * time.Second); ; {
-		if err = through.Set(t.Context(), "k", "healed", 0).Err(); err == nil || time.Now().After(deadline) {
+		if err = through.Do(t.Context(), "SET", "k", "healed").Err; err == nil || time.Now().After(deadline) {
 			break
 		}
 	}
-	if got := direct.Get(t.Context(), "k").Val(); err != nil || got != "healed" {
-		t.Errorf("after Heal: %v, k = %q", err, got)
+	if got := direct.Do(t.Context(), "GET", "k").Value; err != nil || got != "healed" {
+		t.Errorf("after Heal: %v, k = %v", err, got)
 	}
 }
 
@@ -133,30 +136,30 @@ func TestDelayAndLead(t *testing.T) {
 		t.Fatalf("Proxy: %v", err)
 	}
 	client := connect(t, proxy.Addr)
-	if err := client.Ping(t.Context()).Err(); err != nil {
+	if err := client.Do(t.Context(), "PING").Err; err != nil {
 		t.Fatal(err)
 	}
 	if err := proxy.Delay(20 * time.Millisecond); err != nil {
 		t.Fatalf("Delay: %v", err)
 	}
 	start := time.Now()
-	client.Ping(t.Context())
+	client.Do(t.Context(), "PING")
 	if took := time.Since(start); took < 40*time.Millisecond {
 		t.Errorf("a round trip with 20 ms each way took %s", took)
 	}
 	proxy.Heal()
-	if err := connect(t, two.Addr).Set(t.Context(), "who", "two", 0).Err(); err != nil {
+	if err := two.Client.Do(t.Context(), "SET", "who", "two").Err; err != nil {
 		t.Fatal(err)
 	}
 	if err := proxy.Lead(two.Addr); err != nil {
 		t.Fatalf("Lead: %v", err)
 	}
-	var who string
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline) && who == ""; {
-		who = client.Get(t.Context(), "who").Val()
+	var who any
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline) && who == nil; {
+		who = client.Do(t.Context(), "GET", "who").Value
 	}
 	if who != "two" {
-		t.Errorf("after Lead the proxy reaches %q, want two", who)
+		t.Errorf("after Lead the proxy reaches %v, want two", who)
 	}
 }
 

@@ -2,7 +2,6 @@ package rig_test
 
 import (
 	"testing"
-	"time"
 
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/testserver"
@@ -49,21 +48,21 @@ func TestTestbed(t *testing.T) {
 
 	old := testbed.Redis()
 	client := connect(t, old.Addr)
-	client.Set(t.Context(), "before", 1, 0)
-	if n, err := client.Wait(t.Context(), 1, 5*time.Second).Result(); n != 1 {
+	client.Do(t.Context(), "SET", "before", 1)
+	if n, err := client.Do(t.Context(), "WAIT", 1, 5000).Int64(); n != 1 {
 		t.Fatalf("WAIT = %d, %v", n, err)
 	}
 	if err := testbed.HoldBackReplication(); err != nil {
 		t.Fatalf("HoldBackReplication: %v", err)
 	}
-	client.Set(t.Context(), "after", 1, 0)
+	client.Do(t.Context(), "SET", "after", 1)
 	if err := testbed.FailOver(t.Context()); err != nil {
 		t.Fatalf("FailOver: %v", err)
 	}
 	if testbed.Redis() == old {
 		t.Error("the primary is the old one")
 	}
-	if n, err := connect(t, testbed.Redis().Addr).Exists(t.Context(), "before", "after").Result(); n != 1 {
+	if n, err := testbed.Redis().Client.Do(t.Context(), "EXISTS", "before", "after").Int64(); n != 1 {
 		t.Errorf("the new primary has %d of two keys, %v, want the replicated one", n, err)
 	}
 	if testbed.Quorum[0].Alive() || !testbed.Quorum[1].Alive() {
@@ -77,8 +76,8 @@ func TestTestbed(t *testing.T) {
 	}
 	whole("a failover")
 	promoted := connect(t, testbed.Redis().Addr)
-	promoted.Set(t.Context(), "again", 1, 0)
-	if n, err := promoted.Wait(t.Context(), 1, 5*time.Second).Result(); n != 1 {
+	promoted.Do(t.Context(), "SET", "again", 1)
+	if n, err := promoted.Do(t.Context(), "WAIT", 1, 5000).Int64(); n != 1 {
 		t.Errorf("after the repair WAIT = %d, %v, want a replica again", n, err)
 	}
 

@@ -185,13 +185,11 @@ func (b *bench) measure(ctx context.Context, row *Row) (unitsPerSecond float64, 
 func (b *bench) commands(ctx context.Context, servers int) ([]float64, error) {
 	done := make([]float64, servers)
 	for i, server := range b.servers[servers] {
-		client := server.Client()
-		info, err := client.InfoMap(ctx, "stats").Result()
-		client.Close()
+		info, err := server.Client.Do(ctx, "INFO", "stats").Info()
 		if err != nil {
 			return nil, err
 		}
-		if done[i], err = strconv.ParseFloat(info["Stats"]["total_commands_processed"], 64); err != nil {
+		if done[i], err = strconv.ParseFloat(info["total_commands_processed"], 64); err != nil {
 			return nil, err
 		}
 	}

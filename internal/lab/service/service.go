@@ -38,7 +38,7 @@ type Service struct {
 	DB *sql.DB
 
 	group   *testserver.Group
-	servers *redisServers // nil for a service that ran already
+	servers *rig.Testbed // Redis with a replica; nil for a service that ran already
 	relay   *relay
 	items   atomic.Int64
 	buys    atomic.Int64
@@ -85,7 +85,7 @@ func Start(ctx context.Context, f *File) (_ *Service, err error) {
 		return nil, err
 	}
 	s.group = r.Group
-	if s.servers, err = startRedis(ctx, r); err != nil {
+	if s.servers, err = r.Testbed(ctx, rig.TestbedOptions{Faults: true}); err != nil {
 		return nil, err
 	}
 	redisAddr := s.servers.Redis().Addr
@@ -276,9 +276,6 @@ func (s *Service) Restart(ctx context.Context, p *Process) error {
 func (s *Service) Close() error {
 	var errs []error
 	s.relay.set(nil)
-	if s.servers != nil {
-		errs = append(errs, s.servers.client.Close())
-	}
 	if s.DB != nil {
 		errs = append(errs, s.DB.Close())
 	}

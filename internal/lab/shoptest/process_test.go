@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/redisconn"
 	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
@@ -227,10 +228,13 @@ func TestFaultsAreInjectedIntoTheProcess(t *testing.T) {
 
 func waitForLock(t *testing.T, l *house, item stock.Item) {
 	t.Helper()
-	client := (&testserver.Redis{Addr: l.redis}).Client()
+	client, err := redisconn.Open("redis://" + l.redis)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer client.Close()
 	testserver.Await(t, "somebody to take the lock", func() bool {
-		return client.Exists(t.Context(), redislock.Keys("", sale.Key(item.ID)).Lock).Val() == 1
+		return client.Do(t.Context(), "EXISTS", redislock.Keys("", sale.Key(item.ID)).Lock).Value == int64(1)
 	})
 }
 

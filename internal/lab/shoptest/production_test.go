@@ -206,7 +206,7 @@ func TestACopyIntoTheRepositoryIsRefused(t *testing.T) {
 func TestTheShopHalfKnowsNothingOfTheLab(t *testing.T) {
 	names := regexp.MustCompile(`X-Lab|SHOP_LAB|internal/shop/labmode"|internal/strategy/(ladder|baskets|declared)"`)
 	removed := append(labOnly(t), "internal/shop/copy.sh")
-	for _, half := range []string{"cmd/shop", "internal/shop", "internal/strategy", "internal/stock", "internal/sale", "internal/redislock", "internal/flags", "internal/testserver", "sql"} {
+	for _, half := range []string{"cmd/shop", "internal/shop", "internal/strategy", "internal/stock", "internal/sale", "internal/redislock", "internal/flags", "internal/redisconn", "internal/testserver", "sql"} {
 		err := filepath.WalkDir(filepath.Join(root, half), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil {
 				return err

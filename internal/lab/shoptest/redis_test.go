@@ -80,9 +80,7 @@ func redis(t *testing.T, o testserver.RedisOptions) *testserver.Redis {
 
 func order(t *testing.T, server *testserver.Redis, args ...any) {
 	t.Helper()
-	client := server.Client()
-	defer client.Close()
-	if err := client.Do(t.Context(), args...).Err(); err != nil {
+	if err := server.Client.Do(t.Context(), args...).Err; err != nil {
 		t.Fatalf("%v: %v", args, err)
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	goredis "github.com/redis/go-redis/v9"
-
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
+	"stocklock/internal/shop"
+	"stocklock/internal/testserver"
 )
 
 // Gauge is what a shop has in use at rest.
@@ -87,13 +87,16 @@ func (s *soak) gaugeNow(ctx context.Context) (*Gauges, error) {
 			locks[sale.Key(item.ItemID)] = true
 		}
 	}
-	client := s.testbed.Redis().Client()
-	defer client.Close()
-	return g, gaugeRedis(ctx, client, locks, g)
+	return g, gaugeRedis(ctx, s.testbed.Redis(), locks, g)
 }
 
 // gaugeRedis counts keys, and the locks of the recipes and of package redislock by these names.
-func gaugeRedis(ctx context.Context, client *goredis.Client, locks map[string]bool, g *Gauges) error {
+func gaugeRedis(ctx context.Context, server *testserver.Redis, locks map[string]bool, g *Gauges) error {
+	client, err := shop.OpenRedis(server.URL(), 2)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
 	locker := redislock.New(client, redislock.Options{})
 	defer locker.Close(ctx)
 	for name := range locks {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"stocklock/internal/redislock"
+	"stocklock/internal/shop"
 	"stocklock/internal/testserver"
 )
 
@@ -15,7 +16,10 @@ func TestLocksInUseAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := server.Client()
+	client, err := shop.OpenRedis(server.URL(), shop.RedisPoolSize)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer client.Close()
 	holder, waiter := redislock.New(client, redislock.Options{}), redislock.New(client, redislock.Options{})
 	defer holder.Close(context.Background())
@@ -36,7 +40,7 @@ func TestLocksInUseAreCounted(t *testing.T) {
 	names := map[string]bool{"plain": true, "reference": true, "unused": true}
 	for giveUp := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		var g Gauges
-		if err := gaugeRedis(t.Context(), client, names, &g); err != nil {
+		if err := gaugeRedis(t.Context(), server, names, &g); err != nil {
 			t.Fatal(err)
 		}
 		if g.Locks == 2 && g.Waiters == 1 && g.KeysForEver == 0 && g.KeysThatExpire == 5 {

@@ -127,11 +127,9 @@ var ErrUnfit = errors.New("no strategy is left")
 
 // leaveOut takes away the strategies that the Redis cannot run, and returns the reason of each.
 func (s *soak) leaveOut(ctx context.Context) (skipped []string, err error) {
-	client := s.testbed.Redis().Client()
-	defer client.Close()
 	var fit []declared.Strategy
 	for _, of := range s.Strategies {
-		why, err := rig.Lacks(ctx, client, of.NeedsCommand)
+		why, err := rig.Lacks(ctx, s.testbed.Redis().Client, of.NeedsCommand)
 		switch {
 		case err != nil:
 			return nil, err
@@ -252,8 +250,6 @@ func (s *soak) versions(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	client := s.testbed.Redis().Client()
-	defer client.Close()
-	redis, err := rig.RedisVersion(ctx, client)
+	redis, err := rig.RedisVersion(ctx, s.testbed.Redis().Client)
 	return mysql + ", " + redis, err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/redisconn"
 )
 
 // happen makes an event happen, and waits until all are at rest again.
@@ -75,13 +76,17 @@ func (r *run) inject(ctx context.Context, c schedule.Choice) error {
 		}
 		return r.sleepLease(ctx)
 	case schedule.Forget:
-		server := r.slot.redis
+		server := r.slot.Redis()
 		if r.of.NeedsQuorum {
-			server = r.slot.quorum[0]
+			server = r.slot.Quorum[0]
 		}
-		return server.Del(ctx, lockKeys(r.items, r.of.State)...).Err()
+		forget := redisconn.Command{"DEL"}
+		for _, key := range lockKeys(r.items, r.of.State) {
+			forget = append(forget, key)
+		}
+		return server.Client.Do(ctx, forget...).Err
 	case schedule.FlushAll:
-		return r.slot.redis.FlushAll(ctx).Err()
+		return r.slot.Redis().Client.Do(ctx, "FLUSHALL").Err
 	case schedule.Failover:
 		return r.slot.failOver(ctx)
 	case schedule.Lag:

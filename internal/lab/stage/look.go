@@ -6,15 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/redis/go-redis/v9"
-
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/redisconn"
 	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy/declared"
@@ -61,14 +59,14 @@ func (r *run) lookAtLock(ctx context.Context) (schedule.State, error) {
 	case r.of.NeedsEtcd:
 		return lookAtEtcd(ctx, r.slot.Etcd, r.items[0])
 	case r.of.NeedsQuorum:
-		return lookAtQuorum(ctx, r.slot.quorum, r.items, r.of.State)
+		return lookAtQuorum(ctx, r.slot.Quorum, r.items, r.of.State)
 	}
-	return lookAtRedis(ctx, r.slot.redis, r.items, r.of.State)
+	return lookAtRedis(ctx, r.slot.Redis(), r.items, r.of.State)
 }
 
 // lookAtQuorum wants the same value in a majority: of the servers, or of the keys where the strategy names
 // several.
-func lookAtQuorum(ctx context.Context, servers []*redis.Client, items []uint64, of declared.State) (schedule.State, error) {
+func lookAtQuorum(ctx context.Context, servers []*testserver.Redis, items []uint64, of declared.State) (schedule.State, error) {
 	all := max(len(of.Locks), 1)
 	if all == 1 {
 		all = len(servers)
@@ -98,44 +96,37 @@ func lookAtEtcd(ctx context.Context, server *testserver.Etcd, item uint64) (sche
 	return schedule.State{Lock: key}, nil
 }
 
-func lookAtRedis(ctx context.Context, client *redis.Client, items []uint64, besides declared.State) (schedule.State, error) {
-	keys := heldKeys(items, besides)
-	n := len(keys)
-	texts, hashes, ttls := make([]*redis.StringCmd, n), make([]*redis.MapStringStringCmd, n), make([]*redis.Cmd, n)
-	_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, key := range keys {
-			texts[i], hashes[i], ttls[i] = p.Get(ctx, key), p.HGetAll(ctx, key), p.Do(ctx, "PTTL", key)
-		}
-		return nil
-	})
+func lookAtRedis(ctx context.Context, server *testserver.Redis, items []uint64, besides declared.State) (schedule.State, error) {
+	var commands []redisconn.Command
+	for _, key := range heldKeys(items, besides) {
+		commands = append(commands, redisconn.Command{"GET", key}, redisconn.Command{"HGETALL", key}, redisconn.Command{"PTTL", key})
+	}
+	replies, _ := server.Client.Pipeline(ctx, commands...) // one of GET and HGETALL is of the wrong type
 	var kept []string
 	for _, key := range keptKeys(items, besides) {
-		value, getErr := client.Get(ctx, key).Result()
-		if getErr == nil {
-			kept = append(kept, key+" "+value)
-		} else if !errors.Is(getErr, redis.Nil) {
-			return schedule.State{}, fmt.Errorf("look at %s: %w", key, getErr)
+		switch value := server.Client.Do(ctx, "GET", key); {
+		case value.Err != nil:
+			return schedule.State{}, fmt.Errorf("look at %s: %w", key, value.Err)
+		case value.Value != nil:
+			kept = append(kept, fmt.Sprint(key, " ", value.Value))
 		}
 	}
 	look := schedule.State{TTLMS: -2, Kept: strings.Join(kept, ", ")}
-	var fromRedis redis.Error // one of GET and HGETALL is of the wrong type
-	if err != nil && !errors.As(err, &fromRedis) {
-		return schedule.State{}, fmt.Errorf("look at the lock: %w", err)
-	}
-	for i := range keys {
-		ttl, err := ttls[i].Int64()
+	for each := range slices.Chunk(replies, 3) {
+		ttl, err := each[2].Int64()
 		if err != nil {
 			return schedule.State{}, fmt.Errorf("look at the lock: %w", err)
 		}
 		if ttl == -2 {
 			continue
 		}
-		value := texts[i].Val()
-		if fields := hashes[i].Val(); len(fields) > 0 {
-			owners := slices.Sorted(maps.Keys(fields))
-			for j, owner := range owners {
-				owners[j] = owner + " " + fields[owner]
+		value, _ := each[0].Text()
+		if fields, _ := each[1].Value.(map[any]any); len(fields) > 0 {
+			var owners []string
+			for owner, holds := range fields {
+				owners = append(owners, fmt.Sprint(owner, " ", holds))
 			}
+			slices.Sort(owners)
 			value = strings.Join(owners, ", ")
 		}
 		if !utf8.ValidString(value) {

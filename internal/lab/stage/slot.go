@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
 	"stocklock/internal/lab/rig"
@@ -80,12 +79,8 @@ func (s *slots) close() error {
 		for len(p.slots) > 0 {
 			l := <-p.slots
 			l.starting.Wait()
-			errs = append(errs, l.redis.Close())
 			if l.database != s.shared {
 				errs = append(errs, l.database.close())
-			}
-			for _, server := range l.quorum {
-				errs = append(errs, server.Close())
 			}
 		}
 	}
@@ -125,11 +120,7 @@ func (s *slots) open(kind slotKind, p *pool) error {
 			}
 			shared := &testbed{Testbed: servers, name: name, lease: kind.lease, wait: kind.wait(), rehearsed: map[rehearsal]bool{}}
 			for range each {
-				l := &slot{testbed: shared, database: database, redis: servers.Redis().Client()}
-				for _, server := range servers.Quorum {
-					l.quorum = append(l.quorum, server.Client())
-				}
-				p.slots <- l
+				p.slots <- &slot{testbed: shared, database: database}
 			}
 			return nil
 		})
@@ -141,8 +132,6 @@ func (s *slots) open(kind slotKind, p *pool) error {
 type slot struct {
 	*testbed
 	database *database
-	redis    *redis.Client   // for looking
-	quorum   []*redis.Client // for looking at the servers of a quorum; none without one
 
 	starting   sync.WaitGroup // shops that were killed
 	failedOver bool           // the primary has died: it becomes the replica before the next run
@@ -189,7 +178,5 @@ func (l *slot) failOver(ctx context.Context) error {
 		return err
 	}
 	l.failedOver = true
-	before := l.redis
-	l.redis = l.Redis().Client()
-	return before.Close()
+	return nil
 }

@@ -173,9 +173,7 @@ func (g *group) askVersions(ctx context.Context) (err error) {
 	if !strings.Contains(g.versions.MySQL, "MariaDB") {
 		g.versions.MySQL = "MySQL " + g.versions.MySQL
 	}
-	client := g.testbed.Redis().Client()
-	defer client.Close()
-	g.versions.Redis, err = rig.RedisVersion(ctx, client)
+	g.versions.Redis, err = rig.RedisVersion(ctx, g.testbed.Redis().Client)
 	return err
 }
 

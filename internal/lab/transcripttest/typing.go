@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/redisconn"
 	"stocklock/internal/shop/labmode"
 )
 
@@ -29,7 +27,7 @@ func Setup(units int64) []string {
 // empty, and so is the Redis. It returns the lines with their answers,
 // as redis-cli and mysql print them without the time it took, and the units that were left and the
 // orders that were made in the end.
-func Type(ctx context.Context, db *sql.DB, client *redis.Client, units int64, lines []schedule.Line) (typed []schedule.Line, left, orders int64, err error) {
+func Type(ctx context.Context, db *sql.DB, client redisconn.Client, units int64, lines []schedule.Line) (typed []schedule.Line, left, orders int64, err error) {
 	for _, s := range Setup(units) {
 		if _, err := db.ExecContext(ctx, s); err != nil {
 			return nil, 0, 0, fmt.Errorf("%s: %w", s, err)
@@ -59,7 +57,7 @@ func Type(ctx context.Context, db *sql.DB, client *redis.Client, units int64, li
 			}
 			answer, err = query(ctx, terminals[l.Customer], l.Text)
 		default:
-			answer = redisAnswer(client.Do(ctx, arguments(l.Text)...).Result())
+			answer = redisAnswer(client.Do(ctx, arguments(l.Text)...))
 		}
 		if err != nil {
 			return nil, 0, 0, fmt.Errorf("%s: %w", l.Text, err)
@@ -75,16 +73,16 @@ func Type(ctx context.Context, db *sql.DB, client *redis.Client, units int64, li
 }
 
 // expire lets the time pass in which the lease ends: a lock without an expiry stays.
-func expire(ctx context.Context, client *redis.Client) error {
+func expire(ctx context.Context, client redisconn.Client) error {
 	const lock = "stock:" + Pair
-	ttl, err := client.PTTL(ctx, lock).Result()
+	ttl, err := client.Do(ctx, "PTTL", lock).Int64()
 	if err != nil || ttl < 0 {
 		return err
 	}
-	if ttl > LeaseMS*time.Millisecond {
-		return fmt.Errorf("the lock has a lease of %s", ttl)
+	if ttl > LeaseMS {
+		return fmt.Errorf("the lock has a lease of %d ms", ttl)
 	}
-	return client.PExpire(ctx, lock, 0).Err()
+	return client.Do(ctx, "PEXPIRE", lock, 0).Err
 }
 
 var word = regexp.MustCompile(`"[^"]*"|\S+`)
@@ -99,14 +97,13 @@ func arguments(command string) []any {
 }
 
 // redisAnswer is an answer as redis-cli prints it.
-func redisAnswer(answer any, err error) string {
-	switch {
-	case errors.Is(err, redis.Nil):
-		return "(nil)"
-	case err != nil:
-		return "(error) " + err.Error()
+func redisAnswer(answer redisconn.Reply) string {
+	if answer.Err != nil {
+		return "(error) " + answer.Err.Error()
 	}
-	switch v := answer.(type) {
+	switch v := answer.Value.(type) {
+	case nil:
+		return "(nil)"
 	case int64:
 		return fmt.Sprintf("(integer) %d", v)
 	case string:
@@ -115,7 +112,7 @@ func redisAnswer(answer any, err error) string {
 		}
 		return fmt.Sprintf("%q", v)
 	}
-	return fmt.Sprint(answer)
+	return fmt.Sprint(answer.Value)
 }
 
 // query sends a statement and returns the answer as mysql prints it, in short.

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	_ "github.com/go-sql-driver/mysql"
-	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/lab/stage/stagetest"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/redisconn"
 	"stocklock/internal/testserver"
 )
 
@@ -66,18 +66,17 @@ func TestTranscripts(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer db.Close()
-				client := redisServer.Client()
-				defer client.Close()
-				options := client.Options()
-				options.DB = number
-				own := redis.NewClient(options)
+				own, err := redisconn.Open(fmt.Sprint(redisServer.URL(), "/", number))
+				if err != nil {
+					t.Fatal(err)
+				}
 				defer own.Close()
 				units := int64(record.Customers - 1)
 				lines, left, orders, err := Type(t.Context(), db, own, units, lines)
 				if err != nil {
 					t.Fatal(err)
 				}
-				exists, err := own.Exists(t.Context(), "stock:"+Pair).Result()
+				exists, err := own.Do(t.Context(), "EXISTS", "stock:"+Pair).Int64()
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -9,14 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
-	"stocklock/internal/testserver"
 )
 
 // attack is the load on one cell, and what the scenario does meanwhile. Once run has returned,
@@ -32,9 +29,6 @@ type attack struct {
 	play  *play                     // what goes wrong
 	last  *lastUnit                 // nil for none
 	timed func(n int) labmode.Fault // faults that last for a guessed time; nil where the play plays
-
-	clientsMu sync.Mutex
-	clients   map[*testserver.Redis]*redis.Client // guarded by clientsMu; to look at locks
 
 	begun, ended time.Time
 	requests     int         // of the attack; those behind them came when it had ended
@@ -66,7 +60,7 @@ func (p *problems) add(err error) {
 }
 
 func newAttack(b Bench, c Cell, o Options, item audit.Run) *attack {
-	a := &attack{bench: b, cell: c, o: o, item: item, feed: newFeed(), usage: &usage{}, clients: map[*testserver.Redis]*redis.Client{}}
+	a := &attack{bench: b, cell: c, o: o, item: item, feed: newFeed(), usage: &usage{}}
 	a.customers = newCustomers(len(b.Shops), fmt.Sprint(item.ItemID), newWishes(c, item))
 	a.record.watch = o.Watch
 	return a
@@ -80,7 +74,6 @@ func (a *attack) run(ctx context.Context) error {
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.longest())
-	defer a.closeClients()
 	defer a.background.Wait()
 	defer cancel()
 	a.ctx = ctx

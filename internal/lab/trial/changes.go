@@ -7,10 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/redisconn"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/testserver"
 )
@@ -26,7 +25,7 @@ func (a *attack) watchLocks(ctx context.Context) error {
 		if a.bench.Redis == nil {
 			return nil
 		}
-		return a.watch(ctx, explain.Primary, a.bench.Redis, func() {})
+		return a.watch(ctx, explain.Primary, a.bench.Redis)
 	}
 	watched := map[string]*testserver.Redis{explain.Primary: a.bench.Testbed.Redis()}
 	if quorum := a.bench.Testbed.Quorum; a.cell.Strategy.NeedsQuorum {
@@ -38,51 +37,35 @@ func (a *attack) watchLocks(ctx context.Context) error {
 		watched[explain.Replica] = replica
 	}
 	for name, server := range watched {
-		client := server.Client()
-		if err := client.ConfigSet(ctx, "notify-keyspace-events", rig.Announced).Err(); err != nil {
-			client.Close()
+		if err := server.Client.Do(ctx, "CONFIG", "SET", "notify-keyspace-events", rig.Announced).Err; err != nil {
 			return fmt.Errorf("make %s announce changes: %w", name, err)
 		}
-		if err := a.watch(ctx, name, client, func() { client.Close() }); err != nil {
+		if err := a.watch(ctx, name, server.Client); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// watch records what a server announces, and calls done at the end.
-func (a *attack) watch(ctx context.Context, name string, client *redis.Client, done func()) error {
-	keyspace := fmt.Sprintf("__keyspace@%d__:", client.Options().DB)
+// watch records what a server announces.
+func (a *attack) watch(ctx context.Context, name string, client redisconn.Client) error {
+	keyspace := fmt.Sprintf("__keyspace@%d__:", client.DB())
 	var channels []string
 	copies := declared.KeysOf(a.item.State.Copies, a.item.ItemID)
 	for _, key := range append(lockKeys(a.item), copies...) {
 		channels = append(channels, keyspace+key)
 	}
-	announced := client.Subscribe(ctx, channels...)
-	if _, err := announced.Receive(ctx); err != nil { // the confirmation of the first channel
-		announced.Close()
-		done()
+	announced, err := client.Subscribe(ctx, channels...)
+	if err != nil {
 		return fmt.Errorf("listen to %s: %w", name, err)
 	}
-	stop := context.AfterFunc(ctx, func() { announced.Close() })
 	a.background.Go(func() {
-		defer done()
-		defer stop()
-		defer announced.Close()
-		for {
-			m, err := announced.ReceiveMessage(ctx)
-			change := explain.Change{Time: time.Now(), Server: name}
-			if ctx.Err() != nil {
-				return
-			}
-			change.What = explain.Gone
-			if err == nil {
-				change.Key, change.What = strings.TrimPrefix(m.Channel, keyspace), explain.RedisEvent(m.Payload)
-			}
-			a.record.changed(change, slices.Contains(copies, change.Key))
-			if err != nil {
-				return
-			}
+		for m := range announced {
+			key := strings.TrimPrefix(m.Channel, keyspace)
+			a.record.changed(explain.Change{Time: time.Now(), Server: name, Key: key, What: explain.RedisEvent(m.Payload)}, slices.Contains(copies, key))
+		}
+		if ctx.Err() == nil {
+			a.record.changed(explain.Change{Time: time.Now(), Server: name, What: explain.Gone}, false)
 		}
 	})
 	return nil

@@ -3,11 +3,9 @@ package trial
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"stocklock/internal/redisconn"
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/testserver"
@@ -71,46 +69,27 @@ func (a *attack) askRedis(ctx context.Context, prefix string, server *testserver
 	if server == nil {
 		return
 	}
-	client := a.clientOf(server)
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	for _, key := range onlyLockKeys(a.item) {
-		var now *redis.TimeCmd
-		var dump *redis.StringCmd
-		var end *redis.DurationCmd
-		_, err := client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			now, dump, end = p.Time(ctx), p.Dump(ctx, key), p.PExpireTime(ctx, key)
-			return nil
-		})
-		if err != nil { // redis.Nil where it has no such key
+		replies, err := server.Client.Transaction(ctx, redisconn.Command{"TIME"}, redisconn.Command{"DUMP", key}, redisconn.Command{"PEXPIRETIME", key})
+		dump, there := replies[1].Value.(string)
+		if err != nil || !there {
 			continue
 		}
-		k := keyState{value: dump.Val(), now: now.Val()}
-		if end.Val() >= 0 {
-			k.end = time.UnixMilli(end.Val().Milliseconds())
+		k := keyState{value: dump}
+		if now, err := replies[0].Int64s(); err == nil {
+			k.now = time.Unix(now[0], now[1]*1000)
+		}
+		if end, _ := replies[2].Int64(); end >= 0 {
+			k.end = time.UnixMilli(end)
 		}
 		if lease := a.cell.Strategy.Lease; lease.Kept == declared.LeaseInValue {
-			if n, err := strconv.ParseInt(client.Get(ctx, key).Val(), 10, 64); err == nil {
+			if n, err := server.Client.Do(ctx, "GET", key).Int64(); err == nil {
 				k.end = time.Unix(0, n*int64(lease.Unit))
 			}
 		}
 		into[prefix+key] = k
-	}
-}
-
-// clientOf returns a client that [attack.closeClients] closes.
-func (a *attack) clientOf(server *testserver.Redis) *redis.Client {
-	a.clientsMu.Lock()
-	defer a.clientsMu.Unlock()
-	if a.clients[server] == nil {
-		a.clients[server] = server.Client()
-	}
-	return a.clients[server]
-}
-
-func (a *attack) closeClients() {
-	for _, client := range a.clients {
-		client.Close()
 	}
 }
 

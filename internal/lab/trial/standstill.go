@@ -33,8 +33,7 @@ var errNotAsked = errors.New("no look at Redis: --redis says where it is")
 func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
 	client := a.bench.Redis
 	if a.bench.Testbed != nil && a.bench.Testbed.Redis() != nil {
-		client = a.bench.Testbed.Redis().Client()
-		defer client.Close()
+		client = a.bench.Testbed.Redis().Client
 	}
 	if client == nil {
 		return nil, errNotAsked
@@ -43,18 +42,13 @@ func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
 	defer cancel()
 	var found []explain.Lock
 	for _, key := range lockKeys(a.item) {
-		n, err := client.Exists(ctx, key).Result()
+		ttl, err := client.Do(ctx, "PTTL", key).Int64()
 		if err != nil {
 			return nil, fmt.Errorf("ask for the lock in Redis: %w", err)
 		}
-		if n == 0 {
-			continue
+		if ttl != -2 { // there is the key
+			found = append(found, explain.Lock{Key: key, TTL: time.Duration(ttl) * time.Millisecond})
 		}
-		ttl, err := client.PTTL(ctx, key).Result()
-		if err != nil {
-			return nil, fmt.Errorf("ask for the lock in Redis: %w", err)
-		}
-		found = append(found, explain.Lock{Key: key, TTL: ttl})
 	}
 	return found, nil
 }

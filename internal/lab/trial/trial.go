@@ -27,14 +27,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/redisconn"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
 )
@@ -45,7 +44,7 @@ type Bench struct {
 	Store   *stock.Store // for the item and the audit, apart from the shops' own
 	Testbed *rig.Testbed // nil where servers and shops were given by address
 	// Redis is where locks are looked at without a Testbed. It may be nil.
-	Redis *redis.Client
+	Redis redisconn.Client
 	// Waits asks the MySQL of the Store. Strategies that wait there need it.
 	Waits *MySQLWaits
 	// Alone means that no other bench uses the same MySQL, so that its counts are this bench's.
@@ -185,8 +184,7 @@ func (b Bench) lacks(ctx context.Context, of declared.Strategy) (misfit, error) 
 		return misfit{what: UnfitStrategy, reason: fmt.Sprintf("needs a Redis that knows %s: say with --redis where the one of the shops is",
 			strings.Join(of.NeedsCommand, " or "))}, nil
 	case client == nil:
-		client = b.Testbed.Redis().Client()
-		defer client.Close()
+		client = b.Testbed.Redis().Client
 	}
 	reason, err := rig.Lacks(ctx, client, of.NeedsCommand)
 	return misfit{what: UnfitStrategy, reason: reason}, err

@@ -10,11 +10,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
-	"github.com/redis/go-redis/v9"
 
+	"stocklock/internal/redisconn"
 	"stocklock/internal/testserver"
 )
 
@@ -66,26 +65,34 @@ func listen(t *testing.T, server, upstream string, s *tap) *Proxy {
 	return p
 }
 
-func redisThrough(t *testing.T, s *tap) (*redis.Client, *Proxy) {
+func redisThrough(t *testing.T, s *tap) (redisconn.Client, *Proxy) {
 	t.Helper()
 	p := listen(t, Redis, testserver.RedisAddr(t), s)
-	c := redis.NewClient(&redis.Options{Addr: p.Addr, MaxRetries: -1})
+	return connect(t, "redis://"+p.Addr), p
+}
+
+func connect(t *testing.T, url string) redisconn.Client {
+	t.Helper()
+	c, err := redisconn.Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { c.Close() })
-	return c, p
+	return c
 }
 
 func TestRedisIsRead(t *testing.T) {
 	seen := &tap{}
 	c, p := redisThrough(t, seen)
 	ctx := t.Context()
-	c.Set(ctx, "a key", "x y", time.Minute)
-	c.Get(ctx, "a key")
-	c.Get(ctx, "none")
-	c.Eval(ctx, "return redis.call('GET', KEYS[1])", []string{"none"}, "arg")
-	_, _ = c.Pipelined(ctx, func(p redis.Pipeliner) error { p.Incr(ctx, "n"); p.Incr(ctx, "n"); return nil })
-	_, _ = c.TxPipelined(ctx, func(p redis.Pipeliner) error { p.Del(ctx, "n"); p.Del(ctx, "a key"); return nil })
-	_ = c.LPush(ctx, "n", "1", "2").Err()
-	c.Incr(ctx, "n")
+	c.Do(ctx, "SET", "a key", "x y", "EX", 60)
+	c.Do(ctx, "GET", "a key")
+	c.Do(ctx, "GET", "none")
+	c.Do(ctx, "EVAL", "return redis.call('GET', KEYS[1])", 1, "none", "arg")
+	_, _ = c.Pipeline(ctx, redisconn.Command{"INCR", "n"}, redisconn.Command{"INCR", "n"})
+	_, _ = c.Transaction(ctx, redisconn.Command{"DEL", "n"}, redisconn.Command{"DEL", "a key"})
+	c.Do(ctx, "LPUSH", "n", 1, 2)
+	c.Do(ctx, "INCR", "n")
 	const sha = "d3c21d0c2b9ca22f82737626a27bcaf5d288f99f"
 	want := []string{
 		`SET "a key" "x y" EX 60|OK|false`, `GET "a key"|"x y"|false`, `GET none|(nil)|false`, "EVALSHA " + sha + ` 1 none arg|(nil)|false`,
@@ -104,9 +111,7 @@ func TestRedisIsRead(t *testing.T) {
 func TestPasswordsAreNotKept(t *testing.T) {
 	seen := &tap{}
 	_, p := redisThrough(t, seen)
-	c := redis.NewClient(&redis.Options{Addr: p.Addr, Username: "default", Password: "s3cret", MaxRetries: -1})
-	defer c.Close()
-	c.Get(t.Context(), "x")
+	connect(t, "redis://default:s3cret@"+p.Addr).Do(t.Context(), "GET", "x")
 	db := mysqlThrough(t, seen)
 	_, _ = db.ExecContext(t.Context(), "CREATE USER IF NOT EXISTS tester IDENTIFIED BY 's3cret'")
 	if all := strings.Join(seen.take(), "\n"); strings.Contains(all, "s3cret") || !strings.Contains(all, "CREATE …") {
@@ -192,8 +197,7 @@ func TestMySQLIsRead(t *testing.T) {
 // TestHeldAndCut: a request that is held has not come to the server. One that is cut before never does, and
 // one that is cut after its answer has.
 func TestHeldAndCut(t *testing.T) {
-	looker := redis.NewClient(&redis.Options{Addr: testserver.RedisAddr(t)})
-	defer looker.Close()
+	looker := connect(t, "redis://"+testserver.RedisAddr(t))
 	ctx := t.Context()
 	held, goes := make(chan struct{}), make(chan bool)
 	isSet := func(x *Exchange) bool { return x.Name == "set" }
@@ -213,17 +217,17 @@ func TestHeldAndCut(t *testing.T) {
 		comesFor int64
 	}{{"held", true, false, 1}, {"cut", false, true, 0}, {"lost", true, true, 1}} {
 		result := make(chan error)
-		go func() { result <- c.Set(ctx, "wire:"+tt.key, 1, time.Minute).Err() }()
+		go func() { result <- c.Do(ctx, "SET", "wire:"+tt.key, 1, "EX", 60).Err }()
 		<-held
-		if n := looker.Exists(ctx, "wire:"+tt.key).Val(); n != 0 {
+		if n := looker.Do(ctx, "EXISTS", "wire:"+tt.key).Value; n != int64(0) {
 			t.Errorf("%s came while it was held", tt.key)
 		}
 		goes <- tt.goes
 		if err := <-result; (err != nil) != tt.fails {
 			t.Errorf("%s: %v", tt.key, err)
 		}
-		if n := looker.Exists(ctx, "wire:"+tt.key).Val(); n != tt.comesFor {
-			t.Errorf("%s: %d keys, want %d", tt.key, n, tt.comesFor)
+		if n := looker.Do(ctx, "EXISTS", "wire:"+tt.key).Value; n != tt.comesFor {
+			t.Errorf("%s: %v keys, want %d", tt.key, n, tt.comesFor)
 		}
 	}
 }

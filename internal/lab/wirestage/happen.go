@@ -98,7 +98,7 @@ func (r *run) breakRedis(ctx context.Context, e schedule.Event) error {
 	}
 	switch e {
 	case schedule.FlushAll:
-		return r.stage.on.Redis().FlushAll(ctx).Err()
+		return r.stage.on.Redis().Do(ctx, "FLUSHALL").Err
 	case schedule.Evict:
 		if n := r.stage.on.Processes[0].Redis.Database(); n != 0 {
 			return fmt.Errorf("an eviction is played in database 0 of Redis, and the service uses %d", n)

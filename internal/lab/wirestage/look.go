@@ -8,10 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/wire"
+	"stocklock/internal/redisconn"
 )
 
 // noLock is what a look at a lock that is free finds.
@@ -23,8 +22,8 @@ type key struct {
 	ttl   int64
 }
 
-// lookAtAll returns all keys with what they hold.
-var lookAtAll = redis.NewScript(`
+// lookAtAll is a script that returns all keys with what they hold.
+const lookAtAll = `
 local found = {}
 for _, k in ipairs(redis.call('KEYS', '*')) do
 	local kind, held = redis.call('TYPE', k)['ok'], ''
@@ -33,20 +32,12 @@ for _, k in ipairs(redis.call('KEYS', '*')) do
 	elseif kind == 'list' then held = table.concat(redis.call('LRANGE', k, 0, 20), ' ') end
 	table.insert(found, {k, string.sub(held, 1, 200), redis.call('PTTL', k)})
 end
-return found`)
+return found`
 
 // keys are those of the database that the service uses.
 func (r *run) keys(ctx context.Context) (map[string]key, error) {
 	all := map[string]key{}
-	conn := r.stage.on.Redis().Conn()
-	defer conn.Close()
-	if n := r.stage.on.Processes[0].Redis.Database(); n != 0 {
-		if err := conn.Select(ctx, n).Err(); err != nil {
-			return nil, fmt.Errorf("look into Redis: %w", err)
-		}
-		defer conn.Select(context.WithoutCancel(ctx), 0)
-	}
-	found, err := lookAtAll.Run(ctx, conn, nil).Slice()
+	found, err := r.inDatabase(ctx, "EVAL", lookAtAll, 0).Slice()
 	if err != nil {
 		return nil, fmt.Errorf("look into Redis: %w", err)
 	}
@@ -55,6 +46,13 @@ func (r *run) keys(ctx context.Context) (map[string]key, error) {
 		all[row[0].(string)] = key{row[1].(string), row[2].(int64)}
 	}
 	return all, nil
+}
+
+// inDatabase sends a command to the database that the service uses.
+func (r *run) inDatabase(ctx context.Context, command ...any) redisconn.Reply {
+	database := r.stage.on.Processes[0].Redis.Database()
+	replies, err := r.stage.on.Redis().Pipeline(ctx, redisconn.Command{"SELECT", database}, command, redisconn.Command{"SELECT", 0})
+	return redisconn.Reply{Value: replies[1].Value, Err: err}
 }
 
 // ownKeys are the keys that the run has named, and that were not there before it.
@@ -203,16 +201,7 @@ func (r *run) endLease(ctx context.Context) error {
 		return err
 	}
 	if !r.stage.inTime {
-		conn := r.stage.on.Redis().Conn()
-		defer conn.Close()
-		database := r.stage.on.Processes[0].Redis.Database()
-		_, err := conn.Pipelined(ctx, func(p redis.Pipeliner) error {
-			p.Do(ctx, "SELECT", database)
-			p.PExpire(ctx, r.main, time.Millisecond)
-			p.Do(ctx, "SELECT", 0)
-			return nil
-		})
-		if err != nil {
+		if err := r.inDatabase(ctx, "PEXPIRE", r.main, 1).Err; err != nil {
 			return fmt.Errorf("end the lease: %w", err)
 		}
 	}

@@ -1,6 +1,7 @@
 package wirestage_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -14,13 +15,13 @@ import (
 	"time"
 
 	_ "github.com/go-sql-driver/mysql"
-	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/stage/stagetest"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/wirestage"
+	"stocklock/internal/redisconn"
 	"stocklock/internal/testserver"
 )
 
@@ -46,7 +47,10 @@ func serve(mode string) error {
 	if err != nil {
 		return err
 	}
-	cache := redis.NewClient(&redis.Options{Addr: os.Getenv("REDIS")})
+	cache, err := redisconn.Open("redis://" + os.Getenv("REDIS") + "?read_timeout=30s")
+	if err != nil {
+		return err
+	}
 	var polling sync.Once
 	sell := func(ctx context.Context, item, customer string) (sold bool, later func(), err error) {
 		take := func() error {
@@ -55,15 +59,15 @@ func serve(mode string) error {
 		}
 		switch mode {
 		case "blocking":
-			if first, err := cache.SetNX(ctx, "made:"+item, 1, 0).Result(); err != nil {
-				return false, nil, err
-			} else if first {
-				cache.LPush(ctx, "token:"+item, "t")
+			if first := cache.Do(ctx, "SET", "made:"+item, 1, "NX"); first.Err != nil {
+				return false, nil, first.Err
+			} else if first.Value != nil {
+				cache.Do(ctx, "LPUSH", "token:"+item, "t")
 			}
-			if err := cache.BLPop(ctx, 20*time.Second, "token:"+item).Err(); err != nil {
-				return false, nil, err
+			if token := cache.Do(ctx, "BLPOP", "token:"+item, 20); token.Value == nil {
+				return false, nil, cmp.Or(token.Err, errors.New("no token"))
 			}
-			defer cache.LPush(ctx, "token:"+item, "t")
+			defer cache.Do(ctx, "LPUSH", "token:"+item, "t")
 			var stock int
 			if err := db.QueryRowContext(ctx, "SELECT stock FROM items WHERE id = ?", item).Scan(&stock); err != nil || stock < 1 {
 				return false, nil, err
@@ -76,7 +80,7 @@ func serve(mode string) error {
 			polling.Do(func() {
 				go func() {
 					for range time.Tick(10 * time.Millisecond) {
-						cache.Incr(context.Background(), "polls")
+						cache.Do(context.Background(), "INCR", "polls")
 					}
 				}()
 			})

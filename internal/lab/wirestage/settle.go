@@ -99,7 +99,7 @@ func (r *run) blocked(b *buyer, why string) {
 
 // waitsInRedis says whether Redis has blocked a client.
 func (r *run) waitsInRedis(ctx context.Context, addr string) (bool, error) {
-	list, err := r.stage.on.Redis().ClientList(ctx).Result()
+	list, err := r.stage.on.Redis().Do(ctx, "CLIENT", "LIST").Text()
 	if err != nil {
 		return false, fmt.Errorf("look for who waits: %w", err)
 	}

@@ -146,7 +146,7 @@ func (s InOwnTime) PlaySchedule(ctx context.Context, strategy string, customers 
 // sale opens the connections of those, and of others that have lost theirs.
 func (s *Stage) prepare(ctx context.Context) error {
 	if !s.on.File.Fresh() {
-		if err := s.on.Redis().FlushAll(ctx).Err(); err != nil {
+		if err := s.on.Redis().Do(ctx, "FLUSHALL").Err; err != nil {
 			return err
 		}
 		for i := range s.dirty {

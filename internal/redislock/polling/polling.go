@@ -10,6 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
 	"stocklock/internal/redislock"
 )
 
@@ -46,7 +49,9 @@ func newLocker(q *quorum, o Options) *Locker {
 	p.closing, p.close = context.WithCancel(context.Background())
 	h := &o.Hooks
 	h.Acquired, h.Evicts, h.Released, h.Lost = nil, nil, p.freeing(h.Released), p.freeing(h.Lost)
-	p.core = redislock.New(q, o.Options)
+	client := redis.NewClient(&redis.Options{MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
+	client.AddHook(q) // so it never connects, and there is nothing to close
+	p.core = redislock.New(client, o.Options)
 	return p
 }
 

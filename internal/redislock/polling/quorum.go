@@ -37,8 +37,8 @@ func NewQuorum[C redislock.Client](clients []C, o Options) *Locker {
 	return newLocker(q, o)
 }
 
-// quorum is what a [redislock.Locker] takes for its Redis. It puts each request to all servers, as a
-// command on one key with a value of the attempt's own, and answers as their majority does.
+// quorum is the hook of a client that never connects, and that a [redislock.Locker] takes for its Redis. It puts each request to all servers, as a command on one key with a value of the attempt's own, and
+// answers as their majority does.
 type quorum struct {
 	nodes          []*node
 	lease, timeout time.Duration
@@ -83,31 +83,20 @@ func (n *node) wait(value string) {
 	}
 }
 
-func (q *quorum) Subscribe(context.Context, ...string) *redis.PubSub {
-	panic("polling: no request of this Locker queues")
+func (q *quorum) DialHook(redis.DialHook) redis.DialHook { return nil }
+
+func (q *quorum) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		q.ask(ctx, cmd)
+		return cmd.Err()
+	}
 }
 
-func (q *quorum) Process(ctx context.Context, cmd redis.Cmder) error {
-	q.ask(ctx, cmd)
-	return cmd.Err()
-}
-
-func (q *quorum) Pipeline() redis.Pipeliner { return &pipeline{q: q} }
-
-type pipeline struct {
-	redis.Pipeliner
-	q    *quorum
-	cmds []redis.Cmder
-}
-
-func (p *pipeline) BatchProcess(_ context.Context, cmds ...redis.Cmder) error {
-	p.cmds = append(p.cmds, cmds...)
-	return nil
-}
-
-func (p *pipeline) Exec(ctx context.Context) ([]redis.Cmder, error) {
-	p.q.ask(ctx, p.cmds...)
-	return p.cmds, nil
+func (q *quorum) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		q.ask(ctx, cmds...)
+		return nil
+	}
 }
 
 var (

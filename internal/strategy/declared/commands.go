@@ -6,15 +6,17 @@ import (
 	"strings"
 )
 
-// KnownCommand asks a Redis server for the first of these commands that it knows: its name, empty if it knows
-// none. What follows a name says for people which servers know it, as in [Strategy].NeedsCommand. The
-// function do sends a command to the server and returns its answer.
-func KnownCommand(ctx context.Context, do func(ctx context.Context, command ...any) ([]any, error), commands []string) (string, error) {
+// KnownCommand asks a Redis server, by a client of any kind, for the first of these commands that it knows: its
+// name, empty if it knows none. What follows a name says for people which servers know it, as in
+// [Strategy].NeedsCommand.
+func KnownCommand[R interface{ Slice() ([]any, error) }](ctx context.Context, server interface {
+	Do(ctx context.Context, command ...any) R
+}, commands []string) (string, error) {
 	ask := []any{"COMMAND", "INFO"}
 	for _, command := range commands {
 		ask = append(ask, commandName(command))
 	}
-	known, err := do(ctx, ask...)
+	known, err := server.Do(ctx, ask...).Slice()
 	if err != nil {
 		return "", fmt.Errorf("ask Redis for its commands: %w", err)
 	}

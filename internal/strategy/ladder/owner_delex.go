@@ -63,7 +63,7 @@ func (c *deleteCommand) ask() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askWithin)
 	defer cancel()
-	name, err := declared.KnownCommand(ctx, func(ctx context.Context, command ...any) ([]any, error) { return c.redis.Do(ctx, command...).Slice() }, deletes)
+	name, err := declared.KnownCommand(ctx, c.redis, deletes)
 	if err == nil && name == "" {
 		err = errNoDelete
 	}

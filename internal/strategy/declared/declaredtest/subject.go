@@ -47,9 +47,7 @@ func Subject(s strategy.Strategy, d declared.Strategy) strategytest.Subject {
 // KnownCommand returns the first of these commands that a Redis server knows, or nothing.
 func KnownCommand(t *testing.T, client redis.UniversalClient, commands []string) string {
 	t.Helper()
-	known, err := declared.KnownCommand(t.Context(), func(ctx context.Context, command ...any) ([]any, error) {
-		return client.Do(ctx, command...).Slice()
-	}, commands)
+	known, err := declared.KnownCommand(t.Context(), client, commands)
 	if err != nil {
 		t.Fatal(err)
 	}
