@@ -99,7 +99,9 @@ func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exerc
 	// The program stays, so that a schedule that fails can be played again.
 	program := filepath.Join(e.Folder(), "shop")
 	fmt.Fprintf(s.out, "Exercise %d: %s\n", e.Lesson, e.Task)
+	built := s.late("compiling the shop")
 	err := exercise.Build(ctx, root, filepath.Join(root, program), e.Mine())
+	built()
 	if said, not := exercise.Compiler(err); not {
 		fmt.Fprintf(s.out, "  does not build:\n%s\n", said)
 		return errSurprised

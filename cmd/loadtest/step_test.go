@@ -61,15 +61,12 @@ func TestAShopThatCannotBePlayed(t *testing.T) {
 		"step conditional --shop-binary " + production:             "was built without the lab: build it with go build -tags lab ./cmd/shop",
 		"judge conditional --shop-binary " + production:            "was built without the lab",
 		"run --strategies conditional --shop-binary " + production: "was built without the lab",
+		"list strategies --shop-binary " + production:              "was built without the lab",
 		"explore conditional --shop-binary " + filepath.Dir(production) + "/no": "no such file",
 	} {
 		var out, errs bytes.Buffer
 		if code := run(t.Context(), strings.Fields(args), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), want) || strings.Count(errs.String(), "\n") != 1 {
 			t.Errorf("loadtest %s: exit code %d, %q, want %d and one line with %q", args, code, errs.String(), exitUsage, want)
 		}
-	}
-	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"list", "strategies", "--shop-binary", production}, &out, &errs); code != 0 || !strings.Contains(out.String(), " conditional ") {
-		t.Errorf("list: exit code %d, %q, want the strategies of the production shop\n%s", code, errs.String(), out.String())
 	}
 }
