@@ -37,11 +37,11 @@ func init() {
 		Name: "{{$a.Name}}", Doc: "what a pupil wrote",
 		{{- if $a.Exercise.GuardAlone}}
 		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-			guard, _ := mine{{$i}}.Build(d)
+			guard, _ := mine{{$i}}.{{$a.Func}}(d)
 			return guard, strategy.ReadThenWrite
 		},
 		{{- else}}
-		Build: mine{{$i}}.Build,
+		Build: mine{{$i}}.{{$a.Func}},
 		{{- end}}
 	}, declared.Strategy{
 		Source: "exercise {{$a.Exercise.Lesson}} of the course", Guard: "see the code", Decrement: "see the code", Telling: "contention",
@@ -61,11 +61,12 @@ func init() {
 type Answer struct {
 	Exercise Exercise
 	Folder   string // of its package, below the checkout, with slashes
+	Func     string // of the package: it makes the guard and the decrement
 	Name     string // of the strategy that it becomes
 }
 
 // Mine is the answer of the pupil who works in this checkout.
-func (e Exercise) Mine() Answer { return Answer{e, path.Join("exercises", e.name()), "mine"} }
+func (e Exercise) Mine() Answer { return Answer{e, path.Join("exercises", e.name()), "Build", "mine"} }
 
 // errBuild is an error of the compiler about the pupil's code.
 type errBuild struct{ said string }

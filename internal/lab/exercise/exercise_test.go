@@ -1,13 +1,20 @@
 package exercise
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"go/ast"
 	"go/format"
+	"go/parser"
+	"go/token"
+	"go/types"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -139,7 +146,6 @@ func TestApply(t *testing.T) {
 const vetEnv = "EXERCISE_VET"
 
 func TestEveryExerciseHasAnswers(t *testing.T) {
-	var vetted []string
 	for _, e := range All() {
 		right, wrong := 0, 0
 		for _, a := range answers(t, e) {
@@ -151,92 +157,90 @@ func TestEveryExerciseHasAnswers(t *testing.T) {
 			if tidy, err := format.Source([]byte(a.code)); err != nil || string(tidy) != a.code {
 				t.Errorf("%s/%s is not as gofmt leaves it: %v\n%s", e.name(), a.name, err, a.code)
 			}
-			if os.Getenv(vetEnv) == "" {
-				continue
-			}
-			vetted = append(vetted, "./"+put(t, e, e.name()+a.name, "", a.code).Folder)
 		}
 		if right == 0 || wrong < 3 {
 			t.Errorf("lesson %d has %d solutions and %d wrong answers: want at least 1 and 3", e.Lesson, right, wrong)
 		}
 	}
-	if len(vetted) == 0 {
+	if os.Getenv(vetEnv) == "" {
 		return
 	}
-	if out, err := rig.GoCommand(t.Context(), root(t), append([]string{"vet"}, vetted...)...).CombinedOutput(); err != nil {
+	if out, err := rig.GoCommand(t.Context(), root(t), "vet", "./"+put(t, "vetted", everyAnswer(t))[0].Folder).CombinedOutput(); err != nil {
 		t.Errorf("go vet of the answers: %v\n%s", err, out)
 	}
 }
 
-// put all answers of all exercises into the checkout, for one shop.
-func putAll(t *testing.T) (all []Answer, as []edited) {
+// task is code under the task of an exercise.
+type task struct {
+	of Exercise
+	edited
+}
+
+// everyAnswer has the answers to each exercise under its task.
+func everyAnswer(t *testing.T) (all []task) {
 	for _, e := range All() {
 		for _, a := range answers(t, e) {
-			all = append(all, put(t, e, e.name()+a.name, fmt.Sprintf("mine-%d", len(all)), a.code))
 			a.name = e.name() + "/" + a.name
-			as = append(as, a)
+			all = append(all, task{e, a})
 		}
 	}
-	return all, as
+	return all
 }
 
 // TestAnswers holds each solution and each wrong answer to its name, by the schedules that are kept with
-// it. The first search and a crowd decide the first solution of each exercise, and a crowd the wrong answers that no
-// schedule shows. One shop has all answers. TestAnswersInFull has the whole check decide on each.
+// it, the first search of its exercise and a crowd. TestAnswersInFull has the whole check decide.
 func TestAnswers(t *testing.T) {
-	testserver.NeedsServers(t)
-	all, as := putAll(t)
-	c := open(t, all...)
-	c.ownSlots = 2
+	c, as := open(t), everyAnswer(t)
 	var playing sync.WaitGroup
 	turns := make(chan bool, 12)
-	for i, a := range as {
+	for _, a := range as {
 		for _, k := range a.shown {
 			playing.Go(func() {
 				turns <- true
 				defer func() { <-turns }()
-				v, err := c.Play(t.Context(), all[i], k.customers, k.order, k.oneShop)
+				v, err := c.Play(t.Context(), c.answers[a.name], k.customers, k.order, k.oneShop)
 				holdToName(t, a.name, k.order.String(), v, err)
 			})
 		}
 	}
 	playing.Wait()
-	solved := map[int]bool{}
-	for i, a := range as {
-		searches, lesson := all[i].Exercise.Searches[:min(1, len(all[i].Exercise.Searches))], all[i].Exercise.Lesson
-		switch right := strings.Contains(a.name, "/right-"); {
-		case right && !solved[lesson]:
-			solved[lesson] = true
-		case right || len(a.shown) > 0:
+	for _, a := range as {
+		of := c.answers[a.name]
+		searches := of.Exercise.Searches[:min(1, len(of.Exercise.Searches))]
+		switch {
+		case strings.Contains(a.name, "/right-"):
+		case len(a.shown) > 0:
 			continue
 		default:
 			searches = nil
 		}
-		of := all[i]
 		of.Exercise.Searches = searches
 		v, err := c.Check(t.Context(), of, func(string) {})
 		holdToName(t, a.name, "the first search and a crowd", v, err)
 	}
 }
 
-// TestASaleWithoutALockIsNoLaterSolution: a solution of lesson 1 is right without a lock. Under the task of a later
-// exercise of the program that grows, it is not.
-func TestASaleWithoutALockIsNoLaterSolution(t *testing.T) {
-	testserver.NeedsServers(t)
+// withoutALock is a solution of lesson 1 under the task of each later exercise of the program that grows.
+func withoutALock(t *testing.T) (all []task) {
 	first := answers(t, exercises[0])[0]
-	var all []Answer
 	for _, later := range exercises[1:Grown] {
-		all = append(all, put(t, later, "later-"+later.name(), "mine-"+later.name(), first.code))
+		all = append(all, task{later, edited{name: first.name + " as " + later.name(), code: first.code}})
 	}
-	c := open(t, all...)
-	for _, a := range all {
-		v, err := c.Check(t.Context(), a, func(string) {})
+	return all
+}
+
+// TestASaleWithoutALockIsNoLaterSolution: a solution of lesson 1 is right without a lock. Under the task of a later
+// exercise, it is not.
+func TestASaleWithoutALockIsNoLaterSolution(t *testing.T) {
+	c := open(t)
+	for _, a := range withoutALock(t) {
+		v, err := c.Check(t.Context(), c.answers[a.name], func(string) {})
 		want := Cause(schedule.NoLock)
-		if !a.Exercise.GuardAlone {
+		if !a.of.GuardAlone {
 			want = Unlocked
 		}
 		if err != nil || v.Solved || v.Cause != want {
-			t.Errorf("%s as %s: %+v, %v, want the cause %s", first.name, a.Exercise.name(), v, err, want)
+			t.Errorf("%s: %+v, %v, want the cause %s", a.name, v, err, want)
 		}
 	}
 }
@@ -251,56 +255,88 @@ func holdToName(t *testing.T, path, by string, v Verdict, err error) {
 	}
 }
 
-// open builds a shop with these answers, and a checker of it that ends with the test.
-func open(t *testing.T, all ...Answer) *Checker {
+// checker checks answers, which it has by their names.
+type checker struct {
+	*Checker
+	answers map[string]Answer
+}
+
+// opened has all that the tests check. To build it takes longer than to check it.
+var opened *checker
+
+// open returns the checker of all tests, which run one after the other.
+func open(t *testing.T) *checker {
 	t.Helper()
-	program, begun := filepath.Join(t.TempDir(), "shop"), time.Now()
-	if err := Build(t.Context(), root(t), program, all...); err != nil {
+	if opened == nil {
+		opened = openWith(t, "all", slices.Concat(everyAnswer(t), withoutALock(t), unbounded(t)))
+	}
+	return opened
+}
+
+// programs has the folder of the shops.
+var programs = sync.OnceValues(testserver.New)
+
+// openWith builds a shop with these answers, and a checker of it. Both end with the test binary.
+func openWith(t *testing.T, name string, all []task) *checker {
+	t.Helper()
+	testserver.NeedsServers(t)
+	home, err := programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, program, begun := put(t, name, all), filepath.Join(home.Dir(), name), time.Now()
+	if err := Build(t.Context(), root(t), program, answers...); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("a shop with %d answers built in %s", len(all), time.Since(begun).Round(time.Second))
-	c, err := Open(t.Context(), program)
+	c, err := Open(context.Background(), program)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
+	c.ownSlots = 2
+	made := &checker{c, map[string]Answer{}}
+	for i, a := range all {
+		made.answers[a.name] = answers[i]
+	}
+	return made
 }
 
-// TestBounds: code that crashes, waits for itself, or sends too much is found out and named.
+// bounds are bodies of sell that do what no sale may.
+var bounds = []struct {
+	name  string
+	cause Cause
+	said  string
+	sell  string
+}{
+	{"nothing is sold", NeverSold, "answered with sold_out", `return stock.Order{}, stock.ErrSoldOut`},
+	{"a panic", Crashed, "panic: no unit is left",
+		`if item, _ := store.Read(ctx, wanted.ItemID); item.Stock == 1 { panic("no unit is left") }; return store.Decrement(ctx, wanted)`},
+	{"300 requests", TooManyRequests, "more than 200 requests",
+		`for range 300 { store.Read(ctx, wanted.ItemID) }; return store.Decrement(ctx, wanted)`},
+	{"silence", TooSilent, "nothing was heard of the shops for 10s", `select {}`},
+	{"a loop without an end", TooManyRequests, "the sales do not end", `for { store.Read(ctx, wanted.ItemID) }`},
+}
+
+func unbounded(t *testing.T) (all []task) {
+	for _, b := range bounds {
+		all = append(all, selling(t, b.name, b.sell))
+	}
+	return all
+}
+
+// TestBounds: code that crashes, waits for itself, or sends too much is found out and named. It has shops of its
+// own: what goes on without end ends with them.
 func TestBounds(t *testing.T) {
-	testserver.NeedsServers(t)
-	e, err := Of(1)
+	all := open(t)
+	c, err := Open(t.Context(), all.shop.Program)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests := []struct {
-		name  string
-		cause Cause
-		said  string
-		sell  string
-	}{
-		{"nothing is sold", NeverSold, "answered with sold_out", `return stock.Order{}, stock.ErrSoldOut`},
-		{"a panic", Crashed, "panic: no unit is left",
-			`if item, _ := store.Read(ctx, wanted.ItemID); item.Stock == 1 { panic("no unit is left") }; return store.Decrement(ctx, wanted)`},
-		{"300 requests", TooManyRequests, "more than 200 requests",
-			`for range 300 { store.Read(ctx, wanted.ItemID) }; return store.Decrement(ctx, wanted)`},
-		{"silence", TooSilent, "nothing was heard of the shops for 10s", `select {}`},
-		{"a loop without an end", TooManyRequests, "the sales do not end", `for { store.Read(ctx, wanted.ItemID) }`},
-	}
-	var all []Answer
-	for i, tt := range tests {
-		all = append(all, write(t, e, fmt.Sprintf("mine-%d", i), tt.sell))
-	}
-	c := open(t, all...)
-	for i, tt := range tests {
+	defer c.Close()
+	for _, tt := range bounds {
 		t.Run(tt.name, func(t *testing.T) {
 			begun := time.Now()
-			v, err := c.Check(t.Context(), all[i], func(step string) { t.Log(step) })
+			v, err := c.Check(t.Context(), all.answers[tt.name], func(step string) { t.Log(step) })
 			if err != nil || v.Solved || v.Cause != tt.cause || !strings.Contains(v.Said, tt.said) {
 				t.Errorf("Check = %+v, %v, want %s: %s", v, err, tt.cause, tt.said)
 			}
@@ -311,30 +347,26 @@ func TestBounds(t *testing.T) {
 
 func TestBuildSaysWhatTheCompilerSays(t *testing.T) {
 	testserver.NeedsServers(t)
-	e, err := Of(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = Build(t.Context(), root(t), filepath.Join(t.TempDir(), "shop"), write(t, e, "mine", "return nil"))
-	if !errors.As(err, new(errBuild)) || !strings.Contains(err.Error(), "mine.go:") {
-		t.Errorf("Build = %v, want what the compiler says of mine.go", err)
+	err := Build(t.Context(), root(t), filepath.Join(t.TempDir(), "shop"), put(t, "wrong", []task{selling(t, "nothing", "return nil")})...)
+	if !errors.As(err, new(errBuild)) || !strings.Contains(err.Error(), "0.go:") {
+		t.Errorf("Build = %v, want what the compiler says of 0.go", err)
 	}
 }
 
-// write makes an answer of the start of an exercise, with this body of sell.
-func write(t *testing.T, e Exercise, name, sell string) Answer {
+// selling makes an answer of the start of the first exercise, with this body of sell.
+func selling(t *testing.T, name, sell string) task {
 	t.Helper()
-	begun, err := os.ReadFile(e.name() + "/start/mine.go")
+	begun, err := os.ReadFile(exercises[0].name() + "/start/mine.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	code := regexp.MustCompile(`(?s)(\(stock\.Order, error\)) \{.*`).ReplaceAllString(string(begun), "$1 {\n"+sell+"\n}\n")
-	return put(t, e, "bounds"+name, name, code)
+	return task{exercises[0], edited{name: name, code: code}}
 }
 
-// put puts an answer into the checkout for as long as the test runs. Its folder is the same in each run,
-// so that the compiler's cache has it.
-func put(t *testing.T, e Exercise, folder, name, code string) Answer {
+// put puts answers into the checkout for as long as the test runs. They are one package: each package of its own
+// would take seconds to compile. Its folder is the same in each run, so that the compiler's cache has it.
+func put(t *testing.T, folder string, all []task) []Answer {
 	t.Helper()
 	folder = path.Join("exercises", "test", folder)
 	dir := filepath.Join(root(t), filepath.FromSlash(folder))
@@ -342,10 +374,40 @@ func put(t *testing.T, e Exercise, folder, name, code string) Answer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.WriteFile(filepath.Join(dir, "mine.go"), []byte(code), 0o600); err != nil {
+	put := make([]Answer, len(all))
+	for i, a := range all {
+		number := strconv.Itoa(i)
+		if err := os.WriteFile(filepath.Join(dir, number+".go"), []byte(renamed(t, a.code, number)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		put[i] = Answer{a.of, folder, "Build" + number, "mine-" + number}
+	}
+	return put
+}
+
+// renamed is a file that can be in one package with others like it: what it declares has the ending in its name.
+func renamed(t *testing.T, code, ending string) string {
+	t.Helper()
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, ending+".go", code, parser.ParseComments)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return Answer{e, folder, name}
+	named := types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
+	lenient := types.Config{Error: func(error) {}} // it knows no other package
+	of, _ := lenient.Check("mine", files, []*ast.File{file}, &named)
+	for _, all := range []map[*ast.Ident]types.Object{named.Defs, named.Uses} {
+		for name, object := range all {
+			if object != nil && object.Parent() == of.Scope() {
+				name.Name += ending
+			}
+		}
+	}
+	var out strings.Builder
+	if err := format.Node(&out, files, file); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
 }
 
 func root(t *testing.T) string {

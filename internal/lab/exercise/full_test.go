@@ -7,20 +7,16 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"stocklock/internal/testserver"
 )
 
 // TestAnswersInFull holds each answer to its name by the whole check of its exercise, as a pupil runs it.
 // They are checked one after the other: beside each other they would wait for the same servers.
 func TestAnswersInFull(t *testing.T) {
-	testserver.NeedsServers(t)
-	all, as := putAll(t)
-	c := open(t, all...)
-	for i, a := range as {
+	c := open(t)
+	for _, a := range everyAnswer(t) {
 		t.Run(a.name, func(t *testing.T) {
 			begun := time.Now()
-			v, err := c.Check(t.Context(), all[i], func(step string) { t.Log(step) })
+			v, err := c.Check(t.Context(), c.answers[a.name], func(step string) { t.Log(step) })
 			holdToName(t, a.name, "a check", v, err)
 			if v.Record != nil {
 				t.Logf("%s: %s", v.Said, v.StepCommand())
@@ -35,23 +31,21 @@ func TestAnswersInFull(t *testing.T) {
 // TestNoSolutionIsOneOfALaterExercise: who goes on with --from has something to do. The code of each solution is
 // checked as it is under the task of each later exercise of the program that grows.
 func TestNoSolutionIsOneOfALaterExercise(t *testing.T) {
-	testserver.NeedsServers(t)
-	var all []Answer
-	var names []string
+	var all []task
 	for _, later := range exercises[:Grown] {
 		for _, e := range exercises[:later.Lesson-1] {
 			for _, a := range answers(t, e) {
 				if strings.HasPrefix(a.name, "right-") {
-					names = append(names, fmt.Sprintf("%s/%s as %s", e.name(), a.name, later.name()))
-					all = append(all, put(t, later, fmt.Sprintf("later%d", len(all)), fmt.Sprintf("mine-%d", len(all)), a.code))
+					a.name = fmt.Sprintf("%s/%s as %s", e.name(), a.name, later.name())
+					all = append(all, task{later, a})
 				}
 			}
 		}
 	}
-	c := open(t, all...)
-	for i, a := range all {
-		t.Run(names[i], func(t *testing.T) {
-			v, err := c.Check(t.Context(), a, func(string) {})
+	c := openWith(t, "later", all)
+	for _, a := range all {
+		t.Run(a.name, func(t *testing.T) {
+			v, err := c.Check(t.Context(), c.answers[a.name], func(string) {})
 			if err != nil || v.Solved {
 				t.Errorf("solved %t, %v", v.Solved, err)
 			}
