@@ -10,7 +10,7 @@ set -eu
 # debuggers, and -dwarf=false makes none. -l is without inlining, in half of the compiler's time: it is
 # for the lab, and not for the shop, its lock and bench, whose speed counts.
 GOFLAGS="${GOFLAGS:-} -tags=lab,nomsgpack${LAB_TAGS:+,$LAB_TAGS} -ldflags=-w -gcflags=all=-dwarf=false"
-for part in internal/lab/... internal/testserver cmd/loadtest docs/...; do
+for part in internal/lab/... internal/testserver internal/redisconn cmd/loadtest docs/...; do
 	GOFLAGS="$GOFLAGS '-gcflags=stocklock/$part=-l -dwarf=false'"
 done
 export GOFLAGS
