@@ -1,6 +1,6 @@
-// Package redisconn sends commands to Redis, for the lab and for tests. It does that by go-redis, and shows
-// none of its types: a package takes seconds longer to compile if its code or its exported types reach a
-// client of go-redis.
+// Package redisconn sends commands to Redis for tests, and for what measures. It does so by
+// go-redis, and its types name none of go-redis' own. A package whose code or types reach a client
+// of go-redis takes seconds longer to compile.
 package redisconn
 
 import (
@@ -18,12 +18,13 @@ import (
 type Client interface {
 	// Do sends one command.
 	Do(ctx context.Context, command ...any) Reply
-	// Pipeline sends commands together, on one connection. The error is the first one among the replies.
+	// Pipeline sends commands together, on one connection. The error is the first one among the
+	// replies.
 	Pipeline(ctx context.Context, commands ...Command) ([]Reply, error)
 	// Transaction is Pipeline between MULTI and EXEC.
 	Transaction(ctx context.Context, commands ...Command) ([]Reply, error)
-	// Subscribe returns the messages of channels, once the server has confirmed it. They end with ctx, and
-	// with the connection.
+	// Subscribe returns the messages of channels, once the server has confirmed it. They end with
+	// ctx, and with the connection.
 	Subscribe(ctx context.Context, channels ...string) (<-chan Message, error)
 	// DB is the number of the database.
 	DB() int
@@ -66,7 +67,8 @@ func (r Reply) Info() (map[string]string, error) {
 	return fields, err
 }
 
-// Open returns a client for a URL such as redis://user:password@host:port/0?read_timeout=1s. It sends nothing.
+// Open returns a client for a URL such as redis://user:password@host:port/0?read_timeout=1s. It
+// sends nothing.
 func Open(url string) (Client, error) {
 	o, err := redis.ParseURL(url)
 	if err != nil {

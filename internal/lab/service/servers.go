@@ -9,8 +9,8 @@ import (
 	"stocklock/internal/redisconn"
 )
 
-// Redis looks into the service's Redis, without a proxy. Its client is another one after FailOver. It is nil for
-// a service that ran already.
+// Redis looks into the service's Redis, without a proxy. It is another one after FailOver, and nil
+// for a service that ran already.
 func (s *Service) Redis() redisconn.Client {
 	if s.servers == nil {
 		return nil

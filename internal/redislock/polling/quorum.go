@@ -37,8 +37,9 @@ func NewQuorum[C redislock.Client](clients []C, o Options) *Locker {
 	return newLocker(q, o)
 }
 
-// quorum is the hook of a client that never connects, and that a [redislock.Locker] takes for its Redis. It puts each request to all servers, as a command on one key with a value of the attempt's own, and
-// answers as their majority does.
+// quorum is the hook of a client that never connects, and that a [redislock.Locker] takes for its
+// Redis. It puts each request to all servers, as a command on one key with a value of the attempt's
+// own, and answers as their majority does.
 type quorum struct {
 	nodes          []*node
 	lease, timeout time.Duration

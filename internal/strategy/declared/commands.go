@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// KnownCommand asks a Redis server, by a client of any kind, for the first of these commands that it knows: its
-// name, empty if it knows none. What follows a name says for people which servers know it, as in
-// [Strategy].NeedsCommand.
+// KnownCommand asks a Redis server, by a client of any kind, for the first of these commands that it
+// knows: its name, empty if it knows none. What follows a name says for people which servers know it,
+// as in [Strategy].NeedsCommand.
 func KnownCommand[R interface{ Slice() ([]any, error) }](ctx context.Context, server interface {
 	Do(ctx context.Context, command ...any) R
 }, commands []string) (string, error) {
