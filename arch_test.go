@@ -183,6 +183,7 @@ var reachClients = map[string]string{
 	"internal/shop":              "opens the clients",
 	"internal/shop/labmode":      "adds hooks to the clients",
 	"internal/shop/program":      "passes the clients on",
+	"internal/shop/tracing":      "adds hooks to the clients; the lab has no part of it",
 	"internal/lab/soak":          "has a redislock.Locker say who waits",
 }
 

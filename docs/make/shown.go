@@ -195,7 +195,7 @@ func runCell(ctx context.Context, shop *catalog.Catalog, name string) (report.Re
 	}
 	status := matrix.NewStatus(os.Stderr, false)
 	defer status.Close()
-	plan := matrix.Plan{Pairs: []matrix.Pair{{Strategy: by, Scenario: sc}}, Shop: shop.Program, Seed: 1, Trace: true}
+	plan := matrix.Plan{Pairs: []matrix.Pair{{Strategy: by, Scenario: sc}}, Shop: shop.Program, Offered: shop.Strategies, Seed: 1, Trace: true}
 	r, err := matrix.Run(ctx, plan, status)
 	if err == nil {
 		err = context.Cause(ctx)

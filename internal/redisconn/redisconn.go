@@ -11,8 +11,12 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
+
+// Its pool would write of servers that are away into the output of programs. A command returns that.
+func init() { logging.Disable() }
 
 // Client has connections to one server. It is safe for concurrent use, and sends each command once.
 type Client interface {

@@ -73,7 +73,7 @@ func goroutinesOfLockers() (n int) {
 	bubble := regexp.MustCompile(`synctest bubble \d+\b`).FindString(all[0]) // the caller's own stack is the first
 	for _, stack := range all {
 		header, _, _ := strings.Cut(stack, "\n")
-		if strings.Contains(header, bubble+"]") && strings.Contains(stack, "redislock.(*Locker)") {
+		if strings.Contains(header, bubble+"]") && strings.Contains(stack, ".(*Locker)") {
 			n++
 		}
 	}
