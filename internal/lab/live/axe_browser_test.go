@@ -30,13 +30,11 @@ func TestAxeFindsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, "")
 	class, err := CheckClassroom("http://" + browsertest.Elsewhere)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.class = newClassroom(class)
-	s.menu.Classroom = &classInfo{URL: class.String(), Code: s.class.picture()}
+	s := serve(t, Options{Classroom: class})
 	b := browsertest.Open(t, 20*time.Minute)
 	b.Run(chromedp.Navigate(s.link()))
 	b.Until(matrixShown)

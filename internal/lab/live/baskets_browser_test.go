@@ -13,7 +13,7 @@ import (
 
 // TestCellsOfBasketsOnThePage runs one from their matrix, on a wide and on a narrow page.
 func TestCellsOfBasketsOnThePage(t *testing.T) {
-	s := serve(t, "")
+	s := serve(t, Options{})
 	b := browsertest.Open(t, 2*time.Minute)
 	b.Run(chromedp.EmulateViewport(1024, 800), theme("light"), chromedp.Navigate(s.link()))
 	b.Until(matrixShown)

@@ -21,7 +21,7 @@ func TestNoScenarioOfBasketsHasTheNameOfAnother(t *testing.T) {
 // TestCellsOfBasketsRun: a cell of several items runs beside one of a single item, with its story.
 func TestCellsOfBasketsRun(t *testing.T) {
 	testserver.NeedsServers(t)
-	s := serve(t, "")
+	s := serve(t, Options{})
 	if _, err := s.enqueue([]wanted{{cellName{"none", "crossed"}, 1, 0}}, nil); err == nil {
 		t.Error("a strategy that sells one item at a time runs under crossed")
 	}

@@ -19,7 +19,7 @@ import (
 // BenchmarkComparisonWithPages measures what five pages that watch cost a comparison: its sales a
 // second with them, as a ratio to those without, the median of pairs that change their order.
 func BenchmarkComparisonWithPages(b *testing.B) {
-	s := serve(b, "")
+	s := serve(b, Options{})
 	measure := func(pages int) float64 {
 		var close []func()
 		for range pages {
@@ -75,7 +75,7 @@ func BenchmarkComparisonWithPages(b *testing.B) {
 // BenchmarkReplay measures the longest frame, in milliseconds, while a browser replays a cell of
 // 2,000 events.
 func BenchmarkReplay(b *testing.B) {
-	s := serve(b, "")
+	s := serve(b, Options{})
 	s.addRun(longCell(2000))
 	p := browsertest.Open(b, 5*time.Minute)
 	p.Run(chromedp.EmulateViewport(1400, 1000), chromedp.Navigate(s.home()+"#/cell/none/pause"))

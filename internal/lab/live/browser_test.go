@@ -23,7 +23,6 @@ import (
 	"stocklock/internal/lab/browsertest"
 	"stocklock/internal/lab/catalog/catalogtest"
 	"stocklock/internal/lab/mine"
-	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/schedule"
 )
 
@@ -38,9 +37,10 @@ func (s served) home() string { return "http://" + s.listener.Addr().String() + 
 // link is what drives the page, with a view to open.
 func (s served) link() string { return s.home() + "#token=" + testToken }
 
-func serve(t testing.TB, record string, tried ...report.Tried) served {
+func serve(t testing.TB, o Options) served {
 	t.Helper()
-	s, err := New(Options{Shop: catalogtest.Shop(t), Token: testToken, Record: record, Tried: tried})
+	o.Shop, o.Token = catalogtest.Shop(t), testToken
+	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func screenshot(t *testing.T, b *browsertest.Page, name string) {
 // TestThePage does in a browser what a class does, on real servers.
 func TestThePage(t *testing.T) {
 	records := t.TempDir()
-	s := serve(t, records)
+	s := serve(t, Options{Record: records})
 	b := browsertest.Open(t, 14*time.Minute)
 	b.Run(chromedp.EmulateViewport(1400, 1000), theme("light"), chromedp.Navigate(s.link()))
 	b.Until(matrixShown)
@@ -407,7 +407,7 @@ func TestThePage(t *testing.T) {
 
 // TestAPageWhoseNetworkWasCut shows everything that happened meanwhile.
 func TestAPageWhoseNetworkWasCut(t *testing.T) {
-	s := serve(t, "")
+	s := serve(t, Options{})
 	b := browsertest.Open(t, 4*time.Minute)
 	b.Run(chromedp.Navigate(s.link()))
 	b.Until(matrixShown)

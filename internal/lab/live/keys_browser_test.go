@@ -13,7 +13,7 @@ import (
 
 // TestWithKeysAlone reaches a cell by Tab, and its neighbours by arrows.
 func TestWithKeysAlone(t *testing.T) {
-	s := serve(t, "")
+	s := serve(t, Options{})
 	b := browsertest.Open(t, time.Minute)
 	b.Run(chromedp.EmulateViewport(1400, 1000), chromedp.Navigate(s.link()))
 	b.Until(matrixShown)

@@ -26,7 +26,7 @@ func TestNoScenarioOfTopologiesHasTheNameOfAnother(t *testing.T) {
 
 // TestCellsOfSeveralServersOnThePage runs those of lesson 10 by its buttons, and shows the cell that broke.
 func TestCellsOfSeveralServersOnThePage(t *testing.T) {
-	s := serve(t, "")
+	s := serve(t, Options{})
 	if _, err := s.enqueue([]wanted{{cellName{"none", "galera-isolated"}, 1, 0}}, nil); err == nil {
 		t.Error("a strategy runs under a scenario that it is no cell of")
 	}

@@ -20,7 +20,7 @@ import (
 // TestTopologiesOnThePage chooses a topology, predicts and runs one of its cells, and opens the links of both anew, on
 // wide and narrow pages.
 func TestTopologiesOnThePage(t *testing.T) {
-	s := serve(t, "")
+	s := serve(t, Options{})
 	b := browsertest.Open(t, 4*time.Minute)
 	b.Run(chromedp.EmulateViewport(1440, 900), theme("light"), chromedp.Navigate(s.link()))
 	b.Until(matrixShown)
@@ -91,7 +91,7 @@ func TestTopologiesOnThePage(t *testing.T) {
 // TestStrategiesOfACaseShareItsServers: those that wait with the same seed run together, in one failover.
 func TestStrategiesOfACaseShareItsServers(t *testing.T) {
 	testserver.NeedsServers(t)
-	s := serve(t, "")
+	s := serve(t, Options{})
 	const of = "async-failover"
 	if _, err := s.enqueue([]wanted{{cellName{"buckets", "async-errant"}, 1, 0}}, nil); err == nil || !strings.Contains(err.Error(), "is no cell of buckets") {
 		t.Errorf("a strategy with which the case is no cell is queued: %v", err)

@@ -34,7 +34,7 @@ func TestKeptResultsOfATry(t *testing.T) {
 
 // TestKeptResultsInTheBrowser: the page leads to a kept result.
 func TestKeptResultsInTheBrowser(t *testing.T) {
-	s := serve(t, "", tried)
+	s := serve(t, Options{Tried: []report.Tried{tried}})
 	b := browsertest.Open(t, time.Minute)
 	b.Run(chromedp.Navigate(s.home()), chromedp.WaitVisible("a.tried", chromedp.ByQuery))
 	if said := browsertest.Says[string](b, `document.querySelector('a.tried').textContent`); said != "Tried: python-shop, oversold" {
