@@ -61,16 +61,16 @@ func (t *try) faults(ctx context.Context, on *wirestage.Stage) error {
 
 func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Event, name string) error {
 	part := report.TriedPart{Part: "faults", Verdict: verdict.Held}
-	var unknown error
+	var decided schedule.Decided
 	_, renewed := on.Leases()
-	first, short := 0, false
+	first, short := 0, ""
 	if event == schedule.Kill || event.Forgets() {
 		first = 1
 	}
 	slow := event == schedule.Pause || event == schedule.Withhold // each takes a lease
 	for steps := first; steps <= len(t.probe.Sold); steps++ {
 		if time.Now().After(t.until) {
-			name, short = name+" (not all: time was up)", true
+			short = "; not all, since time was up: see --for"
 			break
 		}
 		t.progress("%s, after %d of %d requests", name, steps, len(t.probe.Sold))
@@ -82,16 +82,16 @@ func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Eve
 		case errors.Is(err, wirestage.ErrUnmet):
 			continue
 		case err != nil:
-			unknown = err
+			decided.Fail(fmt.Sprint(steps), firstLine(err))
 			continue
 		}
-		part.Schedules++
+		decided.Add(record)
 		if !record.Outcome.Bad() {
 			continue
 		}
 		if event == schedule.Pause && !renewed { // the lease was ended early
 			if record, err = on.InTime(ctx, record.Schedule); err != nil || !record.Outcome.Bad() {
-				unknown = errors.Join(unknown, err)
+				decided.Fail(fmt.Sprint(steps), "it is bad where the lease is ended early, and not in its own time")
 				continue
 			}
 		}
@@ -104,15 +104,15 @@ func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Eve
 			break
 		}
 	}
-	part.Reason = fmt.Sprintf("%s: %s, %d bad", name, schedule.Plural(int64(part.Schedules), "place"), part.Bad)
+	part.Schedules, part.Undecided = decided.Runs, decided.Undecided
+	part.Reason = played(name, "place", part, decided)
+	part.Reason += short
 	switch {
 	case part.Record != nil:
-	case unknown != nil:
-		part.Verdict, part.Reason = verdict.Invalid, name+": "+firstLine(unknown)
-	case part.Schedules == 0 && short:
-		part.Verdict, part.Reason = verdict.Invalid, name+": see --for"
-	case part.Schedules == 0:
+	case decided.Runs == 0 && short == "":
 		part.Verdict, part.Reason = verdict.Invalid, name+": it met nothing"
+	case short != "", !decided.Held():
+		part.Verdict = verdict.Invalid
 	}
 	t.add(part)
 	return nil

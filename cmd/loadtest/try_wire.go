@@ -154,9 +154,9 @@ func (t *try) search(ctx context.Context, on *wirestage.Stage, by player, search
 	case err != nil:
 		return err
 	}
-	played := fmt.Sprintf("%s: %s, %d bad", what, schedule.Plural(int64(found.Runs), "schedule"), found.Bad)
-	bad := found.Repeated()
-	part := report.TriedPart{Part: "explore", Verdict: verdict.Held, Reason: played, Schedules: found.Runs, Bad: found.Bad}
+	bad, decided := found.Repeated(), found.Decided()
+	part := report.TriedPart{Part: "explore", Verdict: verdict.Held, Schedules: found.Runs, Bad: found.Bad, Undecided: decided.Undecided}
+	part.Reason = played(what, "schedule", part, decided)
 	only := "" // what was bad only where a lease was ended early
 	for _, record := range bad {
 		if early {
@@ -194,10 +194,22 @@ func (t *try) search(ctx context.Context, on *wirestage.Stage, by player, search
 	case found.Runs == 0:
 		part.Verdict, part.Reason = verdict.Invalid, "nothing could be played in the time: see --for"
 	case found.Limited():
+		part.Verdict = verdict.Invalid
 		part.Reason += "; not all, since time was up: see --for"
+	case !decided.Held():
+		part.Verdict = verdict.Invalid
 	}
 	t.add(part)
 	return nil
+}
+
+// played says how many places or schedules were played, how many were bad, and why some decided nothing.
+func played(what, of string, p report.TriedPart, decided schedule.Decided) string {
+	said := fmt.Sprintf("%s: %s, %d bad", what, schedule.Plural(int64(p.Schedules), of), p.Bad)
+	if why := decided.String(); why != "" {
+		said += ", " + why
+	}
+	return said
 }
 
 // firstLine is an error without the last words of a process.

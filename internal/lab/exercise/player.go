@@ -161,7 +161,7 @@ func (p player) judge(r schedule.Record) (Cause, string) {
 func (p player) crashed(r schedule.Record) (Cause, string) {
 	for _, c := range schedule.Customers(r.Customers) {
 		answer := r.Outcome.Answers[c.String()]
-		ended := answer == "no answer"
+		ended := answer == load.NoAnswer
 		if slices.Contains(r.Played, schedule.Choice{Customer: c, Event: schedule.Kill}) || !ended && !strings.HasPrefix(answer, "500") {
 			continue
 		}

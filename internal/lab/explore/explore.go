@@ -60,6 +60,7 @@ type Found struct {
 	candidates map[schedule.Cause][]schedule.Record // the shortest few of each cause, the shortest first
 	outcomes   map[string]int
 	limited    bool // the search ended at its limit
+	decided    schedule.Decided
 }
 
 // Causes are those of the shortest schedules, in their order.
@@ -82,6 +83,9 @@ func (f Found) Unknown() string {
 	}
 	return ""
 }
+
+// Decided counts the runs that show something.
+func (f Found) Decided() schedule.Decided { return f.decided }
 
 // Limited says whether the search ended before it had played everything.
 func (f Found) Limited() bool { return f.limited }
@@ -234,6 +238,7 @@ func (e *exploration) next(ctx context.Context) (node, bool) {
 // keep counts a run. It is called with mu.
 func (e *exploration) keep(r schedule.Record) {
 	e.found.Runs++
+	e.found.decided.Add(r)
 	e.found.outcomes[kind(r.Outcome)]++
 	if r.Deadlocks() > 0 {
 		e.found.Deadlocks++

@@ -25,6 +25,9 @@ const (
 	Failed   Outcome = "error"   // an unexpected answer
 )
 
+// NoAnswer is in words how a customer was answered who got no answer.
+const NoAnswer = "no answer"
+
 // Denies reports whether the shop said that it has made no order.
 func (o Outcome) Denies() bool { return denials[o] }
 

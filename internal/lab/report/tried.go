@@ -49,6 +49,7 @@ type TriedPart struct {
 
 	Schedules int              `json:"schedules,omitempty"` // that were played
 	Bad       int              `json:"bad,omitempty"`       // of them
+	Undecided int              `json:"undecided,omitempty"` // of them: see [schedule.Record.Undecided]
 	Record    *schedule.Record `json:"record,omitempty"`    // of the shortest bad one, or of the step
 	Mends     string           `json:"mends,omitempty"`     // the page that mends the cause
 	Replay    string           `json:"replay,omitempty"`    // the command that plays the record again

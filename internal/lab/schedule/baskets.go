@@ -15,7 +15,7 @@ import (
 // decideBaskets is [Outcome.decide] where each customer buys one unit of each item, and there are enough for
 // all. In the end ordinary customers have bought until one was refused.
 func (o *Outcome) decideBaskets(events []Event) {
-	f := verdict.Facts{Stock: o.Stock, DemandLeft: true}
+	f := verdict.Facts{Stock: o.Stock, DemandLeft: true, Crashed: o.crashes(events)}
 	sold, rows := make([]int64, o.Items+1), map[string]int{}
 	for _, order := range o.Orders {
 		sold[order.Item]++

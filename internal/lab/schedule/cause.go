@@ -44,6 +44,7 @@ const (
 	CrossedLocks  Cause = "crossed-locks"
 	Abandoned     Cause = "abandoned"
 	TornOrder     Cause = "torn-order"
+	Crash         Cause = "crash"
 	Other         Cause = "other"
 )
 
@@ -75,6 +76,7 @@ var causes = map[Cause]string{
 	CrossedLocks:  "each customer had a lock that the other one waited for, until one of them gave up",
 	Abandoned:     "a customer died with units that are in no order, and nobody puts them back",
 	TornOrder:     "an order stands without all that was ordered",
+	Crash:         "a sale ended with an error or without an answer, and nothing had happened",
 	Other:         "none of the known causes: read what was done",
 }
 
@@ -106,6 +108,8 @@ func (r *Record) causeOf(end State, keeps bool) Cause {
 		return SoldAgain
 	case verdict.HalfSold:
 		return TornOrder
+	case verdict.Crashed:
+		return Crash
 	case verdict.Unclaimed:
 		return Abandoned
 	case verdict.Left:

@@ -255,10 +255,22 @@ func (r Record) Sentence() string {
 	switch o.Verdict {
 	case verdict.Held:
 		return "held: " + sold
+	case verdict.Crashed:
+		return fmt.Sprintf("crashed: %s: %s: %s", sold, r.crashed(), o.Cause.Doc())
 	case verdict.Stuck:
 		return fmt.Sprintf("stuck: %s, and an ordinary customer was answered with %s: %s", sold, o.Ordinary, o.Cause.Doc())
 	}
 	return fmt.Sprintf("%s %d: %s: %s", o.Verdict, o.N, sold, o.Cause.Doc())
+}
+
+// crashed says how the first customer was answered whose sale failed.
+func (r Record) crashed() string {
+	for _, c := range Customers(r.Customers) {
+		if answer := r.Outcome.Answers[c.String()]; failed(answer) {
+			return fmt.Sprintf("%s was answered with %s", c, answer)
+		}
+	}
+	return ""
 }
 
 // Print prints a record step by step: what was sent, what the server answered, and what both

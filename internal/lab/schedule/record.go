@@ -22,6 +22,11 @@ type Record struct {
 	Played Schedule `json:"-"` // everything that was played, the unlisted rest included
 	Holds  []Hold   `json:"-"` // of the lock, in their order
 
+	// Of a run at the wire: see [Record.Undecided] and [Decided].
+	Struck []Customer `json:"-"` // whom the event has taken away, or who were there when it broke a server
+	Behind string     `json:"-"` // the request behind which the event happened, or the second customer came
+	Leaves bool       `json:"-"` // that request has left something in Redis, or an open transaction
+
 	timeless bool // see [Record.WithoutTimes]
 }
 
@@ -106,7 +111,20 @@ func (r *Record) Decide() {
 		r.Outcome.decideBaskets(r.Played.Events())
 		return
 	}
-	r.Outcome.decide(r.cameBefore)
+	r.Outcome.decide(r.cameBefore, r.Played.Events())
+}
+
+// crashes counts the customers whose sale failed although no event happened. Under an event a refusal is right.
+func (o *Outcome) crashes(events []Event) (n int64) {
+	if slices.ContainsFunc(events, func(e Event) bool { return e != Arrive }) {
+		return 0
+	}
+	for _, answer := range o.Answers {
+		if failed(answer) {
+			n++
+		}
+	}
+	return n
 }
 
 // cameBefore says whether a customer's first step was made before the last one of another.
@@ -118,10 +136,11 @@ func (r *Record) cameBefore(customer, other string) bool {
 // decide sets the verdict and its number by the units, the orders and the answers. Each customer
 // makes one purchase of one unit. Units that were there for a customer who was answered as sold out are
 // those that nobody can have had who came before that.
-func (o *Outcome) decide(cameBefore func(customer, other string) bool) {
+func (o *Outcome) decide(cameBefore func(customer, other string) bool, events []Event) {
 	sold := int64(len(o.Orders))
 	f := verdict.Facts{
 		Stock: o.Stock, Sold: sold, Oversold: max(sold-o.Stock, 0), Remaining: max(o.Stock-sold, 0), Unordered: o.Lies(), DemandLeft: true,
+		Crashed: o.crashes(events),
 	}
 	for customer, answer := range o.Answers {
 		orders := o.ordersOf(customer)
@@ -147,7 +166,8 @@ func (o *Outcome) decide(cameBefore func(customer, other string) bool) {
 	if o.Ordinary == string(load.SoldOut) { // two leases later, when nobody has a unit without an order
 		f.Left = f.Remaining
 	}
-	f.Stuck = f.Remaining > 0 && o.Ordinary != string(load.SoldOut) && o.Ordinary != string(load.Sold)
+	broken := slices.ContainsFunc(events, Event.Forgets) && failed(o.Ordinary) // a server was: that says nothing of what the service keeps
+	f.Stuck = f.Remaining > 0 && !decides(o.Ordinary) && !broken
 	o.Verdict = f.Verdict().Kind
 	o.N = verdict.Of(o.Verdict).Count(f)
 }

@@ -162,7 +162,7 @@ func TestHowARunEnds(t *testing.T) {
 		for _, c := range made {
 			o.Orders = append(o.Orders, Order{Customer: strings.Replace(string(c), "o", OrdinaryCustomer, 1)})
 		}
-		o.decide(func(string, string) bool { return true })
+		o.decide(func(string, string) bool { return true }, []Event{Lose})
 		if got := fmt.Sprintf("%s %d", o.Verdict, o.N); got != tt.want || o.Bad() == (tt.want == "held 0") {
 			t.Errorf("%+v: %s, want %s", tt, got, tt.want)
 		}

@@ -28,7 +28,7 @@ type Reply struct {
 func (r Reply) String() string {
 	switch r.Outcome {
 	case load.Unknown:
-		return "no answer"
+		return load.NoAnswer
 	case load.Failed:
 		return strings.TrimSuffix(fmt.Sprintf("%d: %s", r.Status, r.Body), ": ")
 	}

@@ -108,7 +108,7 @@ func (r *run) handle(m any) {
 		if b.answer = a.answer; b.answer == string(load.Busy) {
 			r.answeredBusy(b)
 		}
-		if b.flying >= 0 && a.answer != noAnswer {
+		if b.flying >= 0 && a.answer != load.NoAnswer {
 			return // the report on its last request comes another way, and is slower
 		}
 		if b.flying >= 0 {

@@ -83,12 +83,9 @@ func (b *testbed) buy(ctx context.Context, shop string, items []uint64, by, id s
 	})
 	switch {
 	case answer.Err != nil:
-		return noAnswer
+		return load.NoAnswer
 	case answer.Outcome == load.Failed:
 		return fmt.Sprintf("%d: %s", answer.Status, answer.Detail())
 	}
 	return string(answer.Outcome)
 }
-
-// noAnswer stands for the answer of a shop that has ended.
-const noAnswer = "no answer"

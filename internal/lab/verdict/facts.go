@@ -20,6 +20,7 @@ type Facts struct {
 	Unclaimed   int64   // units of several items in no order and not for sale
 	Unordered   int64   // answers that said sold, of which no such order stands
 	Denied      int64   // purchases that have an order, and were answered otherwise
+	Crashed     int64   // sales of a schedule without an event that ended with an error, or without an answer
 	Left        int64   // units that were left for certain when a customer was sent away
 	Seconds     float64 // for which the load was sent
 
@@ -65,6 +66,8 @@ func (f Facts) Verdict() Judgement {
 		return Judgement{Kind: Unclaimed}
 	case f.LostUpdates != 0:
 		return Judgement{Kind: Unbalanced}
+	case f.Crashed > 0:
+		return Judgement{Kind: Crashed}
 	case f.Errors > 0:
 		return Failed("%d unexpected answers, such as: %s", f.Errors, f.FirstError)
 	case f.Left > 0 && !f.Stuck:

@@ -28,6 +28,7 @@ const (
 	Left       Kind = "left"       // customers were sent away, and the database had units for them
 	Unclaimed  Kind = "unclaimed"  // units are in no order and not for sale, after all that can end has ended
 	Unbalanced Kind = "unbalanced" // orders and what is left do not add up to the stock, and it is none of those above
+	Crashed    Kind = "crashed"    // sales ended with an error or without an answer, and nothing had happened
 	Stuck      Kind = "stuck"      // stock and demand were left, and nothing was sold any more
 	Invalid    Kind = "invalid"    // the harness failed, which says nothing about the strategy
 	Skipped    Kind = "skipped"    // the scenario cannot be run here
@@ -131,6 +132,13 @@ var All = []Verdict{
 			Reason: "{sold} in orders and {left} left of a stock of {stock}"},
 		Zh: Words{Word: "账不平", Legend: "{n} 件既不在订单中也不在库存中（-），或两者都在（+）", Means: "订单与剩余库存之和不等于初始库存。",
 			Reason: "初始库存 {stock} 件，订单 {sold} 件，剩余 {left} 件"},
+	},
+	{
+		Kind: Crashed, Bad: true, N: func(f Facts) int64 { return f.Crashed }, Terminal: yellow, Style: broke,
+		En: Words{Word: "crashed", Legend: "{n} sales ended with an error", Means: "Sales ended with an error or without an answer, although nothing had happened.",
+			Reason: "{n} sales ended with an error or without an answer, and nothing had happened"},
+		Zh: Words{Word: "崩溃", Legend: "{n} 次售卖以错误告终", Means: "没有发生任何故障，售卖却以错误告终或没有答复。",
+			Reason: "没有发生任何故障，却有 {n} 次售卖以错误告终或没有答复"},
 	},
 	{
 		Kind: Stuck, Bad: true, Predictable: true, Terminal: yellow,

@@ -48,6 +48,7 @@ type buyer struct {
 	tx       map[connection][]schedule.Statement
 	named    []schedule.Statement // that have taken locks of GET_LOCK, which it has not released
 	reply    *service.Reply
+	others   int           // how many have come in its place: see anotherComes
 	done     chan struct{} // closed when its request has ended
 
 	mu   sync.Mutex // guards lose, which the proxies read

@@ -25,51 +25,47 @@ func (r *run) conclude(ctx context.Context) (schedule.Record, error) {
 		return schedule.Record{}, err
 	}
 	o.Orders = end.Orders
-	if int64(len(o.Orders)) < o.Stock || o.Lies() > 0 {
-		note := "nothing is held"
-		if r.lock.Locked() {
-			if note, err = r.outlast(ctx); err != nil {
-				return schedule.Record{}, err
-			}
-		}
-		r.stage.on.Watch(nil)
-		if err := r.stage.revive(ctx); err != nil {
+	record := schedule.Record{
+		Strategy: r.plan.Strategy, Schedule: r.chosen[:r.listed], Customers: len(r.buyers), Outcome: o, Played: r.chosen, Wire: true,
+		Struck: r.struck, Behind: r.behind, Leaves: r.leaves,
+	}
+	if int64(len(o.Orders)) < o.Stock || o.Lies() > 0 || record.NeedsAnother() {
+		if end, err = r.afterwards(ctx, &record.Outcome); err != nil {
 			return schedule.Record{}, err
 		}
-		o.Ordinary = r.ordinary(ctx)
-		if err := r.look(ctx, 0, "", ""); err != nil {
-			return schedule.Record{}, err
-		}
-		if end, err = r.servers(ctx); err != nil {
-			return schedule.Record{}, err
-		}
-		o.Orders = end.Orders
-		r.note(schedule.Entry{Note: note + ", and an ordinary customer was answered with " + o.Ordinary})
 	}
 	for _, b := range r.buyers {
 		if b.reply.Outcome == load.Failed && b.reply.Status < 500 {
 			return schedule.Record{}, fmt.Errorf("%s was answered with %s, which the description does not know", b.customer, b.reply)
 		}
 	}
-	r.whatWasRead(o.Orders)
-	record := schedule.Record{
-		Strategy: r.plan.Strategy, Schedule: r.chosen[:r.listed], Customers: len(r.buyers), Entries: r.entries, Outcome: o, Played: r.chosen, Holds: r.holds, Wire: true,
-	}
+	r.whatWasRead(record.Outcome.Orders)
+	record.Entries, record.Holds = r.entries, r.holds
 	record.Decide()
 	record.Conclude(end, false)
 	return record, nil
 }
 
-// ordinary has one more customer buy, and returns how it was answered. In a process that lost its connections
-// one that fails comes again.
-func (r *run) ordinary(ctx context.Context) string {
-	last := len(r.buyers) - 1
-	for try := 1; ; try++ {
-		reply := r.stage.on.Buy(ctx, r.buyers[last].process, r.stage.on.NewSale(r.item, fmt.Sprintf("item%d-ordinary", r.item)))
-		if try == warmings || !r.stage.cold[last] || reply.Outcome != load.Failed && reply.Outcome != load.Unknown {
-			return reply.String()
+// afterwards has another customer come when what is held has ended, and counts again.
+func (r *run) afterwards(ctx context.Context, o *schedule.Outcome) (end schedule.State, err error) {
+	note := "nothing is held"
+	if r.lock.Locked() {
+		if note, err = r.outlast(ctx); err != nil {
+			return end, err
 		}
 	}
+	r.stage.on.Watch(nil)
+	if err := r.stage.revive(ctx); err != nil {
+		return end, err
+	}
+	o.Ordinary = r.ordinary(ctx)
+	if err := r.look(ctx, 0, "", ""); err != nil {
+		return end, err
+	}
+	end, err = r.servers(ctx)
+	o.Orders = end.Orders
+	r.note(schedule.Entry{Note: note + ", and an ordinary customer was answered with " + o.Ordinary})
+	return end, err
 }
 
 // whatWasRead puts into orders what was in stock when their customers read last, as far as that was looked at. Two

@@ -45,6 +45,8 @@ const afterPause = 15 * time.Millisecond
 func (r *run) happen(ctx context.Context, c schedule.Choice) error {
 	r.note(schedule.Entry{Choice: c})
 	r.used++
+	r.strike(c)
+	defer func() { r.eventAt = time.Now() }()
 	var b *buyer
 	if c.Customer != 0 {
 		b = r.buyer(c.Customer)

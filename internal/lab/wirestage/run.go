@@ -27,8 +27,12 @@ type run struct {
 	begun   time.Time
 	entries []schedule.Entry
 	chosen  schedule.Schedule
-	listed  int // so many of the chosen have to be listed
-	used    int // events
+	listed  int                 // so many of the chosen have to be listed
+	used    int                 // events
+	eventAt time.Time           // when the last one was over
+	struck  []schedule.Customer // see [schedule.Record]
+	behind  string
+	leaves  bool
 
 	before map[string]key // what Redis had at the start
 	keeps  bool           // the sales have something in Redis; not looked at where no event is about that
@@ -63,6 +67,12 @@ func (r *run) play(ctx context.Context, choose stage.Chooser) (schedule.Record, 
 		if err := r.settle(ctx); err != nil {
 			return schedule.Record{}, err
 		}
+		if came, err := r.anotherComes(ctx); err != nil || came {
+			if err != nil {
+				return schedule.Record{}, err
+			}
+			continue
+		}
 		if !slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state != ended }) {
 			break
 		}
@@ -91,6 +101,7 @@ func (r *run) play(ctx context.Context, choose stage.Chooser) (schedule.Record, 
 		if i != next.ByDefault() {
 			r.listed = len(r.chosen) + 1
 		}
+		r.meets(o.Choice)
 		r.chosen = append(r.chosen, o.Choice)
 		if o.Choice.IsStep() {
 			err = r.send(ctx, r.buyer(o.Choice.Customer), false)
@@ -106,6 +117,20 @@ func (r *run) play(ctx context.Context, choose stage.Chooser) (schedule.Record, 
 	}
 	return r.conclude(ctx)
 }
+
+// meets notes behind which request the event happens, or the second customer comes. What a request whose answer is
+// lost will leave is not known yet.
+func (r *run) meets(c schedule.Choice) {
+	if r.behind != "" || c.IsStep() && c.Customer == r.buyers[0].customer {
+		return
+	}
+	if r.behind = "the start"; len(r.chosen) > 0 {
+		r.behind = r.chosen[len(r.chosen)-1].String()
+	}
+	r.leaves = r.keeps || r.lock.Locked() || c.Event == schedule.Lose || slices.ContainsFunc(r.buyers, func(b *buyer) bool { return len(b.holds()) > 0 })
+}
+
+func (r *run) isStruck(c schedule.Customer) bool { return slices.Contains(r.struck, c) }
 
 // arrive sends a customer to its process.
 func (r *run) arrive(ctx context.Context, b *buyer) {

@@ -54,7 +54,7 @@ func (r *run) rest(ctx context.Context, by schedule.Customer, event schedule.Eve
 	if err := r.settle(ctx); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(r.plan.Events, schedule.Event.Forgets) {
+	if r.plan.Everything && len(r.plan.Events) > 0 || slices.ContainsFunc(r.plan.Events, schedule.Event.Forgets) {
 		own, err := r.ownKeys(ctx)
 		if err != nil {
 			return err

@@ -41,6 +41,9 @@ func TestMain(m *testing.M) {
 //
 //	blocking   a customer waits for a token with BLPOP, which the one before puts back
 //	late       the order is written when the customer has been answered
+//	lease      a lock in Redis with a lease of a second
+//	gives up   the same, and it sells nothing any more when Redis is another server than before
+//	panics     a sale that finds no unit where it read one panics
 //	polling    each process counts its polls all the time, from its first sale on
 func serve(mode string) error {
 	db, err := sql.Open("mysql", os.Getenv("MYSQL_DSN"))
@@ -52,6 +55,7 @@ func serve(mode string) error {
 		return err
 	}
 	var polling sync.Once
+	var known sync.Map
 	sell := func(ctx context.Context, item, customer string) (sold bool, later func(), err error) {
 		take := func() error {
 			_, err := db.ExecContext(ctx, "INSERT INTO orders (item_id, customer) VALUES (?, ?)", item, customer)
@@ -76,6 +80,39 @@ func serve(mode string) error {
 				return false, nil, err
 			}
 			return true, nil, take()
+		case "lease", "gives up":
+			lock := "lock:" + item
+			if mode == "gives up" {
+				text, err := cache.Do(ctx, "INFO", "server").Text()
+				_, id, _ := strings.Cut(text, "run_id:")
+				if was, _ := known.LoadOrStore("server", id[:min(40, len(id))]); err != nil || was != id[:40] {
+					return false, nil, cmp.Or(err, errors.New("it has given up"))
+				}
+			}
+			for {
+				taken := cache.Do(ctx, "SET", lock, customer, "NX", "PX", 1000)
+				if taken.Err != nil {
+					return false, nil, taken.Err
+				}
+				if taken.Value != nil {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			defer cache.Do(context.WithoutCancel(ctx), "DEL", lock)
+			var stock int
+			if err := db.QueryRowContext(ctx, "SELECT stock FROM items WHERE id = ?", item).Scan(&stock); err != nil || stock < 1 {
+				return false, nil, err
+			}
+			if _, err := db.ExecContext(ctx, "UPDATE items SET stock = ? WHERE id = ?", stock-1, item); err != nil {
+				return false, nil, err
+			}
+			return true, nil, take()
+		case "panics":
+			var stock int
+			if err := db.QueryRowContext(ctx, "SELECT stock FROM items WHERE id = ?", item).Scan(&stock); err != nil || stock < 1 {
+				return false, nil, err
+			}
 		case "polling":
 			polling.Do(func() {
 				go func() {
@@ -90,6 +127,9 @@ func serve(mode string) error {
 			return false, nil, err
 		}
 		if n, _ := result.RowsAffected(); n == 0 {
+			if mode == "panics" {
+				panic("no unit is left")
+			}
 			return false, nil, nil
 		}
 		if mode == "late" {
@@ -177,6 +217,31 @@ func TestLateSales(t *testing.T) {
 	}
 	if r, err := s.Fault(t.Context(), schedule.Kill, 2, false); !errors.Is(err, wirestage.ErrUnmet) {
 		t.Errorf("killed after its INSERT, with nothing more to send: %+v %v", r.Outcome, err)
+	}
+}
+
+// TestWhoComesAfterAServerBroke: the second customer comes when Redis is there again, and another one in the place of
+// one whose sale fails. Where nobody is sold anything, the place decides nothing.
+func TestWhoComesAfterAServerBroke(t *testing.T) {
+	s := openFile(t, described(t, "lease", ""))
+	for _, event := range []schedule.Event{schedule.Restart, schedule.Failover} {
+		if r, err := s.Fault(t.Context(), event, 2, false); err != nil || r.Outcome.Cause != schedule.Forgotten || !r.Leaves || r.Behind != "A.select" {
+			t.Errorf("%s: %+v, %v: both were to sell", event, r.Outcome, err)
+		}
+	}
+	s = openFile(t, described(t, "gives up", ""))
+	r, err := s.Fault(t.Context(), schedule.Restart, 3, false)
+	if err != nil || r.Outcome.Bad() || r.Undecided() != "B was answered with 500" || r.Outcome.Answers["A"] != "sold" {
+		t.Errorf("who gives up: %+v, undecided: %q, %v", r.Outcome, r.Undecided(), err)
+	}
+}
+
+// TestACrashIsFound: a sale that panics where it finds the item sold out.
+func TestACrashIsFound(t *testing.T) {
+	s := openFile(t, described(t, "panics", ""))
+	found := explored(t, s)
+	if found.Bad == 0 || found.Shortest[0].Outcome.Cause != schedule.Crash {
+		t.Errorf("%d of %d are bad: %v", found.Bad, found.Runs, found.Causes())
 	}
 }
 
