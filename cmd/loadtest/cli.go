@@ -32,6 +32,7 @@ const (
 var (
 	errUsage     = errors.New("usage")
 	errSurprised = errors.New("surprised")
+	errFound     = errors.New("found") // as errSurprised, and an interruption does not change it
 )
 
 // usage is an error in what the user asked for.
@@ -133,6 +134,8 @@ func (c *commands) parse(ctx context.Context, s streams) (parsed *kong.Context, 
 
 func exitCode(ctx context.Context, err error) int {
 	switch {
+	case errors.Is(err, errFound):
+		return exitSurprised
 	case ctx.Err() != nil:
 		return exitInterrupted
 	case err == nil:

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/wholefile"
@@ -23,8 +24,10 @@ type tryCommand struct {
 	File string `arg:"" optional:"" default:"service.yaml" help:"The description of the service. With --init it is written."`
 
 	Init      bool          `help:"Write a commented description to begin with. A file that is there stays."`
-	For       time.Duration `default:"2m" help:"How long to look. What is not finished then is said."`
+	For       time.Duration `default:"2m" help:"How long to look, shared by the parts. A part that is not finished then is invalid."`
 	Only      []string      `placeholder:"PART" help:"Some of probe, contention, explore and faults. The probe comes first in any case."`
+	Require   []string      `placeholder:"PART" help:"The parts that must hold for exit code 0. Without it, those of --only, or all."`
+	Fast      bool          `help:"Each part ends at its first finding."`
 	Step      string        `placeholder:"SCHEDULE" help:"Play one schedule, such as: A.select B.select. It is shown with all requests."`
 	Seed      uint64        `default:"1" help:"Which customer buys at which process under contention."`
 	AllowHost []string      `placeholder:"HOST" help:"A host other than this machine that may be loaded. It must be yours."`
@@ -48,7 +51,8 @@ Examples:
     loadtest try shop/service.yaml --step 'A.select B.select'
     loadtest try shop/service.yaml --html out/tried.html
 
-Exit codes: 0 nothing was found, 1 it oversells or lies, 2 the description or a flag is wrong, 3 nothing can be said.`
+Exit codes: 0 every part that applies decided and held, 1 a part found a failure, 2 the description or a flag is wrong,
+3 a part was skipped or decided nothing, and neither --only nor --require leaves it out. 1 comes before 2 and 3.`
 }
 
 // The parts of a try.
@@ -58,10 +62,20 @@ func (c *tryCommand) Run(ctx context.Context, s streams) error {
 	if c.Init {
 		return c.init(s)
 	}
-	for _, part := range c.Only {
-		if !slices.Contains(tryParts, part) {
-			return usage("--only: there is no part %q: want some of %s", part, strings.Join(tryParts, ", "))
+	for _, parts := range []struct {
+		flag  string
+		named []string
+		known []string
+	}{{"--only", c.Only, tryParts}, {"--require", c.Require, c.wanted()}} {
+		for _, part := range parts.named {
+			if !slices.Contains(parts.known, part) {
+				return usage("%s: there is no part %q: want some of %s", parts.flag, part, strings.Join(parts.known, ", "))
+			}
 		}
+	}
+	order, err := schedule.Parse(c.Step)
+	if err != nil {
+		return usage("--step: %w", err)
 	}
 	if c.HTML != "" {
 		if err := wholefile.Check(c.HTML); err != nil {
@@ -80,14 +94,22 @@ func (c *tryCommand) Run(ctx context.Context, s streams) error {
 	if host := f.Host(); host != "" && !service.IsLoopback(host) && !slices.Contains(c.AllowHost, host) {
 		return usage("the service is on %s, another machine: --allow-host %s, if it is yours to load", host, host)
 	}
-	t := &try{tryCommand: c, streams: s, began: time.Now(), until: time.Now().Add(c.For), file: f}
+	t := &try{tryCommand: c, streams: s, began: time.Now(), until: time.Now().Add(c.For), file: f, order: order}
 	if err := t.run(ctx); err != nil {
 		if errors.As(err, new(*service.Mistake)) {
 			return usage("%w", err)
 		}
 		return err
 	}
-	return t.conclude()
+	return t.conclude(ctx)
+}
+
+// wanted are the parts that are asked for.
+func (c *tryCommand) wanted() []string {
+	if len(c.Only) > 0 {
+		return c.Only
+	}
+	return tryParts
 }
 
 func (c *tryCommand) init(s streams) error {
@@ -115,14 +137,44 @@ type try struct {
 	on    *service.Service
 	probe *service.Probe
 
-	found   bool     // the service has failed
-	unknown []string // why nothing can be said of a part
+	found   bool              // the service has failed
+	unknown []string          // the parts that are required, and of which nothing can be said
+	mistake error             // of the description or of --step, which a part has shown
+	order   schedule.Schedule // that of --step
 	parts   []report.TriedPart
 	began   time.Time
 }
 
-// wants says whether a part is asked for.
-func (t *try) wants(part string) bool { return len(t.Only) == 0 || slices.Contains(t.Only, part) }
+// requires says whether nothing may stay unsaid of a part.
+func (t *try) requires(part string) bool {
+	switch {
+	case !slices.Contains(tryParts[1:], part): // the probe, or a step
+		return true
+	case len(t.Require) > 0:
+		return slices.Contains(t.Require, part)
+	}
+	return slices.Contains(t.wanted(), part)
+}
+
+// part plays a part. That it cannot go on is its result: what others have found stays.
+func (t *try) part(ctx context.Context, name, what string, play func() error) {
+	err := context.Cause(ctx)
+	if err == nil {
+		err = play()
+	}
+	t.done()
+	if err == nil {
+		return
+	}
+	if errors.As(err, new(*service.Mistake)) {
+		t.mistake = err
+	}
+	reason := firstLine(err)
+	if ctx.Err() != nil {
+		reason = "interrupted"
+	}
+	t.add(report.TriedPart{Part: name, Verdict: verdict.Invalid, Reason: strings.TrimPrefix(what+": "+reason, ": ")})
+}
 
 func (t *try) run(ctx context.Context) (err error) {
 	t.progress("starting %s", t.file.Name)
@@ -144,12 +196,11 @@ func (t *try) run(ctx context.Context) (err error) {
 	if t.found {
 		return nil // what one customer after the other shows need not be attacked
 	}
-	if t.Step == "" && t.wants("contention") {
-		if err := t.contend(ctx); err != nil {
-			return err
-		}
+	if t.Step == "" && slices.Contains(t.wanted(), "contention") {
+		t.part(ctx, "contention", "", func() error { return t.contend(ctx) })
 	}
-	return t.atTheWire(ctx)
+	t.atTheWire(ctx)
+	return nil
 }
 
 // contentionRounds is how often many customers buy at once.
@@ -188,8 +239,7 @@ func (t *try) add(p report.TriedPart) {
 	t.parts = append(t.parts, p)
 	v := verdict.Of(p.Verdict)
 	t.found = t.found || v.Bad
-	skipped := p.Verdict == verdict.Skipped && (t.Step != "" || slices.Contains(t.Only, p.Part)) // and it was asked for
-	if p.Verdict == verdict.Invalid || skipped {
+	if undecided := p.Verdict == verdict.Invalid || p.Verdict == verdict.Skipped; undecided && t.requires(p.Part) && !slices.Contains(t.unknown, p.Part) {
 		t.unknown = append(t.unknown, p.Part)
 	}
 	if t.JSON {
@@ -216,7 +266,7 @@ func (t *try) result() report.Tried {
 	}
 }
 
-func (t *try) conclude() error {
+func (t *try) conclude(ctx context.Context) error {
 	if t.JSON {
 		if err := t.result().JSON(t.out); err != nil {
 			return err
@@ -233,8 +283,10 @@ func (t *try) conclude() error {
 	}
 	switch {
 	case t.found:
-		return errSurprised
-	case len(t.unknown) > 0:
+		return errFound
+	case t.mistake != nil:
+		return usage("%w", t.mistake)
+	case len(t.unknown) > 0 && ctx.Err() == nil:
 		return fmt.Errorf("nothing can be said of: %s", strings.Join(t.unknown, ", "))
 	}
 	return nil

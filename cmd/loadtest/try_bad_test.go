@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"database/sql"
 	"encoding/json"
@@ -58,6 +59,9 @@ func badService(wrong string) error {
 				conn.Close()
 			}
 		}
+		if wrong == "read, then write" {
+			return readThenWrite(r, db)
+		}
 		taken, err := db.ExecContext(r.Context(), "UPDATE items SET stock = stock - 1 WHERE id = ? AND stock > 0", r.PathValue("item"))
 		if err != nil {
 			return 0, err
@@ -88,6 +92,18 @@ func badService(wrong string) error {
 		w.WriteHeader(status)
 	})
 	return http.ListenAndServe("127.0.0.1:"+port, nil)
+}
+
+func readThenWrite(r *http.Request, db *sql.DB) (int, error) {
+	var stock int
+	if err := db.QueryRow("SELECT stock FROM items WHERE id = ?", r.PathValue("item")).Scan(&stock); err != nil || stock < 1 {
+		return http.StatusConflict, err
+	}
+	if _, err := db.Exec("UPDATE items SET stock = ? WHERE id = ?", stock-1, r.PathValue("item")); err != nil {
+		return 0, err
+	}
+	_, err := db.Exec("INSERT INTO orders (item_id, customer) VALUES (?, ?)", r.PathValue("item"), r.Header.Get("Customer"))
+	return http.StatusCreated, err
 }
 
 // inMemory is a shop without Redis and MySQL.
@@ -132,17 +148,17 @@ func TestTryBadServices(t *testing.T) {
 		code  int
 		says  []string
 	}{
-		{"TLS to Redis", nil, exitExpected, []string{"not seen: TLS to Redis: give the service an address without it", "contention: held", "explore:    skipped: its requests are not all seen"}},
+		{"TLS to Redis", nil, exitFailed, []string{"nothing can be said of: explore, faults", "not seen: TLS to Redis: give the service an address without it", "contention: held", "explore:    skipped: its requests are not all seen"}},
 		{"TLS to Redis", []string{"--only", "explore"}, exitFailed, []string{"nothing can be said of: explore"}},
-		{"its environment", nil, exitExpected, []string{"not seen: nothing of a sale came to {redis} or {mysql}: the service ignores its environment", "contention: held"}},
-		{"around the proxy", nil, exitExpected, []string{"not seen: connections came, and nothing of a sale: the service sells on connections around", "contention: held"}},
+		{"its environment", []string{"--require", "contention"}, exitExpected, []string{"not seen: nothing of a sale came to {redis} or {mysql}: the service ignores its environment", "contention: held"}},
+		{"around the proxy", []string{"--only", "contention,explore", "--require", "contention"}, exitExpected, []string{"not seen: connections came, and nothing of a sale: the service sells on connections around", "contention: held"}},
 		{"no order", nil, exitSurprised, []string{"probe:      lied: customer c1 was answered as sold (201), and stock.orders found no order"}},
 		{"sold out is sold", nil, exitSurprised, []string{"probe:      oversold: the only unit of an item was sold, and the next customer"}},
 		{"sold is sold out", nil, exitUsage, []string{"want sold"}},
 		{"ends at once", nil, exitFailed, []string{"ended while it started", "no such table: settings"}},
 		{"another port", nil, exitFailed, []string{"start.within is 5s; it must listen on 127.0.0.1 at {port}", "connection refused", "it has printed nothing"}},
 	} {
-		t.Run(tt.wrong+" "+strings.Join(tt.args, " "), func(t *testing.T) {
+		t.Run(fmt.Sprint(tt.wrong, tt.code), func(t *testing.T) {
 			temp, pids := t.TempDir(), t.TempDir()
 			t.Setenv("TMPDIR", temp)
 			code, said := tryOf(t, append([]string{badlyDescribed(t, tt.wrong, pids)}, tt.args...)...)
@@ -157,6 +173,34 @@ func TestTryBadServices(t *testing.T) {
 			}
 			leftBehind(t, temp, pids)
 		})
+	}
+}
+
+// cancels ends a context when a text was written.
+type cancels struct {
+	strings.Builder
+	at     string
+	cancel context.CancelFunc
+}
+
+func (c *cancels) Write(p []byte) (int, error) {
+	n, err := c.Builder.Write(p)
+	if strings.Contains(c.String(), c.at) {
+		c.cancel()
+	}
+	return n, err
+}
+
+// TestTryInterrupted: what was found before Ctrl-C stays, in the exit code and on the page.
+func TestTryInterrupted(t *testing.T) {
+	testserver.NeedsServers(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	pids, html := t.TempDir(), filepath.Join(t.TempDir(), "tried.html")
+	out := &cancels{at: "contention: oversold", cancel: cancel}
+	code := run(ctx, []string{"try", badlyDescribed(t, "read, then write", pids), "--html", html}, out, out)
+	page, err := os.ReadFile(html)
+	if code != exitSurprised || err != nil || !strings.Contains(string(page), `class="v oversold"`) || !strings.Contains(string(page), "interrupted") {
+		t.Errorf("exit code %d, %v, said:\n%s\n%s", code, err, out, page)
 	}
 }
 

@@ -35,7 +35,7 @@ var tryFaults = []struct {
 
 // faults breaks one sale behind each of its requests, lets another customer buy, and then the first one go
 // on.
-func (t *try) faults(ctx context.Context, on *wirestage.Stage) error {
+func (t *try) faults(ctx context.Context, on *wirestage.Stage) (tasks []task) {
 	leases, renewed := on.Leases()
 	asked := slices.ContainsFunc(t.probe.Sold, func(s service.Step) bool { return s.Server == wire.Redis })
 	for _, f := range tryFaults {
@@ -52,14 +52,12 @@ func (t *try) faults(ctx context.Context, on *wirestage.Stage) error {
 			t.add(report.TriedPart{Part: "faults", Verdict: verdict.Inapplicable, Reason: f.name + ": " + why})
 			continue
 		}
-		if err := t.fault(ctx, on, f.event, f.name); err != nil {
-			return err
-		}
+		tasks = append(tasks, task{"faults", f.name, func(until time.Time) error { t.fault(ctx, on, f.event, f.name, until); return nil }})
 	}
-	return nil
+	return tasks
 }
 
-func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Event, name string) error {
+func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Event, name string, until time.Time) {
 	part := report.TriedPart{Part: "faults", Verdict: verdict.Held}
 	var decided schedule.Decided
 	_, renewed := on.Leases()
@@ -69,7 +67,7 @@ func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Eve
 	}
 	slow := event == schedule.Pause || event == schedule.Withhold // each takes a lease
 	for steps := first; steps <= len(t.probe.Sold); steps++ {
-		if time.Now().After(t.until) {
+		if time.Now().After(until) {
 			short = "; not all, since time was up: see --for"
 			break
 		}
@@ -77,13 +75,15 @@ func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Eve
 		record, err := on.Fault(ctx, event, steps, renewed)
 		t.done()
 		switch {
-		case ctx.Err() != nil:
-			return err
 		case errors.Is(err, wirestage.ErrUnmet):
 			continue
-		case err != nil:
+		case err != nil && ctx.Err() == nil:
 			decided.Fail(fmt.Sprint(steps), firstLine(err))
 			continue
+		}
+		if ctx.Err() != nil {
+			short = "; not all, since it was interrupted"
+			break
 		}
 		decided.Add(record)
 		if !record.Outcome.Bad() {
@@ -99,7 +99,7 @@ func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Eve
 			part.Record, part.Verdict = &record, record.Outcome.Verdict
 			t.draw(record)
 		}
-		if slow {
+		if slow || t.Fast {
 			name += " (to the first)"
 			break
 		}
@@ -115,5 +115,4 @@ func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Eve
 		part.Verdict = verdict.Invalid
 	}
 	t.add(part)
-	return nil
 }

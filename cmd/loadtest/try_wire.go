@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,43 +16,50 @@ import (
 	"stocklock/internal/lab/wirestage"
 )
 
+// task is what is played of a part, with a share of the time.
+type task struct {
+	part, what string
+	play       func(until time.Time) error
+}
+
 // atTheWire plays sales request by request, where the requests of the service can be seen.
-func (t *try) atTheWire(ctx context.Context) error {
-	parts := []struct {
-		name string
-		play func(context.Context, *wirestage.Stage) error
-	}{{"explore", t.explore}, {"faults", t.faults}}
+func (t *try) atTheWire(ctx context.Context) {
+	parts := slices.DeleteFunc([]string{"explore", "faults"}, func(part string) bool { return !slices.Contains(t.wanted(), part) })
 	if t.Step != "" {
-		parts = parts[:1]
-		parts[0].name, parts[0].play = "step", t.step
+		parts = []string{"step"}
 	}
 	var on *wirestage.Stage
-	for _, part := range parts {
-		if t.Step == "" && !t.wants(part.name) {
-			continue
-		}
-		if why := t.unplayable(); why != "" {
-			t.add(report.TriedPart{Part: part.name, Verdict: verdict.Skipped, Reason: why})
-			continue
-		}
+	opened := func() (err error) {
 		if on == nil {
 			t.progress("looking for a lease and for what renews it")
-			var err error
 			on, err = wirestage.Open(ctx, t.on, t.probe)
-			t.done()
-			if err != nil {
+		}
+		return err
+	}
+	var tasks []task
+	for _, part := range parts {
+		if why := t.unplayable(); why != "" {
+			t.add(report.TriedPart{Part: part, Verdict: verdict.Skipped, Reason: why})
+			continue
+		}
+		t.part(ctx, part, "", func() error {
+			if err := opened(); err != nil {
 				return err
 			}
-			if leases, renewed := on.Leases(); leases && !t.JSON {
-				fmt.Fprintf(t.out, "a lock with a lease, %s\n", map[bool]string{true: "which is renewed: it ends only where its process is stopped, or its renewals are withheld", false: "which nobody renews"}[renewed])
-			}
-		}
-		if err := part.play(ctx, on); err != nil {
-			t.done()
-			return err
-		}
+			tasks = append(tasks, map[string]func(context.Context, *wirestage.Stage) []task{"explore": t.explore, "faults": t.faults, "step": t.step}[part](ctx, on)...)
+			return nil
+		})
 	}
-	return nil
+	if on == nil {
+		return
+	}
+	if leases, renewed := on.Leases(); leases && !t.JSON {
+		fmt.Fprintf(t.out, "a lock with a lease, %s\n", map[bool]string{true: "which is renewed: it ends only where its process is stopped, or its renewals are withheld", false: "which nobody renews"}[renewed])
+	}
+	for i, each := range tasks {
+		share := time.Until(t.until) / time.Duration(len(tasks)-i)
+		t.part(ctx, each.part, each.what, func() error { return each.play(time.Now().Add(share)) })
+	}
 }
 
 // unplayable says why the service cannot be played request by request, empty where it can.
@@ -66,55 +74,58 @@ func (t *try) unplayable() string {
 }
 
 // step plays one schedule, and prints all requests.
-func (t *try) step(ctx context.Context, on *wirestage.Stage) error {
-	plan, err := schedule.Parse(t.Step)
-	if err != nil {
-		return usage("--step: %w", err)
-	}
-	t.progress("%s; a lease ends in its own time", plan)
-	record, err := on.InTime(ctx, plan)
-	t.done()
-	if errors.Is(err, stage.ErrCannot) {
-		return usage("--step: %w", err)
-	}
-	if err != nil {
-		return err
-	}
-	if !t.JSON {
-		schedule.Print(t.out, record)
-	}
-	t.add(report.TriedPart{Part: "step", Verdict: record.Outcome.Verdict, Reason: strings.TrimPrefix(record.Sentence(), string(record.Outcome.Verdict)+": "), Record: &record})
-	return nil
+func (t *try) step(ctx context.Context, on *wirestage.Stage) []task {
+	return []task{{part: "step", play: func(time.Time) error {
+		t.progress("%s; a lease ends in its own time", t.order)
+		record, err := on.InTime(ctx, t.order)
+		t.done()
+		if errors.Is(err, stage.ErrCannot) {
+			t.mistake = fmt.Errorf("--step: %w", err)
+		}
+		if err != nil {
+			return err
+		}
+		if !t.JSON {
+			schedule.Print(t.out, record)
+		}
+		part := report.TriedPart{Part: "step", Verdict: record.Outcome.Verdict, Reason: strings.TrimPrefix(record.Sentence(), string(record.Outcome.Verdict)+": "), Record: &record}
+		if why := record.Undecided(); why != "" {
+			part.Verdict, part.Reason = verdict.Invalid, "it decides nothing: "+why
+		}
+		t.add(part)
+		return nil
+	}}}
 }
 
 // longestSearched is the longest lease whose end is searched in its own time: each schedule takes one.
 const longestSearched = 3 * time.Second
 
 // explore plays every order of two sales, and those in which a lease ends.
-func (t *try) explore(ctx context.Context, on *wirestage.Stage) error {
-	if err := t.search(ctx, on, on, explore.Search{Plan: on.Plan()}); err != nil {
-		return err
+func (t *try) explore(ctx context.Context, on *wirestage.Stage) []task {
+	search := func(by player, events ...schedule.Event) task {
+		what := searched[""]
+		for _, e := range events {
+			what += searched[e]
+		}
+		return task{"explore", what, func(until time.Time) error { return t.search(ctx, on, by, what, until, events...) }}
 	}
+	tasks := []task{search(on)}
 	leases, renewed := on.Leases()
 	switch {
 	case !leases:
-		return nil
+		return tasks
 	case !renewed:
-		return t.search(ctx, on, on, explore.Search{Plan: on.Plan(schedule.Wait)})
+		return append(tasks, search(on, schedule.Wait))
 	case on.Lease() > longestSearched:
 		t.add(report.TriedPart{Part: "explore", Verdict: verdict.Skipped, Reason: fmt.Sprintf(
 			"every order of two sales, while the lease of one ends: it is renewed, and ends in its own time, which %s are too long for: give it at most %s in start.env",
 			on.Lease().Round(time.Second), longestSearched)})
-		return nil
+		return tasks
 	}
 	// A renewed lease ends only where its process is stopped, or its renewals are withheld. The process can
 	// notice that by its clock.
-	for _, event := range []schedule.Event{schedule.Pause, schedule.Withhold} {
-		if err := t.search(ctx, on, wirestage.InOwnTime{Stage: on}, explore.Search{Plan: on.Plan(event)}); err != nil {
-			return err
-		}
-	}
-	return nil
+	by := wirestage.InOwnTime{Stage: on}
+	return append(tasks, search(by, schedule.Pause), search(by, schedule.Withhold))
 }
 
 // player plays the schedules of a search, and plays those again that failed.
@@ -125,33 +136,22 @@ type player interface {
 
 // searched says what a search is of, by its event.
 var searched = map[schedule.Event]string{
+	"":                "every order of two sales",
 	schedule.Wait:     ", while the lease of one ends",
 	schedule.Pause:    ", while the process of one is stopped for a lease",
 	schedule.Withhold: ", while the renewals of one are withheld for a lease",
 }
 
-func (t *try) search(ctx context.Context, on *wirestage.Stage, by player, search explore.Search) error {
-	what, early := "every order of two sales", false // leases are ended early
-	for _, e := range search.Events {
-		what += searched[e]
-		early = e == schedule.Wait
-	}
-	until := t.until
-	if !early && len(search.Events) > 0 { // each schedule takes a lease: the faults have their turn, too
-		until = time.Now().Add(time.Until(t.until) / 3)
-	}
-	search.Enough = func() bool { return time.Now().After(until) }
+func (t *try) search(ctx context.Context, on *wirestage.Stage, by player, what string, until time.Time, events ...schedule.Event) error {
+	early := slices.Contains(events, schedule.Wait) // leases are ended early
+	search := explore.Search{Plan: on.Plan(events...), FirstBad: t.Fast, Enough: func() bool { return time.Now().After(until) }}
 	found, err := explore.Explore(ctx, by, search, func(done, left int) { t.progress("%s: %d played, %d known to be left", what, done, left) })
 	if err == nil {
 		t.progress("%s: playing the shortest once more", what)
 		err = explore.Confirm(ctx, by, &found)
 	}
 	t.done()
-	switch {
-	case errors.Is(err, stage.ErrGivenUp):
-		t.add(report.TriedPart{Part: "explore", Verdict: verdict.Invalid, Reason: what + ": " + firstLine(err)})
-		return nil
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	bad, decided := found.Repeated(), found.Decided()

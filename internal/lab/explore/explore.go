@@ -32,6 +32,8 @@ type Search struct {
 	Limit int
 	// Enough ends a search when it returns true, nil for never. It is called before each run.
 	Enough func() bool
+	// FirstBad ends a search at its first bad run.
+	FirstBad bool
 }
 
 // Player plays one run. A [stage.Stage] does it on real servers.
@@ -221,7 +223,7 @@ func (e *exploration) next(ctx context.Context) (node, bool) {
 	for len(e.nodes) == 0 && e.running > 0 && ctx.Err() == nil {
 		e.changed.Wait()
 	}
-	limited := e.search.Limit > 0 && e.found.Runs+e.running >= e.search.Limit || e.search.Enough != nil && e.search.Enough()
+	limited := e.search.Limit > 0 && e.found.Runs+e.running >= e.search.Limit || e.search.Enough != nil && e.search.Enough() || e.search.FirstBad && e.found.Bad > 0
 	if limited {
 		e.found.limited = e.found.limited || len(e.nodes) > 0
 		return node{}, false
