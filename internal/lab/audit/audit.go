@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"time"
 
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
@@ -40,6 +41,16 @@ type Counts struct {
 	Cancelled    int64 // units in cancelled orders
 	Oversold     int64 // units sold beyond what was there and came
 	LostUpdates  int64 // units sold that the stock does not know of
+}
+
+// MaxID is the longest id of a run and of a request, in bytes: that of their columns.
+const MaxID = 64
+
+// NewID makes the id of a run that begins now. Names that would make it too long are cut. With room, it is as
+// much shorter than MaxID.
+func NewID(strategy, scenario string, seed uint64, room int) string {
+	names, unique := strategy+"-"+scenario, fmt.Sprintf("-%d-%s", seed, time.Now().UTC().Format("150405.000000"))
+	return names[:min(len(names), MaxID-room-len(unique))] + unique
 }
 
 // Start creates an item of its own for the run, with the run's initial stock, prepares it for the

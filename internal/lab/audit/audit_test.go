@@ -2,6 +2,9 @@ package audit_test
 
 import (
 	"errors"
+	"fmt"
+	"math"
+	"strings"
 	"testing"
 
 	"stocklock/internal/lab/audit"
@@ -39,6 +42,15 @@ func TestTheAuditCountsFromTheOrders(t *testing.T) {
 	}
 	if _, err := audit.Count(t.Context(), store, audit.Run{ID: "no such run"}); !errors.Is(err, stock.ErrNotFound) {
 		t.Errorf("Count of no run = %v, want ErrNotFound", err)
+	}
+}
+
+func TestAnIDFitsItsColumn(t *testing.T) {
+	for _, seed := range []uint64{1, 1_000_000, math.MaxUint64} {
+		id := audit.NewID("check-constraint-absolute", "commit-unanswered", seed, 2)
+		if len(id) > audit.MaxID-2 || !strings.HasPrefix(id, "check-constraint-absolute"[:20]) || !strings.Contains(id, fmt.Sprint("-", seed, "-")) {
+			t.Errorf("the id for seed %d is %q", seed, id)
+		}
 	}
 }
 

@@ -51,7 +51,7 @@ func Run(ctx context.Context, b trial.Bench, of declared.Strategy, s Scenario, s
 		r.Conclude(verdict.Judgement{Kind: verdict.Inapplicable, Problem: "the way has nothing that this scenario attacks"})
 		return r, nil
 	}
-	c := &cell{bench: b, of: of, scenario: s, seed: seed, told: told, id: fmt.Sprintf("%s-%s-%d-%s", of.Name, s.Name, seed, time.Now().UTC().Format("150405.000000"))}
+	c := &cell{bench: b, of: of, scenario: s, seed: seed, told: told, id: audit.NewID(of.Name, s.Name, seed, len("-1"))}
 	began := time.Now()
 	if err := c.prepare(ctx); err != nil {
 		return trial.Result{}, err

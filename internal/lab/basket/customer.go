@@ -67,7 +67,7 @@ func (c *cell) send(ctx context.Context, to *customer, at sale.Point, action lab
 		}
 	}
 	to.request = fmt.Sprintf("%s-%s-%d", c.id, to.name, time.Now().UnixNano())
-	to.request = to.request[max(0, len(to.request)-maxRequest):]
+	to.request = to.request[max(0, len(to.request)-audit.MaxID):]
 	items := make([]uint64, len(to.lines))
 	for i, line := range to.lines {
 		items[i] = c.items[line].ItemID
@@ -92,9 +92,6 @@ func (c *cell) send(ctx context.Context, to *customer, at sale.Point, action lab
 		to.answer = &answer
 	}()
 }
-
-// maxRequest is the longest request id that a shop takes.
-const maxRequest = 64
 
 // release lets a customer's sale go on that is held. Of any other it does nothing.
 func (c *cell) release(ctx context.Context, of *customer) {

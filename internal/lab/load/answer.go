@@ -17,7 +17,7 @@ type Answer struct {
 	Outcome Outcome
 	Status  int // 0 for no answer
 	Header  http.Header
-	Body    []byte        // its first 4 KiB
+	Body    []byte        // its first 64 KiB
 	Err     error         // why there is no answer
 	Sent    time.Time     // when the request went to the connection
 	Latency time.Duration // until the whole answer was read

@@ -112,11 +112,7 @@ func (t *tracker) RoundTrip(r *http.Request) (*http.Response, error) {
 	t.mu.Unlock()
 	r = r.Clone(r.Context())
 	r.Header.Del(idHeader)
-	if answer.Order.IdempotencyKey != "" {
-		// net/http repeats a request with an Idempotency-Key by itself when its connection breaks.
-		// A repeat that nobody listens to would hide that the first request may have sold.
-		r.GetBody = nil
-	}
+	sentOnce(r)
 	response, err := t.transport.RoundTrip(r)
 	answer.Err = err
 	t.mu.Lock()

@@ -83,3 +83,21 @@ func TestARequestThatCannotBeMadeIsAnError(t *testing.T) {
 		t.Errorf("Send = %+v", a)
 	}
 }
+
+// TestNobodyRepeatsAnOrder: an order with a key whose connection breaks, after another one was answered on it, is
+// sent once.
+func TestNobodyRepeatsAnOrder(t *testing.T) {
+	var came atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		if came.Add(1) > 1 {
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	defer server.Close()
+	order := Order{Shop: server.URL, ItemID: 1, Quantity: 1, IdempotencyKey: "key"}
+	Send(t.Context(), order)
+	if a := Send(t.Context(), order); a.Outcome != Unknown || came.Load() != 2 {
+		t.Errorf("%s, and %d requests came, want one for each of the two", a.Outcome, came.Load())
+	}
+}

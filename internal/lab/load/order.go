@@ -113,6 +113,10 @@ func View(ctx context.Context, o Order) error {
 	return nil
 }
 
+// sentOnce keeps net/http from repeating a request with an Idempotency-Key by itself when its connection
+// breaks. A repeat that nobody listens to would hide that the first request may have sold.
+func sentOnce(r *http.Request) { r.GetBody = nil }
+
 // maxAnswer bounds how many bytes of an answer are read: more than those of an order of 50 lines, the most
 // that a shop takes.
 const maxAnswer = 64 << 10
@@ -125,6 +129,7 @@ func Send(ctx context.Context, o Order) Answer {
 		return a.conclude(err)
 	}
 	request.Header = o.header()
+	sentOnce(request)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return a.conclude(err)

@@ -131,13 +131,21 @@ func NeedsOf(events []Event) (n Needs) {
 	return n
 }
 
-// ParseEvents reads names of events, or all.
+// all are the events that the word all stands for.
+var all = []Event{Wait, Forget, Lose, Pause, Kill, Cut, Lag}
+
+// ParseEvents reads names of events. The word all, which other names may stand beside, is most of them.
 func ParseEvents(names []string) ([]Event, error) {
 	var events []Event
 	for _, name := range names {
 		name = strings.TrimSpace(name)
 		if name == "all" {
-			return []Event{Wait, Forget, Lose, Pause, Kill, Cut, Lag}, nil
+			for _, e := range all {
+				if !slices.Contains(events, e) {
+					events = append(events, e)
+				}
+			}
+			continue
 		}
 		info, ok := eventNamed(name)
 		if !ok || info.Event == Arrive || info.wire {

@@ -34,6 +34,21 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestParseEvents(t *testing.T) {
+	for names, want := range map[string]string{
+		"wait,wait":        "[wait]",
+		"all":              "[wait forget lose pause kill cut lag]",
+		"flushall,all":     "[flushall wait forget lose pause kill cut lag]",
+		"all, db-failover": "[wait forget lose pause kill cut lag db-failover]",
+		"all,arrive":       `no event "arrive"`,
+	} {
+		events, err := ParseEvents(strings.Split(names, ","))
+		if got := fmt.Sprint(events); got != want && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("ParseEvents(%s) = %s, %v, want %s", names, got, err, want)
+		}
+	}
+}
+
 func TestWhatAScheduleNeeds(t *testing.T) {
 	for text, want := range map[string]struct {
 		customers int

@@ -221,6 +221,13 @@ func (c *customers) byID(id string) *hit {
 	return c.ids[id]
 }
 
+// first returns the very first request, which was made.
+func (c *customers) first() *hit {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hits[0]
+}
+
 // ofLast reports whether a request is that of a [lastUnit].
 func (c *customers) ofLast(id string) bool {
 	h := c.byID(id)

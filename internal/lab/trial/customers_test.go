@@ -1,9 +1,13 @@
 package trial
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
 )
 
@@ -44,5 +48,28 @@ func TestAnotherIsTheFirst(t *testing.T) {
 	c.answered(c.next(t.Context()), load.Answer{Outcome: load.Busy})
 	if again := c.next(t.Context()); !again.first {
 		t.Error("the first was rejected as busy, and no other is the first")
+	}
+}
+
+// TestTheFirstSaleIsLetGoWhileOthersAreMade is for the race detector.
+func TestTheFirstSaleIsLetGoWhileOthersAreMade(t *testing.T) {
+	var let atomic.Int64
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		let.Add(1)
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	defer shop.Close()
+	a := newAttack(Bench{Shops: []Shop{{URL: shop.URL}}}, Cell{}, Options{}, audit.Run{})
+	a.ctx, a.traces, a.play = t.Context(), []traceFile{{}}, newPlay(a)
+	a.cell.Strategy.State.Sum = true
+	last := newLastUnit(a)
+	a.customers.next(t.Context())
+	last.answered(&hit{Answer: load.Answer{Outcome: load.SoldOut}})
+	for range 100 {
+		a.customers.next(t.Context())
+	}
+	a.background.Wait()
+	if let.Load() != 1 {
+		t.Errorf("the first sale was let go %d times, want once", let.Load())
 	}
 }

@@ -32,7 +32,7 @@ func newLastUnit(a *attack) *lastUnit {
 	l := &lastUnit{attack: a, at: make(chan struct{})}
 	l.here = sync.OnceFunc(func() { close(l.at) })
 	l.letGo = sync.OnceFunc(func() {
-		a.background.Go(func() { a.play.release(a.ctx, a.customers.hits[0]) })
+		a.background.Go(func() { a.play.release(a.ctx, a.customers.first()) })
 	})
 	a.customers.late, a.customers.notFirst = true, 0
 	return l

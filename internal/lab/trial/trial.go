@@ -105,8 +105,8 @@ func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 		return *r, nil
 	}
 	run, err := audit.Start(ctx, b.Store, audit.Run{
-		ID:       fmt.Sprintf("%s-%s-%d-%s", c.Strategy.Name, c.Scenario.Name, c.Seed, time.Now().UTC().Format("150405.000000")),
-		Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, InitialStock: o.Stock, State: c.Strategy.State,
+		ID: audit.NewID(c.Strategy.Name, c.Scenario.Name, c.Seed, 0), Strategy: c.Strategy.Name, Scenario: c.Scenario.Name,
+		InitialStock: o.Stock, State: c.Strategy.State,
 	})
 	if err != nil {
 		return Result{}, err
@@ -115,7 +115,7 @@ func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 	a := newAttack(b, c, o, run)
 	failed := a.run(ctx)
 	if err := a.repair(ctx); err != nil {
-		failed = fmt.Errorf("after: %w", err)
+		failed = errors.Join(failed, fmt.Errorf("after: %w", err))
 	}
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
