@@ -47,7 +47,6 @@ set +m
 run 'with the race detector' . -race -gcflags='all=-l -dwarf=false' -shuffle=on -parallel 4 -timeout 20m -skip "$searches" $met
 run 'the searches of the lock' . -run "$searches" ./internal/redislock
 run 'bench' bench -tags nomsgpack -timeout 10m ./...
-run 'tools' tools ./...
 wait "$half"
 half=''
 cat "$OTHERS"

@@ -170,3 +170,10 @@ func TestRenderKeepsWhatIsWrittenByHand(t *testing.T) {
 		t.Errorf("rendered:\n%s", text)
 	}
 }
+
+// byHand returns the text under a heading.
+func byHand(text, heading string) string {
+	_, rest, _ := strings.Cut(text, "\n## "+heading+"\n")
+	part, _, _ := strings.Cut(rest, "\n## ")
+	return strings.TrimSpace(part)
+}

@@ -60,10 +60,3 @@ func replaceBlock(text string, number int, content string) string {
 	}
 	return before + madeBegin + content + madeEnd + after
 }
-
-// byHand returns the text under a heading.
-func byHand(text, heading string) string {
-	_, rest, _ := strings.Cut(text, "\n## "+heading+"\n")
-	part, _, _ := strings.Cut(rest, "\n## ")
-	return strings.TrimSpace(part)
-}
