@@ -83,7 +83,7 @@ func TestAnOrderOfOneLineIsThatOfItsItem(t *testing.T) {
 // TestARefusedOrderNamesItsLines has a line that is sold out, one that exceeds the limit and one whose
 // item does not exist.
 func TestARefusedOrderNamesItsLines(t *testing.T) {
-	s := open(t, func(c *Config) { c.Limit, c.SubjectHeader = 2, "X-Subject" })
+	s := open(t, func(c *Config) { c.Limit, c.Subject = 2, SubjectHeader("X-Subject") })
 	items := []stock.Item{s.item(5), s.item(0), s.item(5)}
 	missing := stock.Item{ID: items[2].ID + 1000}
 	got := s.order([]stock.Item{missing, items[1], items[0]}, "X-Subject", "ann")
@@ -185,7 +185,7 @@ func TestALineIsCancelledOnce(t *testing.T) {
 
 // TestACustomerListsOrders follows the pages while orders are added.
 func TestACustomerListsOrders(t *testing.T) {
-	s := open(t, func(c *Config) { c.SubjectHeader = "X-Subject" })
+	s := open(t, func(c *Config) { c.Subject = SubjectHeader("X-Subject") })
 	items := []stock.Item{s.item(100), s.item(100)}
 	ann := http.Header{"X-Subject": {"ann"}}
 	list := func(path string) (page struct {

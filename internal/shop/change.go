@@ -60,11 +60,11 @@ func (s *Shop) change(read func(*gin.Context) (wish, error)) gin.HandlerFunc {
 // proves nothing, and a repeated restock without a key counts twice.
 func (s *Shop) author(c *gin.Context) (by stock.Author, err error) {
 	by = stock.Author{RequestID: requestID(c), Shop: s.Name}
-	if by.Subject, err = s.subject(c.Request.Header); err != nil {
+	if by.Subject, err = s.subject(c); err != nil {
 		return by, err
 	}
 	if by.Subject == "" {
-		return by, refusal{malformed, fmt.Sprintf("%s must name who asks for the change", s.SubjectHeader)}
+		return by, refusal{malformed, "the request does not name who asks for the change"}
 	}
 	if by.IdempotencyKey, err = requestKey(c.Request.Header, by.Subject); err != nil {
 		return by, err

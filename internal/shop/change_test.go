@@ -11,7 +11,7 @@ import (
 )
 
 // staffed has the changes of items on the internal listener.
-func staffed(c *Config) { c.Staff, c.SubjectHeader = true, "X-Subject" }
+func staffed(c *Config) { c.Staff, c.Subject = true, SubjectHeader("X-Subject") }
 
 // staff asks for a change, as ann. The headers are added, or replace those of the key and the
 // subject.
@@ -47,7 +47,7 @@ func TestStaffChangesItems(t *testing.T) {
 	if created.status != 201 || item.Name != "a boök 📕" || item.Stock != 5 || created.header.Get("Location") != itemPath(item) || created.header.Get("ETag") != entityTag(item) {
 		t.Fatalf("create: %d %v %s", created.status, created.header, created.body)
 	}
-	order := s.buy(item).order(t)
+	order := s.buy(item, "X-Subject", "ann").order(t)
 	for _, change := range []struct {
 		method, path, key, body, ifMatch string
 		name                             string
@@ -78,7 +78,7 @@ func TestStaffChangesItems(t *testing.T) {
 			t.Errorf("%s for something else: %d %s", change.key, got.status, got.body)
 		}
 	}
-	if got := s.get("/api/v1/orders/" + order.ID).order(t); got.CancelledAt == nil {
+	if got := s.staff("GET", "/api/v1/orders/"+order.ID, "", "").order(t); got.CancelledAt == nil {
 		t.Errorf("the order is %+v, want it cancelled", got)
 	}
 
@@ -111,7 +111,7 @@ func TestStaffChangesItems(t *testing.T) {
 func TestChangesInFlightAreMadeOnce(t *testing.T) {
 	s := open(t, staffed)
 	item := s.item(3)
-	order := s.buy(item).order(t)
+	order := s.buy(item, "X-Subject", "ann").order(t)
 	var mu sync.Mutex
 	answers := map[string]int{}
 	var asking sync.WaitGroup
@@ -164,7 +164,7 @@ func TestChangesThatAreRefusedChangeNothing(t *testing.T) {
 	s := open(t, staffed)
 	item := s.item(5)
 	path := itemPath(item)
-	foreign := s.buy(item).order(t)
+	foreign := s.buy(item, "X-Subject", "ann").order(t)
 	if _, err := s.store.Pool().ExecContext(t.Context(), "UPDATE orders SET strategy = 'buckets' WHERE public_id = ?", foreign.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -239,12 +239,12 @@ func TestOnlyTheInternalListenerChangesItems(t *testing.T) {
 		url    func(*running) string
 	}{
 		"public":          {staffed, func(s *running) string { return s.url }},
-		"not switched on": {func(c *Config) { c.SubjectHeader = "X-Subject" }, func(s *running) string { return s.internal }},
+		"not switched on": {func(c *Config) { c.Subject = SubjectHeader("X-Subject") }, func(s *running) string { return s.internal }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, refused.change)
 			item := s.item(5)
-			order := s.buy(item).order(t)
+			order := s.buy(item, "X-Subject", "ann").order(t)
 			for _, change := range []struct{ method, path, body string }{
 				{"POST", "/api/v1/items", `{"name":"x","stock":1}`},
 				{"PATCH", itemPath(item), `{"name":"x"}`},

@@ -18,33 +18,16 @@ const (
 	ReplayedHeader       = "Idempotency-Replayed" // true on an answer that was given before
 )
 
-// Lengths of idempotency keys and subjects.
+// Lengths of idempotency keys.
 const (
 	maxKeyLength = 64 // what orders.idempotency_key can hold
 	// leastSecretKey is the shortest key of a request without a subject. Such a key is a secret,
 	// because anybody who sends it gets its order. 22 characters can hold 128 random bits.
-	leastSecretKey   = 22
-	maxSubjectLength = 64 // what orders.subject can hold
+	leastSecretKey = 22
 )
 
 // exampleKey was once the contract's example. Clients that copied it would share an order.
 const exampleKey = "7b1f6c1e-6f0e-4f5c-9c0a-0d5f3f8b2a11"
-
-// subject returns the customer that the gateway names. It is empty if no header is configured, or
-// none was sent.
-func (s *Shop) subject(header http.Header) (string, error) {
-	if s.SubjectHeader == "" {
-		return "", nil
-	}
-	switch subjects := header.Values(s.SubjectHeader); {
-	case len(subjects) == 0:
-		return "", nil
-	case len(subjects) > 1 || !isLabel(subjects[0], maxSubjectLength):
-		return "", refusal{malformed, fmt.Sprintf("%s must be there once, with 1 to %d printable characters without space", s.SubjectHeader, maxSubjectLength)}
-	default:
-		return subjects[0], nil
-	}
-}
 
 // requestKey returns the request's idempotency key, empty when it has none.
 func requestKey(header http.Header, subject string) (string, error) {

@@ -191,7 +191,7 @@ func TestARefusalIsNotRemembered(t *testing.T) {
 
 // TestTwoCustomersMayUseTheSameKey has a gateway name them.
 func TestTwoCustomersMayUseTheSameKey(t *testing.T) {
-	s := open(t, func(c *Config) { c.SubjectHeader = "X-Subject" })
+	s := open(t, func(c *Config) { c.Subject = SubjectHeader("X-Subject") })
 	item := s.item(5)
 	buy := func(subject string) answer {
 		return s.buy(item, "X-Subject", subject, "Idempotency-Key", "1")

@@ -114,7 +114,17 @@ func (s *Shop) getOrder(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.showOrder(c, func(ctx context.Context) (stock.Order, error) { return s.store.Order(ctx, id) })
+	subject, err := s.subject(c)
+	if err != nil {
+		return err
+	}
+	return s.showOrder(c, func(ctx context.Context) (stock.Order, error) {
+		order, err := s.store.Order(ctx, id)
+		if err != nil {
+			return order, err
+		}
+		return readable(c, order, subject)
+	})
 }
 
 func (s *Shop) showOrder(c *gin.Context, find func(context.Context) (stock.Order, error)) error {
@@ -142,19 +152,22 @@ func orderID(id string) (string, error) {
 // getOrders shows the order under a key, for a client that never saw the answer. Without a key it lists
 // the orders of the customer.
 func (s *Shop) getOrders(c *gin.Context) error {
-	subject, err := s.subject(c.Request.Header)
+	subject, err := s.subject(c)
 	if err != nil {
 		return err
 	}
-	if asked, byKey := c.GetQuery("idempotency_key"); byKey {
-		key, err := readIdempotencyKey(asked, subject)
-		if err != nil {
-			return err
-		}
+	key, err := requestKey(c.Request.Header, subject)
+	if asked, inQuery := c.GetQuery("idempotency_key"); inQuery && err == nil && key == "" {
+		key, err = readIdempotencyKey(asked, subject)
+	}
+	if err != nil {
+		return err
+	}
+	if key != "" {
 		return s.showOrder(c, func(ctx context.Context) (stock.Order, error) { return s.store.OrderByKey(ctx, subject, key) })
 	}
 	if subject == "" {
-		return refusal{malformed, "say which order: /api/v1/orders?idempotency_key=KEY; orders are listed only for a customer whom a gateway names"}
+		return refusal{malformed, "say which order, by its " + IdempotencyKeyHeader + "; orders are listed only for a customer whom a gateway names"}
 	}
 	return s.listOrders(c, subject)
 }
@@ -312,16 +325,13 @@ func (s *Shop) readBasket(c *gin.Context) (stock.Sale, error) {
 
 // readCustomer reads who asks for a sale, and the key of the request.
 func (s *Shop) readCustomer(c *gin.Context) (stock.Sale, error) {
-	subject, err := s.subject(c.Request.Header)
+	subject, err := s.subject(c)
 	if err != nil {
 		return stock.Sale{}, err
 	}
 	key, err := requestKey(c.Request.Header, subject)
 	if err != nil {
 		return stock.Sale{}, err
-	}
-	if s.Limit > 0 && subject == "" {
-		return stock.Sale{}, refusal{malformed, fmt.Sprintf("%s must name the customer: there is a limit of units for each", s.SubjectHeader)}
 	}
 	return stock.Sale{RequestID: requestID(c), Shop: s.Name, Subject: subject, IdempotencyKey: key, Limit: s.Limit}, nil
 }

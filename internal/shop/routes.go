@@ -37,7 +37,7 @@ func pathOf(route string, item uint64) string {
 // engine serves customers.
 func (s *Shop) engine() *gin.Engine { return s.customerRoutes(publicDocs) }
 
-func (s *Shop) customerRoutes(docs documentation) *gin.Engine {
+func (s *Shop) customerRoutes(docs documentation, middleware ...gin.HandlerFunc) *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
 	e.ContextWithFallback = true
@@ -48,6 +48,7 @@ func (s *Shop) customerRoutes(docs documentation) *gin.Engine {
 	if s.Tracing != nil {
 		e.Use(s.Tracing.Requests())
 	}
+	e.Use(middleware...)
 	e.Use(s.boundAnswer, identify, s.accessLog, s.metrics.observe, s.recoverPanic, s.keepForProbes)
 
 	e.Match(read, "/livez", s.getLive)
@@ -85,7 +86,7 @@ func (s *Shop) handle(handler func(*gin.Context) error) gin.HandlerFunc {
 
 // staffEngine serves the routes of customers, and the changes of items.
 func (s *Shop) staffEngine() *gin.Engine {
-	e := s.customerRoutes(staffDocs)
+	e := s.customerRoutes(staffDocs, func(c *gin.Context) { c.Set(forStaff, true) })
 	staff := e.Group(apiPrefix, s.onlyWhenStarted, s.notWhileDraining)
 	staff.POST("/items", s.change(s.readNewItem))
 	staff.PATCH(oneItem, s.change(s.readRename))

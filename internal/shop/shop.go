@@ -39,9 +39,16 @@ type Config struct {
 	// makes sales slow needs it.
 	ExtraTime time.Duration
 
-	SubjectHeader string        // names the customer, where a gateway does so; empty for none
-	KeyTTL        time.Duration // how long idempotency keys are kept; 0 for ever
-	Limit         int64         // how many units of one item a customer may have in orders that stand; 0 for any number
+	// Subject names the customer of a request: see [SubjectHeader]. It may verify a token instead. It returns
+	// an empty name where the request names nobody. The text of its error is shown to the client, as a request
+	// that cannot be read. It is called by several requests at once. Nil means that nobody is named.
+	Subject func(*http.Request) (string, error)
+	// Anonymous serves requests without a subject, too. They make orders that are nobody's, and which
+	// everybody can read who knows the id. Where there is a Limit, it has no effect.
+	Anonymous bool
+
+	KeyTTL time.Duration // how long idempotency keys are kept; 0 for ever
+	Limit  int64         // how many units of one item a customer may have in orders that stand; 0 for any number
 
 	// Staff serves the changes of items on the internal listener. It needs a mixable strategy and a
 	// subject header.

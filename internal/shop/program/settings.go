@@ -3,9 +3,11 @@ package program
 import (
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"time"
 
+	"stocklock/internal/shop"
 	"stocklock/internal/strategy"
 )
 
@@ -26,7 +28,8 @@ type settings struct {
 	Wait     time.Duration `env:"SHOP_WAIT" default:"5s" min:"1ms" max:"1m" help:"How long a sale waits for its lock before it is rejected as busy."`
 	Retry    time.Duration `env:"SHOP_RETRY" default:"10ms" min:"1ms" max:"10s" help:"Pause between two tries where the database chose another transaction, and of locks that poll."`
 
-	SubjectHeader string        `env:"SHOP_SUBJECT_HEADER" placeholder:"NAME" help:"The header in which a gateway names the customer. Idempotency keys are then each customer's own. The gateway must remove it from what comes from outside."`
+	SubjectHeader string        `env:"SHOP_SUBJECT_HEADER" placeholder:"NAME" help:"The header in which a gateway names the customer. Idempotency keys are then each customer's own. The gateway must remove it from what comes from outside. Sales, and looks at orders and keys, are refused without it."`
+	Anonymous     bool          `env:"SHOP_ANONYMOUS" help:"Serve requests without the subject header, too. Their orders are nobody's: in no list, and read by everybody who knows the id."`
 	KeyTTL        time.Duration `env:"SHOP_KEY_TTL" default:"24h" min:"1m" max:"8760h" help:"How long an idempotency key is kept. A later repeat sells again."`
 	Limit         int64         `env:"SHOP_LIMIT" default:"0" min:"0" max:"1000000000000" help:"How many units of one item a customer may have in all orders that stand; 0 for any number. Orders without a customer are then refused: --subject-header is needed, too."`
 	Staff         bool          `env:"SHOP_STAFF" help:"Serve the changes of items on --internal-addr: create, rename, restock, correct, and cancel an order. The audit says who made them: --subject-header is needed, too."`
@@ -88,6 +91,14 @@ func splitAddr(name, addr string) (host, port string, err error) {
 		return "", "", usage("%s is %q: want host:port with a port up to 65535, such as 127.0.0.1:8080", name, addr)
 	}
 	return host, port, nil
+}
+
+// subject is where another way to verify customers goes: see SECURITY.md.
+func (s *settings) subject() func(*http.Request) (string, error) {
+	if s.SubjectHeader == "" {
+		return nil
+	}
+	return shop.SubjectHeader(s.SubjectHeader)
 }
 
 func (s *settings) options() strategy.Options {

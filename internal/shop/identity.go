@@ -1,0 +1,59 @@
+package shop
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"stocklock/internal/stock"
+)
+
+// maxSubjectLength is what orders.subject can hold.
+const maxSubjectLength = 64
+
+// SubjectHeader returns a [Config.Subject] that believes a header, which a gateway sets. A request names
+// nobody if it has none. Two of them are an error.
+func SubjectHeader(name string) func(*http.Request) (string, error) {
+	return func(r *http.Request) (string, error) {
+		switch subjects := r.Header.Values(name); {
+		case len(subjects) == 0:
+			return "", nil
+		case len(subjects) > 1 || subjects[0] == "":
+			return "", fmt.Errorf("%s must be there once, and name the customer", name)
+		default:
+			return subjects[0], nil
+		}
+	}
+}
+
+// subject returns who asks. It is empty if nobody is named, where that is allowed.
+func (s *Shop) subject(c *gin.Context) (string, error) {
+	if s.Subject == nil {
+		return "", nil
+	}
+	switch subject, err := s.Subject(c.Request); {
+	case err != nil:
+		return "", refusal{malformed, err.Error()}
+	case subject == "" && s.Anonymous && s.Limit == 0:
+		return "", nil
+	case subject == "":
+		return "", refusal{malformed, "the request does not name the customer, which the gateway in front of the shop has to do"}
+	case !isLabel(subject, maxSubjectLength):
+		return "", refusal{malformed, fmt.Sprintf("the name of the customer must be 1 to %d printable characters without space", maxSubjectLength)}
+	default:
+		return subject, nil
+	}
+}
+
+// forStaff marks requests on the listener of the staff.
+const forStaff = "for staff"
+
+// readable returns the order unless it is another customer's. One without a customer can be read by
+// everybody who knows its id, and staff can read all.
+func readable(c *gin.Context, order stock.Order, subject string) (stock.Order, error) {
+	if order.Subject != "" && order.Subject != subject && !c.GetBool(forStaff) {
+		return stock.Order{}, stock.ErrNotFound
+	}
+	return order, nil
+}

@@ -1,0 +1,57 @@
+package shop
+
+import (
+	"net/http"
+	"testing"
+
+	"stocklock/internal/stock"
+)
+
+// TestARequestThatNamesNobodyIsRefused asks a shop whose gateway names the customer.
+func TestARequestThatNamesNobodyIsRefused(t *testing.T) {
+	s := open(t, func(c *Config) { c.Subject = SubjectHeader("X-Subject") })
+	item := s.item(5)
+	order := s.buy(item, "X-Subject", "ann").order(t)
+	key := http.Header{"Idempotency-Key": {"key-of-some-customer-1"}}
+	for name, got := range map[string]answer{
+		"a sale":            s.buy(item),
+		"a basket":          s.order([]stock.Item{item}),
+		"a list":            s.get("/api/v1/orders"),
+		"a look at a key":   s.do(t.Context(), http.MethodGet, "/api/v1/orders", "", key),
+		"a look at a order": s.get("/api/v1/orders/" + order.ID),
+	} {
+		if got.problem() != "malformed" {
+			t.Errorf("%s: %d %s, want 400", name, got.status, got.body)
+		}
+	}
+	for _, path := range []string{itemPath(item), "/api/v1/items", "/docs", "/openapi.yaml", "/readyz", "/livez", "/problems/busy"} {
+		if got := s.get(path); got.status >= 400 {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+	s.wantLeft([]stock.Item{item}, 4)
+}
+
+// TestAnOrderIsReadByItsSubject has another customer, and staff, who know its id and its key.
+func TestAnOrderIsReadByItsSubject(t *testing.T) {
+	s := open(t, staffed)
+	const key = "key-of-some-customer-1"
+	order := s.buy(s.item(5), "X-Subject", "ann", "Idempotency-Key", key).order(t)
+	byID, byKey := "/api/v1/orders/"+order.ID, "/api/v1/orders"
+	for _, test := range []struct {
+		url, path, subject string
+		status             int
+	}{
+		{s.url, byID, "ann", 200}, {s.url, byID, "eve", 404}, {s.internal, byID, "staff", 200},
+		{s.url, byKey, "ann", 200}, {s.url, byKey, "eve", 404},
+	} {
+		header := http.Header{"X-Subject": {test.subject}}
+		if test.path == byKey {
+			header.Set("Idempotency-Key", key)
+		}
+		got, err := send(t.Context(), http.MethodGet, test.url+test.path, "", header)
+		if err != nil || got.status != test.status {
+			t.Errorf("%s reads %s: %d %s, %v; want %d", test.subject, test.path, got.status, got.body, err, test.status)
+		}
+	}
+}
