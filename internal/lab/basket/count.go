@@ -3,20 +3,17 @@ package basket
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 )
-
-// bought is what an order has of each item.
-type bought map[uint64]int64
 
 // count compares the orders with the stock and with the customers' answers, by SQL and by the counters of
 // Redis. All that was under way is over.
@@ -25,7 +22,7 @@ func (c *cell) count(ctx context.Context, r *trial.Result) (verdict.Facts, error
 	if err != nil {
 		return verdict.Facts{}, err
 	}
-	left := map[uint64]int64{}
+	left := count.Units{}
 	for _, item := range c.items {
 		counts, err := audit.Count(ctx, c.bench.Store, item)
 		if err != nil {
@@ -51,10 +48,21 @@ func (c *cell) count(ctx context.Context, r *trial.Result) (verdict.Facts, error
 		}
 	}
 	var failed string
-	for _, of := range c.customers {
-		failed = cmp.Or(failed, c.compare(of, orders, left, r))
+	purchases := make([]count.Purchase, len(c.customers))
+	for i, of := range c.customers {
+		p := count.Purchase{Wants: count.Units{}, Orders: orders[of.request]}
+		for _, line := range of.lines {
+			p.Wants[c.items[line].ItemID]++
+		}
+		of.mu.Lock()
+		sold, _ := of.answer.Sale()
+		p.Answers = []count.Answer{{Outcome: of.answer.Outcome, Order: sold.PublicID}}
+		of.mu.Unlock()
+		purchases[i] = p
 		r.Requests++
+		failed = cmp.Or(failed, c.countAnswer(of, p.Wants, left, r))
 	}
+	r.Differ(count.Facts(slices.Values(purchases)))
 	f := r.Facts()
 	f.FirstError, f.DemandLeft = failed, true
 	if c.stuckAt != "" {
@@ -63,27 +71,14 @@ func (c *cell) count(ctx context.Context, r *trial.Result) (verdict.Facts, error
 	return f, nil
 }
 
-// compare counts what is wrong with the orders of a customer. It returns an answer that should not be.
-func (c *cell) compare(of *customer, orders map[string][]bought, left map[uint64]int64, r *trial.Result) (failed string) {
-	wanted := bought{}
-	for _, line := range of.lines {
-		wanted[c.items[line].ItemID]++
-	}
-	theirs := orders[of.request]
-	r.Duplicates += int64(max(0, len(theirs)-1))
-	for _, order := range theirs {
-		if !maps.Equal(order, wanted) {
-			r.HalfSold++
-		}
-	}
+// countAnswer counts the answer of a customer, and the units that were there for one who was refused. It returns
+// an answer that should not be.
+func (c *cell) countAnswer(of *customer, wants, left count.Units, r *trial.Result) (failed string) {
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	switch outcome := of.answer.Outcome; {
 	case outcome == load.Sold:
 		r.Answered++
-		if len(theirs) == 0 {
-			r.AnswersWithoutOrder++
-		}
 	case outcome == load.Failed:
 		r.Errors++
 		failed = strconv.Itoa(of.answer.Status) + " " + string(of.answer.Body) + "\nthe shop's log: " + c.bench.Testbed.Shops[of.shop].LogLine(`"request":"`+of.request+`"`)
@@ -91,14 +86,11 @@ func (c *cell) compare(of *customer, orders map[string][]bought, left map[uint64
 		r.Unknown++
 	default:
 		r.Refused++
-		if len(theirs) > 0 {
-			r.Denied++
-		}
-		available := true
-		for item, units := range wanted {
+		available := !of.beside
+		for item, units := range wants {
 			available = available && left[item] >= units
 		}
-		if available && !of.beside {
+		if available {
 			r.Left += int64(len(of.lines))
 		}
 	}
@@ -106,32 +98,26 @@ func (c *cell) compare(of *customer, orders map[string][]bought, left map[uint64
 }
 
 // orders has what stands, by the request of the customer.
-func (c *cell) orders(ctx context.Context) (map[string][]bought, error) {
-	rows, err := c.bench.Store.Pool().QueryContext(ctx, "SELECT COALESCE(line_of, id), item_id, quantity, request_id FROM orders"+
-		" WHERE run = ? AND cancelled_at IS NULL ORDER BY 1", c.id)
+func (c *cell) orders(ctx context.Context) (map[string][]count.Order, error) {
+	rows, err := c.bench.Store.Pool().QueryContext(ctx, "SELECT COALESCE(line_of, id), COALESCE(public_id, ''), item_id, quantity, request_id FROM orders"+
+		" WHERE run = ? AND cancelled_at IS NULL ORDER BY request_id, 1, id", c.id)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	found := map[string]map[uint64]bought{}
+	all, last := map[string][]count.Order{}, uint64(0)
 	for rows.Next() {
 		var of, item uint64
 		var units int64
-		var request string
-		if err := rows.Scan(&of, &item, &units, &request); err != nil {
+		var id, request string // only the first row has the id
+		if err := rows.Scan(&of, &id, &item, &units, &request); err != nil {
 			return nil, err
 		}
-		if found[request] == nil {
-			found[request] = map[uint64]bought{}
+		if of != last {
+			all[request], last = append(all[request], count.Order{ID: id, Units: count.Units{}}), of
 		}
-		if found[request][of] == nil {
-			found[request][of] = bought{}
-		}
-		found[request][of][item] += units
-	}
-	all := map[string][]bought{}
-	for request, orders := range found {
-		all[request] = slices.Collect(maps.Values(orders))
+		theirs := all[request]
+		theirs[len(theirs)-1].Units[item] += units
 	}
 	return all, rows.Err()
 }

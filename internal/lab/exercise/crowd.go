@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
@@ -281,37 +282,36 @@ func (m *market) commits(ctx context.Context) (n int64, err error) {
 // compare is what is wrong with the answers of the customers of one item, of which so many units are
 // left. The first that applies decides.
 func compare(left int64, orders []stock.Order, answers []load.Answer) (Cause, string) {
-	has := map[string][]stock.Order{}
+	has := map[string][]count.Order{}
 	var sold int64
 	for _, o := range orders {
-		has[o.RequestID] = append(has[o.RequestID], o)
+		has[o.RequestID] = append(has[o.RequestID], count.Order{ID: o.PublicID, Units: count.Units{o.ItemID: o.Quantity}})
 		sold += o.Quantity
 	}
 	rules := []struct {
 		cause Cause
-		of    func(a load.Answer, has []stock.Order) string // empty where it does not apply; nil for the balance
+		of    func(a load.Answer, f verdict.Facts) string // empty where it does not apply; nil for the balance
 	}{
-		{Cause(schedule.SoldAgain), func(a load.Answer, has []stock.Order) string {
-			return when(len(has) > 1, "asked once, and has %d orders", len(has))
+		{Cause(schedule.SoldAgain), func(a load.Answer, f verdict.Facts) string {
+			return when(f.Twice > 0, "asked once, and has %d orders", f.Twice+1)
 		}},
-		{Cause(schedule.NoOrder), func(a load.Answer, has []stock.Order) string {
-			ordered := len(has) == 1 && has[0].Quantity == int64(a.Order.Quantity)
-			return when(a.Outcome == load.Sold && !ordered, "wanted %d, was answered as sold, and has the orders %v", a.Order.Quantity, has)
+		{Cause(schedule.NoOrder), func(a load.Answer, f verdict.Facts) string {
+			return when(f.Unordered > 0, "wanted %d, was answered as sold, and has no such order: %d units are ordered", a.Order.Quantity, f.Sold)
 		}},
-		{Cause(schedule.Denial), func(a load.Answer, has []stock.Order) string {
-			return when(a.Outcome != load.Sold && len(has) > 0, "has an order, and was answered with %s", a.Outcome)
+		{Cause(schedule.Denial), func(a load.Answer, f verdict.Facts) string {
+			return when(f.Unanswered > 0, "has an order, and was answered with %s", a.Outcome)
 		}},
 		{cause: Cause(verdict.Unbalanced)},
-		{Crashed, func(a load.Answer, has []stock.Order) string {
+		{Crashed, func(a load.Answer, _ verdict.Facts) string {
 			return when(a.Outcome == load.Failed || a.Outcome == load.Refused, "was answered with %d: %s", a.Status, a.Detail())
 		}},
-		{TooSilent, func(a load.Answer, has []stock.Order) string {
+		{TooSilent, func(a load.Answer, _ verdict.Facts) string {
 			return when(a.Err != nil, "had no answer after %s", crowdTimeout)
 		}},
-		{TurnedAway, func(a load.Answer, has []stock.Order) string {
+		{TurnedAway, func(a load.Answer, _ verdict.Facts) string {
 			return when(a.Outcome != load.Sold && a.Outcome != load.SoldOut, "was answered with %s, and nothing had gone wrong: %s", a.Outcome, a.Detail())
 		}},
-		{Cause(schedule.Unreturned), func(a load.Answer, has []stock.Order) string {
+		{Cause(schedule.Unreturned), func(a load.Answer, _ verdict.Facts) string {
 			return when(a.Outcome == load.SoldOut && left >= int64(a.Order.Quantity), "wanted %d, was answered as sold out, and %d are left", a.Order.Quantity, left)
 		}},
 	}
@@ -326,7 +326,12 @@ func compare(left int64, orders []stock.Order, answers []load.Answer) (Cause, st
 			if r.of == nil {
 				break
 			}
-			if why := r.of(a, has[a.Order.RequestID]); why != "" {
+			answered, _ := a.Sale() // of no order, where it was none
+			p := count.Purchase{
+				Wants: count.Units{a.Order.ItemID: int64(a.Order.Quantity)}, Orders: has[a.Order.RequestID],
+				Answers: []count.Answer{{Outcome: a.Outcome, Order: answered.PublicID}},
+			}
+			if why := r.of(a, p.Facts()); why != "" {
 				return r.cause, fmt.Sprintf("customer %s %s", a.Order.RequestID, why)
 			}
 		}

@@ -2,9 +2,11 @@ package topology
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
@@ -22,32 +24,31 @@ func (c *cell) count(ctx context.Context, r *trial.Result) (verdict.Facts, map[s
 	if err != nil {
 		return verdict.Facts{}, nil, err
 	}
-	theirs, standing := map[string]int64{}, map[string]stock.Order{}
+	theirs, standing := map[string][]count.Order{}, map[string]stock.Order{}
 	for _, o := range orders {
 		if o.CancelledAt == nil {
-			theirs[o.RequestID]++
+			theirs[o.RequestID] = append(theirs[o.RequestID], count.Order{ID: o.PublicID, Units: count.Units{o.ItemID: o.Quantity}})
 			standing[o.RequestID] = o
 		}
 	}
 	r.Sold, r.Remaining, r.Oversold, r.LostUpdates = counts.Sold, counts.Remaining, counts.Oversold, counts.LostUpdates
 	r.Promised = counts.Sold
 	soldOut, failed := false, ""
-	for _, b := range c.buyers {
+	purchases := make([]count.Purchase, len(c.buyers))
+	for i, b := range c.buyers {
 		r.Requests++
-		stand := theirs[b.request]
-		r.Duplicates += max(0, stand-1)
+		sold, _ := b.answer.Sale()
+		p := count.Purchase{
+			Wants: count.Units{c.item.ItemID: b.quantity}, Orders: theirs[b.request],
+			Answers: []count.Answer{{Outcome: b.answer.Outcome, Order: sold.PublicID}},
+		}
+		purchases[i] = p
 		switch outcome := b.answer.Outcome; {
 		case outcome == load.Sold:
 			r.Answered++
-			if stand == 0 {
-				r.AnswersWithoutOrder++
-				r.Promised += b.quantity
-			}
+			r.Promised += p.Facts().Unordered * b.quantity
 		case outcome.Denies():
 			r.Refused++
-			if stand > 0 {
-				r.Denied++
-			}
 			soldOut = soldOut || outcome == load.SoldOut
 		case outcome == load.Failed:
 			r.Errors++
@@ -56,6 +57,7 @@ func (c *cell) count(ctx context.Context, r *trial.Result) (verdict.Facts, map[s
 			r.Unknown++
 		}
 	}
+	r.Differ(count.Facts(slices.Values(purchases)))
 	if soldOut {
 		r.Left = max(0, r.Remaining)
 	}

@@ -3,11 +3,14 @@ package trial
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
 	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/stock"
 )
 
@@ -75,7 +78,7 @@ func (a *attack) countOrders(ctx context.Context, r *Result) error {
 	}
 	r.Sold, r.Remaining, r.Oversold = counted.Sold, counted.Remaining, counted.Oversold
 	r.Restocked, r.LostUpdates = counted.Restocked, counted.LostUpdates
-	r.compare(a.customers.hits, orders)
+	r.Differ(count.Facts(maps.Values(purchases(a.item.ItemID, a.customers.hits, orders))))
 	r.Left = a.unitsLeft(orders)
 	if endsSoldOut(a.customers.hits, r.Remaining) {
 		r.Left = max(r.Left, r.Remaining)
@@ -83,82 +86,41 @@ func (a *attack) countOrders(ctx context.Context, r *Result) error {
 	return nil
 }
 
-// purchase is what one customer wanted, with the requests for it and the orders that stand.
-type purchase struct {
-	hits   []*hit
-	orders []stock.Order
-}
-
 // purchases joins requests and orders. An order belongs to the purchase of its idempotency key, else
-// to that of its request. One that nobody asked for is a purchase without requests.
-func purchases(hits []*hit, orders []stock.Order) map[string]*purchase {
-	all := map[string]*purchase{}
-	of := func(key string) *purchase {
-		if all[key] == nil {
-			all[key] = &purchase{}
-		}
-		return all[key]
-	}
-	keys := map[string]string{} // by request
+// to that of its request. One that nobody asked for is a purchase without answers.
+func purchases(item uint64, hits []*hit, orders []stock.Order) map[string]count.Purchase {
+	all, keys := map[string]count.Purchase{}, map[string]string{} // keys by request
 	for _, h := range hits {
-		keys[h.id] = cmp.Or(h.wish.key, h.id)
-		p := of(keys[h.id])
-		p.hits = append(p.hits, h)
+		key := cmp.Or(h.wish.key, h.id)
+		keys[h.id] = key
+		p := all[key]
+		if h.wish.quantity > 0 {
+			p.Wants = count.Units{item: int64(h.wish.quantity)}
+		}
+		p.Answers = append(p.Answers, count.Answer{Outcome: h.Outcome, Order: h.order, Sent: h.Sent, At: h.answeredAt()})
+		all[key] = p
 	}
 	for _, o := range orders {
 		if o.CancelledAt != nil {
 			continue
 		}
 		key := cmp.Or(keys[o.RequestID], o.RequestID)
-		if o.IdempotencyKey != nil && all[*o.IdempotencyKey] != nil {
-			key = *o.IdempotencyKey
+		if o.IdempotencyKey != nil {
+			if _, asked := all[*o.IdempotencyKey]; asked {
+				key = *o.IdempotencyKey
+			}
 		}
-		p := of(key)
-		p.orders = append(p.orders, o)
+		p := all[key]
+		p.Orders = append(p.Orders, count.Order{ID: o.PublicID, Units: count.Units{o.ItemID: o.Quantity}})
+		all[key] = p
 	}
 	return all
 }
 
-// compare counts where the orders that stand differ from what their customers were answered. A
-// request without an answer, or with one that says nothing, may have an order or none.
-func (r *Result) compare(hits []*hit, orders []stock.Order) {
-	r.Duplicates, r.AnswersWithoutOrder, r.OrdersWithoutAnswer, r.Denied = 0, 0, 0, 0
-	for _, p := range purchases(hits, orders) {
-		r.Duplicates += max(int64(len(p.orders))-1, 0)
-		var sold *hit // the first that was answered so
-		silent := false
-		for _, h := range p.hits {
-			switch {
-			case h.Outcome == load.Sold && !p.has(h):
-				r.AnswersWithoutOrder++
-				fallthrough
-			case h.Outcome == load.Sold:
-				if sold == nil || h.answeredAt().Before(sold.answeredAt()) {
-					sold = h
-				}
-			case !h.Outcome.Denies():
-				silent = true
-			}
-		}
-		switch {
-		case len(p.orders) == 0:
-		case sold == nil:
-			r.OrdersWithoutAnswer += int64(len(p.orders))
-			if !silent {
-				r.Denied++
-			}
-		case slices.ContainsFunc(p.hits, func(h *hit) bool { return h.Outcome == load.SoldOut && h.Sent.After(sold.answeredAt()) }):
-			r.Denied++
-		}
-	}
-}
-
-// has reports whether the order that a request was answered with stands, with the units that were
-// asked for. Some strategies answer without the order's id.
-func (p *purchase) has(h *hit) bool {
-	return slices.ContainsFunc(p.orders, func(o stock.Order) bool {
-		return (h.order == "" || o.PublicID == h.order) && (h.wish.quantity == 0 || o.Quantity == int64(h.wish.quantity))
-	})
+// Differ notes where the orders that stand differ from what their customers were answered.
+func (r *Result) Differ(f verdict.Facts) {
+	r.Duplicates, r.HalfSold, r.AnswersWithoutOrder = f.Twice, f.HalfSold, f.Unordered
+	r.OrdersWithoutAnswer, r.Denied = f.Unanswered, f.Denied
 }
 
 // endsSoldOut reports whether the last sale was followed by an answer of sold out, to somebody who

@@ -19,6 +19,7 @@ type Facts struct {
 	HalfSold    int64   // orders of several items that stand without all that was ordered
 	Unclaimed   int64   // units of several items in no order and not for sale
 	Unordered   int64   // answers that said sold, of which no such order stands
+	Unanswered  int64   // orders that stand, of purchases that nobody was told of as sold: no verdict follows from them
 	Denied      int64   // purchases that have an order, and were answered otherwise
 	Crashed     int64   // sales of a schedule without an event that ended with an error, or without an answer
 	Left        int64   // units that were left for certain when a customer was sent away
