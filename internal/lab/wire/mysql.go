@@ -3,23 +3,29 @@ package wire
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // The commands of MySQL's protocol that matter here.
 const (
 	comQuit          = 0x01
+	comInitDB        = 0x02
 	comQuery         = 0x03
 	comFieldList     = 0x04
+	comPing          = 0x0e
 	comChangeUser    = 0x11
 	comPrepare       = 0x16
 	comExecute       = 0x17
 	comSendLongData  = 0x18
 	comStmtClose     = 0x19
 	comFetch         = 0x1c
+	comReset         = 0x1f
 	statusInTx       = 0x0001
 	statusAutocommit = 0x0002
 	statusMore       = 0x0008
@@ -33,6 +39,9 @@ type mysqlConn struct {
 	prepared           map[uint32]*prepared
 	last               uint32 // the statement that was prepared last
 	inTx, autocommit   bool
+	ended              bool   // since the last command was sent, no transaction was open for a moment
+	named              bool   // it may have locks of GET_LOCK or LOCK TABLES
+	database           string // that it has turned to
 	isolation, forNext string // of the session, and of the next transaction
 	begun              string // the isolation of the transaction under way
 }
@@ -41,7 +50,7 @@ func (p *Proxy) serveMySQL(c *Conn) (inTx bool) {
 	m := &mysqlConn{
 		Conn: c, proxy: p, client: bufio.NewReader(c.client), server: bufio.NewReader(c.server), prepared: map[uint32]*prepared{}, autocommit: true,
 	}
-	if !m.handshake() {
+	if m.handshake() != nil {
 		return false
 	}
 	for {
@@ -58,9 +67,11 @@ func (p *Proxy) serveMySQL(c *Conn) (inTx bool) {
 		var x *Exchange
 		if !pass {
 			if !m.inTx {
-				m.begun, m.forNext = firstOf(m.forNext, m.isolation), ""
+				m.begin()
 			}
-			x = &Exchange{Process: p.process, Conn: c, Server: MySQL, Name: statementName(text), Text: text, Tx: m.inTx || !m.autocommit, Isolation: m.begun}
+			x = &Exchange{
+				Process: p.process, Conn: c, Server: MySQL, Name: statementName(text), Text: text, Tx: m.inTx || !m.autocommit, Isolation: m.begun, Database: m.database,
+			}
 			if !p.tap.Sent(x) {
 				return m.inTx
 			}
@@ -72,22 +83,30 @@ func (p *Proxy) serveMySQL(c *Conn) (inTx bool) {
 			}
 			continue
 		}
-		if command == comChangeUser {
-			if err != nil || !m.authenticate() {
-				return m.inTx
-			}
-			m.inTx, m.isolation, m.prepared = false, "", map[uint32]*prepared{}
-			continue
-		}
-		raw, a := []byte(nil), answer{text: "no answer"}
-		if err == nil {
+		raw, a, before := []byte(nil), answer{text: "no answer"}, m.inTx
+		m.ended = false
+		if err == nil && command == comChangeUser {
+			a.text = "ok"
+			err = m.authenticate()
+		} else if err == nil {
 			raw, a, err = m.answer(packet)
 		}
-		if pass && err == nil && a.ok {
+		failed := strings.HasPrefix(a.text, "error: ")
+		switch {
+		case err != nil:
+		case failed:
+			m.ask()
+		case command == comReset || command == comChangeUser:
+			m.isolation, m.forNext, m.named, m.prepared = "", "", false, map[uint32]*prepared{}
+		case pass && a.ok:
 			m.noteIsolation(text)
 		}
+		ends := m.ends(text, before, a.ok)
+		if ends {
+			m.begin()
+		}
 		if x != nil {
-			x.Answer, x.Matched, x.Failed = short(a.text), a.matched, strings.HasPrefix(a.text, "error: ")
+			x.Answer, x.Matched, x.Failed, x.Ends, x.Open = short(a.text), a.matched, failed, ends, m.inTx
 			if !p.tap.Answered(x) {
 				return m.inTx
 			}
@@ -101,67 +120,70 @@ func (p *Proxy) serveMySQL(c *Conn) (inTx bool) {
 	}
 }
 
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
+// begin notes the isolation of a transaction that begins.
+func (m *mysqlConn) begin() { m.begun, m.forNext = cmp.Or(m.forNext, m.isolation), "" }
 
 // handshake passes the greeting on, without what would hide or change the packets that follow, and then what
 // both say until the client is let in.
-func (m *mysqlConn) handshake() bool {
+func (m *mysqlConn) handshake() error {
 	greeting, err := readPacket(m.server)
-	if err != nil || len(greeting) < 5 {
-		return false
+	if err != nil {
+		return err
 	}
-	if greeting[4] == 0x0a {
+	if len(greeting) > 4 && greeting[4] == 0x0a {
 		m.Thread = strip(greeting)
 	}
 	if _, err := m.Conn.client.Write(greeting); err != nil {
-		return false
+		return err
 	}
 	reply, err := readPacket(m.client)
 	if err != nil {
-		m.proxy.cannot("a client of MySQL that left at the greeting: switch TLS off in its settings if it wants that, and point nothing else there")
-		return false
+		m.proxy.left.Store(true)
+		return err
 	}
 	if len(reply) >= 8 && binary.LittleEndian.Uint16(reply[4:])&capSSL != 0 {
 		m.proxy.cannot("TLS to MySQL: switch it off in the service's settings, such as ssl-mode=DISABLED")
-		return false
+		return errCannot
 	}
 	if len(reply) >= 8 { // some clients ask for more than was offered
 		withhold(reply[4:6], reply[6:8])
 	}
 	if _, err := m.Conn.server.Write(reply); err != nil {
-		return false
+		return err
 	}
-	return m.authenticate()
+	if err := m.authenticate(); err != nil {
+		return err
+	}
+	m.proxy.entered.Store(true)
+	return nil
 }
 
+var errCannot = errors.New("nothing that the proxy can read")
+
 // authenticate passes on what follows the client's first packet. Nothing of it is kept.
-func (m *mysqlConn) authenticate() bool {
+func (m *mysqlConn) authenticate() error {
 	for {
 		packet, err := readPacket(m.server)
 		if err != nil || len(packet) < 5 {
-			return false
+			return cmp.Or(err, errCannot)
 		}
 		if _, err = m.Conn.client.Write(packet); err != nil {
-			return false
+			return err
 		}
 		switch {
 		case packet[4] == 0x00:
-			return true
+			m.ok(packet)
+			return nil
 		case packet[4] == 0xff:
-			return false
+			return errCannot
 		case packet[4] == 0x01 && len(packet) > 5 && packet[5] == 0x03: // a password that was checked already: OK follows
 			continue
 		}
 		if packet, err = readPacket(m.client); err != nil {
-			return false
+			return err
 		}
 		if _, err := m.Conn.server.Write(packet); err != nil {
-			return false
+			return err
 		}
 	}
 }
@@ -199,8 +221,42 @@ func withhold(low, high []byte) {
 	binary.LittleEndian.PutUint16(high, binary.LittleEndian.Uint16(high)&^(highSessionTrack|highDeprecateEOF|highOptionalMetadata|highZstd|highQueryAttributes))
 }
 
-// passes are the statements that set a connection up, or begin a transaction: nobody else notices them.
-var passes = regexp.MustCompile(`(?i)^(SET|SHOW|USE|START TRANSACTION( READ (ONLY|WRITE))?$|BEGIN|SELECT @@|SELECT (DATABASE|VERSION|CONNECTION_ID)\(\)|SELECT 1$|SAVEPOINT|EXPLAIN|DESC|DESCRIBE|SELECT .*\bFROM information_schema\b)`)
+// passes are the statements that set a connection up, or begin a transaction: nobody else notices them. A SET may call
+// only functions that look at nothing.
+var passes = regexp.MustCompile(`(?i)^(?:SET (?:[^(]|\b(?:CONCAT|REPLACE|IFNULL|COALESCE|LAST_INSERT_ID|ROW_COUNT|NOW|UUID)\()*|(?:SHOW|USE|SAVEPOINT|EXPLAIN|DESC|DESCRIBE)\b.*|` +
+	`START TRANSACTION(?: READ (?:ONLY|WRITE))?|BEGIN(?: WORK)?|SELECT @@[^(]*|SELECT (?:DATABASE|VERSION|CONNECTION_ID)\(\)|SELECT 1|SELECT .*\bFROM information_schema\b.*)$`)
+
+var (
+	inQuotes = regexp.MustCompile("(?s)'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`")
+	forOne   = regexp.MustCompile(`(?i)^SET STATEMENT\b`) // MariaDB: a statement with a setting of its own
+	commits  = regexp.MustCompile(`(?i)^SET\b.*\bautocommit ?= ?(?:1|ON|TRUE)\b`)
+	restarts = regexp.MustCompile(`(?i)^(?:BEGIN(?: WORK)?|START TRANSACTION\b.*|(?:COMMIT|ROLLBACK)(?: WORK)? AND CHAIN\b.*)$`)
+	xaEnds   = regexp.MustCompile(`(?i)^XA (?:COMMIT|ROLLBACK)\b`)
+	xaStays  = regexp.MustCompile(`(?i)^XA PREPARE\b`)
+	names    = regexp.MustCompile(`(?i)\bGET_LOCK ?\(|\bLOCK TABLES?\b`)
+	turns    = regexp.MustCompile("(?i)^USE `?([^`]+)`?$")
+)
+
+// statements are those of a text, without what is in quotes.
+func statements(text string) []string {
+	all := strings.Split(inQuotes.ReplaceAllString(text, "''"), ";")
+	for i := range all {
+		all[i] = strings.TrimSpace(all[i])
+	}
+	return all
+}
+
+// ends says whether the transaction that was open before a statement has ended with it. The server says whether one is
+// open, and not that it is another one. Of XA it says neither.
+func (m *mysqlConn) ends(text string, before, ok bool) bool {
+	switch {
+	case xaEnds.MatchString(text):
+		return ok
+	case !before || xaStays.MatchString(text):
+		return false
+	}
+	return m.ended || ok && slices.ContainsFunc(statements(text), restarts.MatchString)
+}
 
 var comment = regexp.MustCompile(`(?s)^\s*(/\*.*?\*/\s*|--[^\n]*\n\s*|#[^\n]*\n\s*)+`)
 
@@ -217,6 +273,11 @@ func (m *mysqlConn) describe(packet []byte) (text string, pass bool) {
 			return "EXECUTE", false
 		}
 		text = st.bind(packet)
+	case comReset, comChangeUser:
+		return "RESET CONNECTION", !m.inTx && !m.named
+	case comInitDB:
+		m.database = string(packet[5:])
+		return "", true
 	default:
 		return "", true
 	}
@@ -232,7 +293,12 @@ func (m *mysqlConn) describe(packet []byte) (text string, pass bool) {
 		verb, _, _ := strings.Cut(upper, " ")
 		return verb, !m.inTx
 	}
-	return text, passes.MatchString(text)
+	if to := turns.FindStringSubmatch(text); to != nil {
+		m.database = to[1]
+	}
+	m.named = m.named || names.MatchString(text)
+	ends := m.inTx && (restarts.MatchString(text) || !m.autocommit && commits.MatchString(text))
+	return text, passes.MatchString(text) && !ends && !forOne.MatchString(text) && len(statements(text)) == 1
 }
 
 var isolations = []struct{ sql, name string }{
@@ -318,7 +384,9 @@ func (m *mysqlConn) answer(packet []byte) (raw []byte, a answer, err error) {
 		return raw, answer{text: "prepared"}, err
 	case comQuery, comExecute, comFetch, comFieldList:
 	default:
-		next()
+		if p := next(); p[4] == 0x00 {
+			m.ok(p)
+		}
 		return raw, answer{}, err
 	}
 	for more := true; more && err == nil; {
@@ -332,11 +400,8 @@ func (m *mysqlConn) answer(packet []byte) (raw []byte, a answer, err error) {
 			m.proxy.cannot("LOAD DATA LOCAL to MySQL")
 			return raw, a, fmt.Errorf("a request for a local file")
 		case p[4] == 0x00 && command != comFetch:
-			at := 5
-			rows, _ := lenenc(p, &at), lenenc(p, &at)
-			if at+2 <= len(p) {
-				more = m.status(binary.LittleEndian.Uint16(p[at:]))
-			}
+			var rows uint64
+			rows, more = m.ok(p)
 			a = answer{text: rowsAffected(packet, int(rows)), ok: true, matched: rows > 0}
 		default:
 			var columns []column
@@ -369,9 +434,30 @@ func (m *mysqlConn) answer(packet []byte) (raw []byte, a answer, err error) {
 	return raw, a, err
 }
 
+// ok reads a packet that says so.
+func (m *mysqlConn) ok(p []byte) (rows uint64, more bool) {
+	at := 5
+	rows, _ = lenenc(p, &at), lenenc(p, &at)
+	if at+2 <= len(p) {
+		more = m.status(binary.LittleEndian.Uint16(p[at:]))
+	}
+	return rows, more
+}
+
+// ask asks the server for what it says of the connection, since an error does not say that.
+func (m *mysqlConn) ask() {
+	if _, err := m.Conn.server.Write([]byte{1, 0, 0, 0, comPing}); err != nil {
+		return
+	}
+	if p, err := readPacket(m.server); err == nil && len(p) > 4 && p[4] == 0x00 {
+		m.ok(p)
+	}
+}
+
 // status notes what the server says of the connection, and returns whether another result follows.
 func (m *mysqlConn) status(flags uint16) (more bool) {
 	m.inTx, m.autocommit = flags&statusInTx != 0, flags&statusAutocommit != 0
+	m.ended = m.ended || !m.inTx
 	return flags&statusMore != 0
 }
 

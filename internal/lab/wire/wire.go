@@ -42,6 +42,11 @@ type Exchange struct {
 	Matched bool
 	// Failed says that the server answered with an error.
 	Failed bool
+	// Ends says that the transaction that was open before a statement has ended with it, whatever its text says, and
+	// Open that one is open after it. Both are there with the answer.
+	Ends, Open bool
+	// Database is the one that a connection of MySQL has turned to since it was opened, empty for none.
+	Database string
 	// Source is the text of a script, where it is known.
 	Source string
 }
@@ -53,8 +58,10 @@ type Conn struct {
 	Local   string // the address that the server sees
 	// Thread is MySQL's number of the connection.
 	Thread uint64
-	// Subscribed says that the connection listens to channels of Redis.
+	// Subscribed says that the connection listens to channels of Redis, or for keys that change.
 	Subscribed atomic.Bool
+
+	resp3 atomic.Bool // what it listens to comes beside the answers to its commands
 
 	client, server net.Conn
 }
@@ -73,7 +80,7 @@ type Tap interface {
 	// Answered returns when the service may see the answer. If it returns false, the connection is cut
 	// instead.
 	Answered(*Exchange) bool
-	// Pushed is called before a message of a subscription is passed on.
+	// Pushed is called before a message of a subscription, or the news that a key has changed, is passed on.
 	Pushed(*Conn, string)
 	// Closed is called when a connection has ended on both sides. InTx says that a transaction was open on
 	// it.
@@ -89,6 +96,8 @@ type Proxy struct {
 	tap      Tap
 	listener net.Listener
 	serving  sync.WaitGroup
+	// A client of MySQL has left at the greeting, and one was let in.
+	left, entered atomic.Bool
 
 	mu       sync.Mutex // guards the rest
 	upstream string
@@ -156,7 +165,11 @@ func (p *Proxy) Accepted() int {
 func (p *Proxy) Unseen() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.unseen)
+	all := slices.Clone(p.unseen)
+	if p.left.Load() && !p.entered.Load() { // where others were let in, it was a look at the port
+		all = append(all, "a client of MySQL that left at the greeting: switch TLS off in its settings if it wants that, and point nothing else there")
+	}
+	return all
 }
 
 // Database is the number of the database that a client of Redis has selected last.

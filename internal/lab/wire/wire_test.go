@@ -20,6 +20,7 @@ import (
 // tap keeps what it sees, and decides by functions that may be nil.
 type tap struct {
 	sent, answer func(*Exchange) bool
+	said         func(*Exchange) string
 
 	mu     sync.Mutex // guards the rest
 	seen   []string
@@ -31,7 +32,11 @@ func (s *tap) Sent(x *Exchange) bool { return s.sent == nil || s.sent(x) }
 func (s *tap) Answered(x *Exchange) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen = append(s.seen, fmt.Sprintf("%s|%s|%v", x.Text, x.Answer, x.Tx))
+	if s.said != nil {
+		s.seen = append(s.seen, s.said(x))
+	} else {
+		s.seen = append(s.seen, fmt.Sprintf("%s|%s|%v", x.Text, x.Answer, x.Tx))
+	}
 	return s.answer == nil || s.answer(x)
 }
 
