@@ -244,6 +244,7 @@ var mends = map[schedule.Cause]string{
 	schedule.WrongKey:      "docs/strategies/conditional.md",
 	schedule.LateCommit:    "docs/strategies/lock-in-transaction.md",
 	schedule.OldSnapshot:   "docs/strategies/lock-in-transaction.md",
+	schedule.CheckedEarly:  "docs/strategies/conditional.md",
 	schedule.Overrun:       "docs/strategies/fenced.md",
 	schedule.LateWrite:     "docs/strategies/fenced.md",
 	schedule.Unnoticed:     "docs/strategies/fenced.md",

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,6 +23,7 @@ const (
 	WrongKey      Cause = "wrong-key"
 	LateCommit    Cause = "late-commit"
 	OldSnapshot   Cause = "old-snapshot"
+	CheckedEarly  Cause = "checked-early"
 	Overrun       Cause = "overrun"
 	LateWrite     Cause = "late-write"
 	Unnoticed     Cause = "cut-off"
@@ -54,6 +56,7 @@ var causes = map[Cause]string{
 	WrongKey:      "the two customers had locks of different keys",
 	LateCommit:    "a lock was released before what its holder had written was committed, and the next holder read what was there before",
 	OldSnapshot:   "a holder read in its lock what was there before it had the lock: its transaction had fixed a snapshot earlier",
+	CheckedEarly:  "a sale checked the stock before it had the lock, and not again",
 	Overrun:       "the lease ended while its holder worked, and nobody stopped it",
 	LateWrite:     "the lease ended while its holder's process was stopped, and it wrote all the same",
 	Unnoticed:     "the holder could not renew its lease, and worked on",
@@ -146,6 +149,9 @@ func (r *Record) causeOfOversell(keeps bool) Cause {
 		return UnknownCommit
 	}
 	first, second := overwritten(r.Outcome.Orders)
+	if first == 0 && r.Wire { // what a customer did not read in SQL is not known
+		first, second = lastTwo(r.Outcome.Orders)
+	}
 	if first == 0 {
 		return Other
 	}
@@ -162,7 +168,11 @@ func (r *Record) causeOfOversell(keeps bool) Cause {
 		return ReadBehind
 	}
 	one, other := r.lastHold(first), r.lastHold(second)
+	early := r.Wire && (r.checkedEarly(first, second) || r.checkedEarly(second, first))
 	if one < 0 && other < 0 {
+		if early {
+			return CheckedEarly
+		}
 		return r.causeWithoutLock(keeps)
 	}
 	entered := len(r.Entries)
@@ -173,7 +183,7 @@ func (r *Record) causeOfOversell(keeps bool) Cause {
 		return cause
 	}
 	if one < 0 || other < 0 {
-		return Other
+		return unlessEarly(early)
 	}
 	// The holds from the earlier one to the later one follow each other without a gap in the list:
 	// the first that ended other than by its own holder let the rest in.
@@ -182,7 +192,55 @@ func (r *Record) causeOfOversell(keeps bool) Cause {
 			return r.causeOfEnd(h)
 		}
 	}
+	return unlessEarly(early)
+}
+
+func unlessEarly(early bool) Cause {
+	if early {
+		return CheckedEarly
+	}
 	return Other
+}
+
+var (
+	locking = regexp.MustCompile(`(?i)\bFOR (?:UPDATE|SHARE)\b|\bLOCK IN SHARE MODE\b|\bGET_LOCK ?\(`)
+	tableOf = regexp.MustCompile("(?i)\\b(?:FROM|UPDATE) (?:[`\\w]+\\.)?`?(\\w+)")
+)
+
+// checkedEarly says whether a customer got a lock when the one before had ended its work, and had read the table that it
+// changes before that alone.
+func (r *Record) checkedEarly(before, after Customer) bool {
+	changes, done := "", -1
+	for i, e := range r.Entries {
+		switch {
+		case e.Server != labmode.MySQLServer:
+		case e.Choice.Customer == before:
+			done = i
+		case e.Choice.Customer == after && strings.HasPrefix(e.Sent, "UPDATE "):
+			changes = cmp.Or(changes, tableIn(e.Sent))
+		}
+	}
+	read, locked, apart := false, false, false
+	for i, e := range r.Entries {
+		got := slices.ContainsFunc(r.Holds, func(h Hold) bool { return h.Customer == after && h.From == i })
+		if e.Choice.Customer != after || !read && !strings.HasPrefix(e.Sent, "SELECT") {
+			continue
+		}
+		switch {
+		case got || locking.MatchString(e.Sent):
+			locked, apart = read, e.Blocked != "" || done < i
+		case strings.HasPrefix(e.Sent, "SELECT") && tableIn(e.Sent) == changes:
+			read, locked = true, false
+		}
+	}
+	return changes != "" && locked && apart
+}
+
+func tableIn(statement string) string {
+	if of := tableOf.FindStringSubmatch(statement); of != nil {
+		return of[1]
+	}
+	return ""
 }
 
 // appendedToSum says whether a customer added a row to a table after summing up rows of it.
@@ -392,6 +450,16 @@ func (r *Record) lastHold(c Customer) int {
 		}
 	}
 	return -1
+}
+
+// lastTwo are the customers of the last two orders.
+func lastTwo(orders []Order) (first, second Customer) {
+	for _, o := range orders {
+		if len(o.Customer) == 1 {
+			first, second = second, Customer(o.Customer[0])
+		}
+	}
+	return first, second
 }
 
 // overwritten finds two orders that were made of the same stock.

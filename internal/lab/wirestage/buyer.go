@@ -46,7 +46,7 @@ type buyer struct {
 	counts   map[string]int
 	tries    []try // of what it has sent since another customer changed something
 	tx       map[connection][]schedule.Statement
-	named    []schedule.Statement // that have taken locks of GET_LOCK, which it has not released
+	named    map[connection][]schedule.Statement // that have taken locks of GET_LOCK or LOCK TABLES, which are not released
 	reply    *service.Reply
 	others   int           // how many have come in its place: see anotherComes
 	done     chan struct{} // closed when its request has ended
@@ -69,10 +69,12 @@ func (b *buyer) step() string { return schedule.StepName(b.queue[0].Name, b.coun
 func (b *buyer) atStep() bool { return b.state != ended && b.flying == nil && len(b.queue) > 0 }
 
 func (b *buyer) holds() (all []schedule.Statement) {
-	for _, of := range b.tx {
-		all = append(all, of...)
+	for _, by := range []map[connection][]schedule.Statement{b.tx, b.named} {
+		for _, of := range by {
+			all = append(all, of...)
+		}
 	}
-	return append(all, b.named...)
+	return all
 }
 
 // request is what a customer sends, as the table of independence reads it. What it does after another one's

@@ -68,12 +68,12 @@ func (r *run) afterwards(ctx context.Context, o *schedule.Outcome) (end schedule
 	return end, err
 }
 
-// whatWasRead puts into orders what was in stock when their customers read last, as far as that was looked at. Two
-// orders by one stock have the same cause.
+// whatWasRead puts into orders what was in stock when their customers found some for the last time: by that they have
+// decided. Two orders by one stock have the same cause.
 func (r *run) whatWasRead(orders []schedule.Order) {
 	for i := range orders {
 		for _, e := range slices.Backward(r.entries) {
-			if e.Customer == orders[i].Customer && e.Server == wire.MySQL && strings.HasPrefix(e.Sent, "SELECT") && e.State != nil {
+			if e.Customer == orders[i].Customer && e.Server == wire.MySQL && strings.HasPrefix(e.Sent, "SELECT") && e.State != nil && e.State.Stock > 0 {
 				orders[i].Read, orders[i].Written = e.State.Stock, e.State.Stock-1
 				break
 			}

@@ -22,7 +22,7 @@ func (s *Stage) Fault(ctx context.Context, event schedule.Event, steps int, inTi
 		what.Customer = 'A'
 	}
 	p := s.plan([]schedule.Event{event})
-	p.Everything, p.Observe = true, true
+	p.Everything = true
 	return s.Play(ctx, p, func() stage.Chooser {
 		made, happened := 0, false
 		return func(next stage.Next) (int, error) {

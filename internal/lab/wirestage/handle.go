@@ -38,9 +38,12 @@ func (r *run) handle(ctx context.Context, m any) error {
 		if m.conn.Process >= len(r.buyers) {
 			return nil
 		}
-		delete(r.buyers[m.conn.Process].tx, m.conn)
-		r.buyers[m.conn.Process].heard = time.Now()
-		if m.inTx {
+		b := r.buyers[m.conn.Process]
+		held := m.inTx || len(b.tx[m.conn])+len(b.named[m.conn]) > 0
+		delete(b.tx, m.conn)
+		delete(b.named, m.conn)
+		b.heard = time.Now()
+		if held {
 			return stage.ConnGone(ctx, r.stage.on.DB, m.conn.Thread)
 		}
 	}
@@ -94,22 +97,35 @@ func (r *run) lost(b *buyer) bool {
 	return false
 }
 
-// answeredByMySQL notes what a connection holds after an answer.
+// answeredByMySQL notes what a connection holds after an answer, by what the server says of its transaction.
 func (r *run) answeredByMySQL(b *buyer, x *wire.Exchange) {
 	statement := schedule.Statement{Text: x.Text, Matched: x.Matched}
-	switch {
-	case x.Name == "commit" || x.Name == "rollback" && x.Text == "ROLLBACK", strings.Contains(x.Answer, "Error 1213"):
+	if x.Ends {
 		delete(b.tx, x.Conn)
-	case strings.Contains(x.Text, "_LOCK(") && strings.Contains(x.Text, "GET_LOCK("):
-		if strings.HasSuffix(x.Answer, "=1") {
-			b.named = append(b.named, statement)
+	}
+	upper := strings.ToUpper(x.Text)
+	switch {
+	case x.Name == "reset":
+		delete(b.named, x.Conn)
+	case locksTables(statement), strings.HasPrefix(upper, "UNLOCK TABLE"):
+		b.named[x.Conn] = slices.DeleteFunc(b.named[x.Conn], locksTables)
+		if !x.Failed && locksTables(statement) {
+			b.named[x.Conn] = append(b.named[x.Conn], statement)
 		}
-	case strings.Contains(x.Text, "_LOCK("):
+	case strings.Contains(upper, "GET_LOCK("):
+		if strings.HasSuffix(x.Answer, "=1") {
+			b.named[x.Conn] = append(b.named[x.Conn], statement)
+		}
+	case strings.Contains(upper, "_LOCK("):
 		freed := r.schema().Touches(schedule.Request{Server: x.Server, Text: x.Text})
-		b.named = slices.DeleteFunc(b.named, func(taken schedule.Statement) bool {
+		b.named[x.Conn] = slices.DeleteFunc(b.named[x.Conn], func(taken schedule.Statement) bool {
 			return schedule.Dependent(freed, r.schema().Locks([]schedule.Statement{taken})) != ""
 		})
-	case x.Tx:
+	case x.Open && (!x.Ends || strings.Contains(x.Text, ";")):
 		b.tx[x.Conn] = append(b.tx[x.Conn], statement)
 	}
+}
+
+func locksTables(s schedule.Statement) bool {
+	return strings.HasPrefix(strings.ToUpper(s.Text), "LOCK TABLE")
 }

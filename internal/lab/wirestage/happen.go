@@ -3,6 +3,7 @@ package wirestage
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -143,13 +144,16 @@ func (r *run) kill(ctx context.Context, b *buyer) error {
 		r.entries[b.entry].Note = "no answer came"
 	}
 	<-b.done
+	maps.Copy(b.tx, b.named)
 	for conn := range b.tx {
 		conn.Cut()
 		if err := stage.ConnGone(ctx, r.stage.on.DB, conn.Thread); err != nil {
 			return err
 		}
 	}
-	b.tx, b.named, b.flying, b.state = map[connection][]schedule.Statement{}, nil, nil, ended
+	b.flying, b.state = nil, ended
+	clear(b.tx)
+	clear(b.named)
 	if b.reply == nil {
 		b.reply = &service.Reply{Outcome: load.Unknown}
 	}

@@ -2,11 +2,13 @@ package wirestage
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"time"
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/service"
+	"stocklock/internal/lab/wire"
 )
 
 // note adds an entry.
@@ -69,15 +71,21 @@ func (r *run) rest(ctx context.Context, by schedule.Customer, event schedule.Eve
 	return r.observe(ctx, entry)
 }
 
-// observe keeps what both servers have after an entry.
+// observe keeps what both servers have after an entry. It would wait for tables that a customer has locked, or waits for.
 func (r *run) observe(ctx context.Context, entry int) error {
-	if !r.plan.Observe || entry < 0 || !r.countsBySQL() {
+	locked := func(b *buyer) bool {
+		return slices.ContainsFunc(b.holds(), locksTables) || b.flying != nil && b.flying.Server == wire.MySQL && !ofRows.MatchString(b.flying.Text)
+	}
+	if !r.plan.Observe || entry < 0 || slices.ContainsFunc(r.buyers, locked) || !r.countsBySQL() {
 		return nil
 	}
 	now, err := r.servers(ctx)
 	r.entries[entry].State = &now
 	return err
 }
+
+// ofRows are statements that leave other readers of a table alone.
+var ofRows = regexp.MustCompile(`(?i)^(?:SELECT|INSERT|UPDATE|DELETE|REPLACE|COMMIT|ROLLBACK|DO|SET|WITH|CALL|XA)\b`)
 
 // countsBySQL says whether counting leaves the service alone.
 func (r *run) countsBySQL() bool {

@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 //	panics     a sale that finds no unit where it read one panics
 //	polling    each process counts its polls all the time, from its first sale on
 func serve(mode string) error {
-	db, err := sql.Open("mysql", os.Getenv("MYSQL_DSN"))
+	db, err := sql.Open("mysql", os.Getenv("MYSQL_DSN")+"?multiStatements=true")
 	if err != nil {
 		return err
 	}
@@ -62,6 +62,9 @@ func serve(mode string) error {
 			return err
 		}
 		switch mode {
+		case "scripted":
+			sold, err = scripted(ctx, db, cache, item, customer)
+			return sold, nil, err
 		case "blocking":
 			if first := cache.Do(ctx, "SET", "made:"+item, 1, "NX"); first.Err != nil {
 				return false, nil, first.Err

@@ -78,7 +78,7 @@ func (s *Stage) Leases() (leases, renewed bool) { return s.leases, s.renews }
 func (s *Stage) Lease() time.Duration { return s.lease }
 
 func (s *Stage) plan(events []schedule.Event) stage.Plan {
-	return stage.Plan{Strategy: s.on.File.Name, Customers: Customers, Events: events, MaxEvents: 1}
+	return stage.Plan{Strategy: s.on.File.Name, Customers: Customers, Events: events, MaxEvents: 1, Observe: true}
 }
 
 // Plan is what an exploration plays: two customers, and one of the events at most.
@@ -104,7 +104,7 @@ func (s *Stage) PlaySchedule(ctx context.Context, _ string, _ int, order schedul
 	if p.Customers = order.Customers(); p.Customers > len(s.on.Processes) {
 		return schedule.Record{}, fmt.Errorf("%w: it has %d customers, and each needs a process of its own: want processes: %d", stage.ErrCannot, p.Customers, p.Customers)
 	}
-	p.MaxEvents, p.Everything, p.Observe = len(order), true, true
+	p.MaxEvents, p.Everything = len(order), true
 	return s.Play(ctx, p, func() stage.Chooser { return stage.Follow(order) })
 }
 
@@ -248,7 +248,7 @@ func (s *Stage) play(ctx context.Context, p stage.Plan, choose stage.Chooser, lo
 	for i, c := range schedule.Customers(p.Customers) {
 		r.buyers = append(r.buyers, &buyer{
 			customer: c, process: s.on.Processes[i], sale: s.on.NewSale(item, fmt.Sprintf("item%d-%c", item, c+'a'-'A')),
-			counts: map[string]int{}, tx: map[connection][]schedule.Statement{},
+			counts: map[string]int{}, tx: map[connection][]schedule.Statement{}, named: map[connection][]schedule.Statement{},
 		})
 	}
 	stop := s.on.Watch(tap{r})

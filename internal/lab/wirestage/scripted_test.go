@@ -1,0 +1,161 @@
+package wirestage_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"stocklock/internal/lab/explore"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/service"
+	"stocklock/internal/lab/wirestage"
+	"stocklock/internal/redisconn"
+)
+
+// scripted sells by the lines of the file STEPS: SQL on one connection, and commands of Redis behind "redis ". What a
+// SELECT finds is {stock}, and less than 1 is sold out, as is an UPDATE with AND of no row. A line behind "~" is tried until
+// its answer is OK or 1. One behind "-" is carried out at the end of each sale, "!" only of one that is sold out.
+func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, customer string) (sold bool, err error) {
+	lines, err := os.ReadFile(os.Getenv("STEPS"))
+	if err != nil {
+		return false, err
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	stock := 1
+	do := func(line string) (done bool, err error) {
+		line = strings.NewReplacer("{item}", item, "{customer}", customer, "{stock}", fmt.Sprint(stock), "{left}", fmt.Sprint(stock-1)).Replace(line)
+		if command, ok := strings.CutPrefix(line, "redis "); ok {
+			var args []any
+			for i, word := range strings.Fields(command) {
+				if word = strings.ReplaceAll(word, "_", " "); i == 1 || word != "" {
+					args = append(args, word)
+				}
+			}
+			reply := cache.Do(ctx, args...)
+			return reply.Value == "OK" || reply.Value == int64(1), reply.Err
+		}
+		if strings.HasPrefix(line, "SELECT") {
+			err = conn.QueryRowContext(ctx, line).Scan(&stock)
+			return err == nil, err
+		}
+		result, err := conn.ExecContext(ctx, line)
+		if err == nil && strings.Contains(line, " AND ") {
+			if n, _ := result.RowsAffected(); n == 0 {
+				stock = 0
+			}
+		}
+		return true, err
+	}
+	all := strings.Split(strings.TrimSpace(string(lines)), "\n")
+	defer func() {
+		for _, line := range all {
+			if line, ok := strings.CutPrefix(line, "-"); ok || !sold && strings.HasPrefix(line, "!") {
+				_, again := do(strings.TrimPrefix(line, "!"))
+				err = errors.Join(err, again)
+			}
+		}
+	}()
+	for _, line := range all {
+		for try := 0; ; try++ {
+			until, tries := strings.CutPrefix(line, "~")
+			if strings.HasPrefix(line, "-") || strings.HasPrefix(line, "!") {
+				break
+			}
+			if done, err := do(until); err != nil || try == 250 {
+				return false, errors.Join(err, fmt.Errorf("try %d", try))
+			} else if done || !tries {
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		if stock < 1 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+const (
+	begin, commit, rollback = "BEGIN", "COMMIT", "!ROLLBACK"
+
+	read    = "SELECT stock FROM items WHERE id = {item}"
+	readRow = read + " FOR UPDATE"
+	write   = "UPDATE items SET stock = {left} WHERE id = {item}"
+	order   = "INSERT INTO orders (item_id, customer) VALUES ({item}, '{customer}')"
+	unlock  = "-redis DEL lock:{item}"
+)
+
+// TestOddServices: what a sale may send, so that it oversells, and whether that is found, with its cause.
+func TestOddServices(t *testing.T) {
+	steps := filepath.Join(t.TempDir(), "steps")
+	sells := func(lines []string) {
+		if err := os.WriteFile(steps, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("STEPS", steps)
+	f, err := service.Read(described(t, "scripted", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, err := service.Start(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := on.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, tt := range []struct {
+		name  string
+		lines []string
+		event schedule.Event
+		want  string // the causes, empty for a service that is right
+	}{
+		{"a second BEGIN", []string{begin, readRow, begin, write, order, commit, rollback}, "", "no-lock"},
+		{"DDL", []string{begin, readRow, "ALTER TABLE orders COMMENT 'x'", write, order, commit, rollback}, "", "no-lock"},
+		{"LOCK TABLES", []string{begin, readRow, "LOCK TABLES items WRITE, orders WRITE", "UNLOCK TABLES", write, order, rollback}, "", "no-lock"},
+		{"checked before FOR UPDATE", []string{read, begin, "DO (SELECT id FROM items WHERE id = {item} FOR UPDATE)", write, order, commit, rollback}, "", "checked-early"},
+		{"a SELECT in a SET", []string{"SET @s = (SELECT stock FROM items WHERE id = {item})", "SELECT @s", write, order}, "", "no-lock"},
+		{"several statements in one text", []string{read, "BEGIN; " + write + "; " + order + "; COMMIT"}, "", "no-lock"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			sells(tt.lines)
+			probe, err := on.Probe(t.Context())
+			if err != nil || len(probe.Unseen) > 0 {
+				t.Fatalf("%+v %v", probe, err)
+			}
+			s, err := wirestage.Open(t.Context(), on, probe)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var events []schedule.Event
+			if tt.event != "" {
+				events = append(events, tt.event)
+			}
+			found := explored(t, s, events...)
+			if err := explore.Confirm(t.Context(), s, &found); err != nil {
+				t.Fatal(err)
+			}
+			if testing.Verbose() {
+				for _, r := range found.Shortest {
+					schedule.Draw(os.Stdout, r, 0)
+				}
+			}
+			if got := fmt.Sprint(found.Causes()); got != "["+strings.Trim(tt.want, "[]")+"]" || len(found.Once) > 0 {
+				t.Errorf("%d of %d are bad: %s, once %v, want %s", found.Bad, found.Runs, got, found.Once, tt.want)
+			}
+		})
+	}
+}
