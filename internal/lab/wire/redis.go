@@ -131,8 +131,9 @@ func (p *Proxy) serveRedis(c *Conn) {
 			return
 		}
 		name := strings.ToLower(args[0])
-		if strings.HasSuffix(name, "subscribe") || c.Subscribed.Load() || name == "monitor" || name == "psync" || name == "sync" {
-			if !c.Subscribed.Swap(true) && !strings.HasSuffix(name, "subscribe") {
+		listens := strings.HasSuffix(name, "subscribe")
+		if listens || c.Subscribed.Load() && !c.resp3.Load() || name == "monitor" || name == "psync" || name == "sync" {
+			if !c.Subscribed.Swap(true) && !listens {
 				p.cannot(strings.ToUpper(name) + " to Redis")
 			}
 			if _, err := c.server.Write(v.raw); err != nil {
@@ -177,6 +178,9 @@ func (p *Proxy) serveRedis(c *Conn) {
 		if err == nil {
 			answer, ok = <-replies
 		}
+		if ok && answer.kind != '-' && len(args) > 1 {
+			c.noteSetting(name, args[1:])
+		}
 		if name == "script" && ok && answer.kind == '$' && len(args) > 2 && strings.EqualFold(args[1], "load") {
 			p.keepScript(args[2])
 		}
@@ -196,6 +200,17 @@ func (p *Proxy) serveRedis(c *Conn) {
 	}
 }
 
+// noteSetting notes what a command that Redis has carried out says of the answers that follow: RESP3 has other messages
+// beside them, and a client that tracks keys is told when they change.
+func (c *Conn) noteSetting(name string, args []string) {
+	switch of := strings.ToUpper(strings.Join(args, " ")); {
+	case name == "hello":
+		c.resp3.Store(args[0] == "3")
+	case name == "client" && (of == "CACHING YES" || strings.HasPrefix(of, "TRACKING ON") && !strings.Contains(of, " OPTIN")):
+		c.Subscribed.Store(true)
+	}
+}
+
 // readReplies passes on answers, and messages of subscriptions.
 func (p *Proxy) readReplies(c *Conn, server *bufio.Reader, replies chan<- value) {
 	defer c.client.Close()
@@ -205,11 +220,11 @@ func (p *Proxy) readReplies(c *Conn, server *bufio.Reader, replies chan<- value)
 		if err != nil {
 			return
 		}
-		if v.kind != '>' && !c.Subscribed.Load() {
+		if v.kind != '>' && (!c.Subscribed.Load() || c.resp3.Load()) {
 			replies <- v
 			continue
 		}
-		if len(v.items) > 0 && strings.HasSuffix(v.items[0].plain, "message") {
+		if len(v.items) > 0 && (strings.HasSuffix(v.items[0].plain, "message") || v.items[0].plain == "invalidate") {
 			p.tap.Pushed(c, short(v.text))
 		}
 		if _, err := c.client.Write(v.raw); err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 
@@ -24,6 +25,7 @@ type tap struct {
 
 	mu     sync.Mutex // guards the rest
 	seen   []string
+	pushed []string
 	closed int
 }
 
@@ -40,7 +42,11 @@ func (s *tap) Answered(x *Exchange) bool {
 	return s.answer == nil || s.answer(x)
 }
 
-func (s *tap) Pushed(*Conn, string) {}
+func (s *tap) Pushed(_ *Conn, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pushed = append(s.pushed, text)
+}
 
 func (s *tap) Closed(*Conn, bool) {
 	s.mu.Lock()
@@ -251,6 +257,66 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 		if all := strings.Join(p.Unseen(), "\n"); !strings.Contains(all, says) {
 			t.Errorf("%q: %q says nothing of %s", first, all, says)
 		}
+	}
+}
+
+// TestRESP3: a connection that listens sends commands, too, and is told of messages and of keys that change.
+func TestRESP3(t *testing.T) {
+	seen := &tap{}
+	_, p := redisThrough(t, seen)
+	conn, err := net.Dial("tcp", p.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	answers := bufio.NewReader(conn)
+	for _, tt := range []struct {
+		sent    string
+		answers int // with what is told beside them
+	}{
+		{"HELLO 3", 1}, {"SUBSCRIBE wire:news", 1}, {"CLIENT TRACKING ON BCAST", 1}, {"SET wire:resp3 1 EX 60", 2}, {"PUBLISH wire:news x", 2}, {"GET wire:resp3", 1},
+	} {
+		fmt.Fprint(conn, tt.sent+"\r\n")
+		for range tt.answers {
+			if _, err := readRESP(answers); err != nil {
+				t.Fatalf("%s: %v", tt.sent, err)
+			}
+		}
+	}
+	want := []string{"SET wire:resp3 1 EX 60|OK|false", "PUBLISH wire:news x|1|false", `GET wire:resp3|"1"|false`}
+	if got := seen.take(); !slices.Equal(got, want) || !p.Listening() {
+		t.Errorf("seen %q, want %q; listening: %v", got, want, p.Listening())
+	}
+	if want := []string{`["invalidate" ["wire:resp3"]]`, `["message" "wire:news" "x"]`}; !slices.Equal(seen.pushed, want) {
+		t.Errorf("told %q, want %q", seen.pushed, want)
+	}
+}
+
+// TestALookAtThePort: who leaves at the greeting of MySQL is told only where nobody was let in.
+func TestALookAtThePort(t *testing.T) {
+	seen := &tap{}
+	cfg, err := mysqldriver.ParseDSN(testserver.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := listen(t, MySQL, cfg.Addr, seen)
+	conn, err := net.Dial("tcp", p.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = bufio.NewReader(conn).ReadByte()
+	conn.Close()
+	for len(p.Unseen()) == 0 && t.Context().Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	cfg.Addr = p.Addr
+	db, err := sql.Open("mysql", cfg.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.PingContext(t.Context()); err != nil || len(p.Unseen()) > 0 {
+		t.Errorf("%v, unseen: %q", err, p.Unseen())
 	}
 }
 
