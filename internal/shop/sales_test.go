@@ -13,11 +13,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/testserver"
+
+	"github.com/gin-gonic/gin"
 )
 
 func TestASaleIsRecordedAndCanBeRead(t *testing.T) {
@@ -181,23 +184,28 @@ func TestACrowdBeyondTheLimitIsTurnedAway(t *testing.T) {
 	}
 }
 
-// TestASlotThatBecomesFreeIsTaken has more requests than slots, and all are served in the end:
-// those beyond the slots wait.
+// TestASlotThatBecomesFreeIsTaken has more requests than slots, and all are served in the end: those beyond the
+// slots wait. It runs in virtual time, since a request waits for less than half a second.
 func TestASlotThatBecomesFreeIsTaken(t *testing.T) {
-	s := open(t, func(c *Config) { c.MaxInFlight, c.Strategy = 3, byName(t, "conditional") })
-	item := s.item(10)
-	var crowd sync.WaitGroup
-	for range 6 {
-		crowd.Go(func() {
-			if got := s.buy(item, sleepHeader, "read 150ms"); got.status != http.StatusCreated {
-				t.Errorf("%d %s", got.status, got.body)
-			}
-		})
-	}
-	crowd.Wait()
-	if s.inFlight.Load() != 0 || s.sales.waiting.Load() != 0 {
-		t.Errorf("after the crowd %d slots are taken, and %d requests wait", s.inFlight.Load(), s.sales.waiting.Load())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &Shop{Config: Config{MaxInFlight: 3}, sales: newSlots(3)}
+		var crowd sync.WaitGroup
+		for range 6 {
+			crowd.Go(func() {
+				c := &gin.Context{Request: httptest.NewRequest(http.MethodPost, "/", nil)}
+				if err := s.enter(c, s.sales); err != nil {
+					t.Error(err)
+					return
+				}
+				time.Sleep(leastRejection - 1)
+				s.leave(s.sales)
+			})
+		}
+		crowd.Wait()
+		if s.inFlight.Load() != 0 || s.sales.waiting.Load() != 0 {
+			t.Errorf("after the crowd %d slots are taken, and %d requests wait", s.inFlight.Load(), s.sales.waiting.Load())
+		}
+	})
 }
 
 func TestSlowSendersDoNotTakeThePlacesOfOthers(t *testing.T) {
