@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/shop/labmode"
@@ -15,25 +16,16 @@ import (
 // decideBaskets is [Outcome.decide] where each customer buys one unit of each item, and there are enough for
 // all. In the end ordinary customers have bought until one was refused.
 func (o *Outcome) decideBaskets(events []Event) {
-	f := verdict.Facts{Stock: o.Stock, DemandLeft: true, Crashed: o.crashes(events)}
-	sold, rows := make([]int64, o.Items+1), map[string]int{}
+	purchases := o.purchases()
+	f := count.Facts(maps.Values(purchases))
+	f.Stock, f.DemandLeft, f.Crashed = o.Stock, true, o.crashes(events)
+	sold := make([]int64, o.Items+1)
 	for _, order := range o.Orders {
 		sold[order.Item]++
-		rows[order.Customer]++
 	}
 	refused := int64(0)
 	for customer, answer := range o.Answers {
-		had := rows[customer]
-		f.Twice += int64(max(0, had-1) / o.Items)
-		if had%o.Items != 0 {
-			f.HalfSold++
-		}
-		switch {
-		case answer == string(load.Sold) && had == 0:
-			f.Unordered++
-		case load.Outcome(answer).Denies() && had > 0:
-			f.Denied++
-		case answer == string(load.SoldOut), len(events) == 0 && load.Outcome(answer).Denies():
+		if len(purchases[customer].Orders) == 0 && (answer == string(load.SoldOut) || len(events) == 0 && load.Outcome(answer).Denies()) {
 			refused++
 		}
 	}

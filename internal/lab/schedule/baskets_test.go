@@ -1,7 +1,9 @@
 package schedule
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"stocklock/internal/shop/labmode"
@@ -32,6 +34,20 @@ func TestPossession(t *testing.T) {
 		var s State
 		if p.Put(&s); !slices.Equal(s.Has, tt.has) || !slices.Equal(s.Waiting, tt.waiting) {
 			t.Errorf("after %s.%s: %q have the items, %q wait; want %q, %q", tt.who, tt.step, s.Has, s.Waiting, tt.has, tt.waiting)
+		}
+	}
+}
+
+// TestOrdersOfSeveralItems: the rows of a customer are joined to orders, and each must have all that was wanted.
+func TestOrdersOfSeveralItems(t *testing.T) {
+	for rows, want := range map[string]string{"": "lied 1", "1 2": "unclaimed 6", "1": "half-sold 1", "1 1": "twice 1", "1 2 1 2": "twice 1"} {
+		r := Record{Customers: 1, Outcome: Outcome{Stock: 4, Items: 2, Answers: map[string]string{"A": "sold"}, Ordinary: "sold_out"}}
+		for item := range strings.FieldsSeq(rows) {
+			r.Outcome.Orders = append(r.Outcome.Orders, Order{Customer: "A", Item: int(item[0] - '0')})
+		}
+		r.Decide()
+		if got := fmt.Sprint(r.Outcome.Verdict, " ", r.Outcome.N); got != want {
+			t.Errorf("rows of the items %q: %s, want %s", rows, got, want)
 		}
 	}
 }

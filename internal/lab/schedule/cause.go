@@ -374,7 +374,7 @@ func (r *Record) lostWithPrimary() bool {
 			committed[e.Customer] = true
 		case e.Choice.Event == DBFailover:
 			for customer, answer := range r.Outcome.Answers {
-				if committed[customer] && answer == string(load.Sold) && r.Outcome.ordersOf(customer) == 0 {
+				if committed[customer] && answer == string(load.Sold) && len(r.Outcome.purchases()[customer].Orders) == 0 {
 					return true
 				}
 			}

@@ -1,8 +1,10 @@
 package schedule
 
 import (
+	"maps"
 	"slices"
 
+	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
 )
@@ -138,27 +140,23 @@ func (r *Record) cameBefore(customer, other string) bool {
 // those that nobody can have had who came before that.
 func (o *Outcome) decide(cameBefore func(customer, other string) bool, events []Event) {
 	sold := int64(len(o.Orders))
-	f := verdict.Facts{
-		Stock: o.Stock, Sold: sold, Oversold: max(sold-o.Stock, 0), Remaining: max(o.Stock-sold, 0), Unordered: o.Lies(), DemandLeft: true,
-		Crashed: o.crashes(events),
-	}
+	purchases := o.purchases()
+	ordered := func(customer string) int64 { return int64(len(purchases[customer].Orders)) }
+	f := count.Facts(maps.Values(purchases))
+	f.Stock, f.Sold, f.Oversold, f.Remaining = o.Stock, sold, max(sold-o.Stock, 0), max(o.Stock-sold, 0)
+	f.DemandLeft, f.Crashed = true, o.crashes(events)
 	for customer, answer := range o.Answers {
-		orders := o.ordersOf(customer)
-		f.Twice += max(orders-1, 0)
-		if orders > 0 && load.Outcome(answer).Denies() {
-			f.Denied++
-		}
 		if answer != string(load.SoldOut) {
 			continue
 		}
-		free := o.Stock - orders
+		free := o.Stock - ordered(customer)
 		for other, answer := range o.Answers {
 			switch {
 			case other == customer || !cameBefore(other, customer):
 			case answer == string(load.SoldOut):
-				free -= o.ordersOf(other)
+				free -= ordered(other)
 			default:
-				free -= max(o.ordersOf(other), 1)
+				free -= max(ordered(other), 1)
 			}
 		}
 		f.Left = max(f.Left, free)
@@ -173,23 +171,33 @@ func (o *Outcome) decide(cameBefore func(customer, other string) bool, events []
 }
 
 // Lies counts the customers who were answered with sold and have no order.
-func (o *Outcome) Lies() int64 {
-	var lies int64
-	for customer, answer := range o.Answers {
-		if answer == string(load.Sold) && o.ordersOf(customer) == 0 {
-			lies++
-		}
-	}
-	return lies
-}
+func (o *Outcome) Lies() int64 { return count.Facts(maps.Values(o.purchases())).Unordered }
 
-func (o *Outcome) ordersOf(customer string) (n int64) {
-	for _, of := range o.Orders {
-		if of.Customer == customer {
-			n++
+// purchases are what the customers wanted, with their orders. Rows of several items are joined: the second row of
+// an item is of a second order.
+func (o *Outcome) purchases() map[string]count.Purchase {
+	all, wants := map[string]count.Purchase{}, count.Units{0: 1}
+	if o.Items > 1 {
+		wants = count.Units{}
+		for item := range o.Items {
+			wants[uint64(item+1)] = 1
 		}
 	}
-	return n
+	for customer, answer := range o.Answers {
+		p, rows := count.Purchase{Wants: wants, Answers: []count.Answer{{Outcome: load.Outcome(answer)}}}, map[int]int{}
+		for _, row := range o.Orders {
+			if row.Customer != customer {
+				continue
+			}
+			if rows[row.Item] == len(p.Orders) {
+				p.Orders = append(p.Orders, count.Order{Units: count.Units{}})
+			}
+			p.Orders[rows[row.Item]].Units[uint64(row.Item)]++
+			rows[row.Item]++
+		}
+		all[customer] = p
+	}
+	return all
 }
 
 // Bad says whether the strategy failed.
