@@ -93,6 +93,9 @@ func (c requestContext) Value(key any) any {
 // memory, because a request that waits for a lock or a connection keeps its buffers. A request with
 // a body enters after the body was read, so slow senders take no slots.
 func (s *Shop) enter(c *gin.Context, of *slots) error {
+	if p, ok := c.Request.Context().Value(placeKey{}).(*place); ok && !p.received() {
+		panic(http.ErrAbortHandler) // the connection made room for another one: nobody would get the answer
+	}
 	if !of.TryAcquire(1) {
 		if err := s.waitForSlot(c, of); err != nil {
 			return err
@@ -110,15 +113,15 @@ const (
 )
 
 // waitForSlot waits in a queue, which is as long as there are slots for sales. The first request gets the
-// next slot. If the queue is full, the connection of a request is closed without an answer.
+// next slot. If the queue is full, a request is rejected at once, and is the last on its connection.
 //
 // Clients in a loop ignore Retry-After. After an immediate rejection they would return immediately,
-// and the rejections would use the processor time that sales need.
+// and the rejections would use the processor time that sales need. A new connection takes them longer.
 func (s *Shop) waitForSlot(c *gin.Context, of *slots) error {
 	defer of.waiting.Add(-1)
 	if of.waiting.Add(1) > s.MaxInFlight {
-		c.Set(outcomeKey, outcomeClosed)
-		panic(http.ErrAbortHandler)
+		c.Header("Connection", "close")
+		return errCrowded
 	}
 	ctx, cancel := context.WithTimeoutCause(c.Request.Context(), leastRejection+rand.N(mostRejection-leastRejection), errCrowded)
 	defer cancel()
@@ -186,9 +189,9 @@ func (w *boundedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 const keptForProbes = 8
 
 // boundedListener bounds the connections. At the bound, a new connection replaces the one without a
-// request for longest. If each has a request, a new one gets a place that is kept for probes. If
-// there is none, it is closed immediately: the client learns it sooner than in the backlog, and a
-// balancer tries another shop.
+// request for longest, or else the one that is sending its request for longest. If the request of each has
+// come, a new one gets a place that is kept for probes. If there is none, it is closed immediately: the
+// client learns it sooner than in the backlog, and a balancer tries another shop.
 //
 // The server counts: [boundedListener.count] is its ConnState. A wrapper around each connection
 // would hide the TCP connection, of which the server can close one half.
@@ -196,16 +199,40 @@ type boundedListener struct {
 	net.Listener
 	most int64
 
-	mu   sync.Mutex
-	open map[net.Conn]*place // guarded by mu
-	kept int64               // guarded by mu: those of open that are for probes
-	idle list.List           // guarded by mu: connections without a request, the longest first
+	mu      sync.Mutex
+	open    map[net.Conn]*place // guarded by mu
+	kept    int64               // guarded by mu: those of open that are for probes
+	idle    list.List           // guarded by mu: connections without a request, the longest first
+	sending list.List           // guarded by mu: connections whose request has begun to come, the longest first
 }
 
 // place is an open connection.
 type place struct {
+	of        *boundedListener
 	forProbes bool
-	idle      *list.Element // nil for one with a request
+	in        *list.List    // idle or sending; nil for one whose request has come
+	at        *list.Element // in it
+	replaced  bool
+}
+
+// move puts the connection at the end of a list, or into none.
+func (p *place) move(conn net.Conn, to *list.List) {
+	if p.in != nil {
+		p.in.Remove(p.at)
+	}
+	if p.in = to; to != nil {
+		p.at = to.PushBack(conn)
+	}
+}
+
+// received notes that the request has come. It reports false if the connection was replaced before that.
+func (p *place) received() bool {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	if p.in == &p.of.sending {
+		p.move(nil, nil)
+	}
+	return !p.replaced
 }
 
 // Accept returns the next connection within the bound.
@@ -223,16 +250,21 @@ func (l *boundedListener) admit(conn net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	full := func() bool { return int64(len(l.open))-l.kept >= l.most }
-	if longest := l.idle.Front(); full() && longest != nil {
-		old := longest.Value.(net.Conn)
-		l.remove(old)
-		_ = old.Close()
+	for _, may := range []*list.List{&l.idle, &l.sending} {
+		if longest := may.Front(); full() && longest != nil {
+			old := longest.Value.(net.Conn)
+			l.open[old].replaced = true
+			l.remove(old)
+			_ = old.Close()
+		}
 	}
 	if full() && l.kept >= keptForProbes {
 		return false
 	}
-	l.open[conn] = &place{forProbes: full(), idle: l.idle.PushBack(conn)}
-	if l.open[conn].forProbes {
+	p := &place{of: l, forProbes: full()}
+	p.move(conn, &l.idle)
+	l.open[conn] = p
+	if p.forProbes {
 		l.kept++
 	}
 	return true
@@ -245,9 +277,7 @@ func (l *boundedListener) remove(conn net.Conn) {
 		if p.forProbes {
 			l.kept--
 		}
-		if p.idle != nil {
-			l.idle.Remove(p.idle)
-		}
+		p.move(nil, nil)
 	}
 }
 
@@ -259,30 +289,29 @@ func (l *boundedListener) count(conn net.Conn, state http.ConnState) {
 	case state == http.StateClosed:
 		l.remove(conn)
 	case p == nil: // it was replaced
-	case state == http.StateActive && p.idle != nil:
-		l.idle.Remove(p.idle)
-		p.idle = nil
-	case state == http.StateIdle && p.idle == nil:
-		p.idle = l.idle.PushBack(conn)
+	case state == http.StateActive:
+		p.move(conn, &l.sending)
+	case state == http.StateIdle:
+		p.move(conn, &l.idle)
 	}
 }
 
-// forProbesKey is the key of a context under which only probes are answered.
-type forProbesKey struct{}
+// placeKey is the key of a connection's place.
+type placeKey struct{}
 
 // context is the server's ConnContext.
 func (l *boundedListener) context(ctx context.Context, conn net.Conn) context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p := l.open[conn]; p != nil && p.forProbes {
-		return context.WithValue(ctx, forProbesKey{}, true)
+	if p := l.open[conn]; p != nil {
+		return context.WithValue(ctx, placeKey{}, p)
 	}
 	return ctx
 }
 
 // keepForProbes is a middleware that answers only probes on the places that are kept for them.
 func (s *Shop) keepForProbes(c *gin.Context) {
-	if c.Request.Context().Value(forProbesKey{}) == nil {
+	if p, ok := c.Request.Context().Value(placeKey{}).(*place); !ok || !p.forProbes {
 		return
 	}
 	c.Header("Connection", "close")

@@ -145,6 +145,41 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
+// TestHalfSentRequestsMakeRoom has half a body, or half of the headers, on each connection that there may
+// be. A buyer is served, and one whose request has come keeps its place.
+func TestHalfSentRequestsMakeRoom(t *testing.T) {
+	const bound = 4
+	s := open(t, func(c *Config) { c.MaxConnections, c.Deps.Wait = bound, time.Minute })
+	browser.CloseIdleConnections()
+	item, held := s.item(bound), s.item(1)
+	release := s.holdLock(held)
+	defer release()
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		if got := s.buy(held); got.status != http.StatusCreated {
+			t.Errorf("a sale whose request had come: %d %s", got.status, got.body)
+		}
+	})
+	testserver.Await(t, "a sale to wait", func() bool { return s.inFlight.Load() == 1 })
+	for n := range bound - 1 {
+		request := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{", ordersPath(item))
+		_, _ = io.WriteString(s.dial(), request[:len(request)-n])
+	}
+	testserver.Await(t, "the slow senders to be there", func() bool {
+		s.bounded.mu.Lock()
+		defer s.bounded.mu.Unlock()
+		return s.bounded.sending.Len() == 2 && s.bounded.idle.Len() == 1 // to net/http, half of the headers are none
+	})
+	for range 2 {
+		if got := s.buy(item); got.status != http.StatusCreated {
+			t.Errorf("a sale beside half requests: %d %s", got.status, got.body)
+		}
+		browser.CloseIdleConnections()
+	}
+	release()
+	waiting.Wait()
+}
+
 // TestPlacesAreKeptForProbes has a request on each connection that there may be. Probes are answered
 // all the same, on both listeners, and another sale is not.
 func TestPlacesAreKeptForProbes(t *testing.T) {

@@ -121,6 +121,18 @@ func (h *health) wait(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
+// starts waits until every dependency has been prepared. It reports false if ctx ends first.
+func (h *health) starts(ctx context.Context) bool {
+	for _, d := range h.dependencies {
+		select {
+		case <-d.prepared:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
 // started reports whether every dependency has been prepared, so that there is a schema.
 func (h *health) started() bool {
 	for _, d := range h.dependencies {

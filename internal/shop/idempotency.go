@@ -152,10 +152,10 @@ func (s *Shop) clearKeys(ctx context.Context) {
 	if s.KeyTTL == 0 {
 		return
 	}
+	if !s.health.starts(ctx) {
+		return
+	}
 	inRounds(ctx, s.KeyInterval, func(from time.Time) (int, time.Time, error) {
-		if !s.health.started() {
-			return 0, from, errStarting
-		}
 		n, upTo, err := s.store.ClearKeys(ctx, from, s.KeyTTL, keyBatch)
 		if err != nil && ctx.Err() == nil {
 			s.Log.Warn("idempotency keys were not cleared", "error", err)

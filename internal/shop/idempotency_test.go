@@ -286,6 +286,24 @@ func TestAShopClearsExpiredKeys(t *testing.T) {
 	}
 }
 
+// TestKeysAreClearedFromTheStart: not only after an interval, which a shop may not live for.
+func TestKeysAreClearedFromTheStart(t *testing.T) {
+	store := stocktest.Open(t)
+	item, err := store.CreateItem(t.Context(), "item", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const key = "key-of-some-customer-1"
+	if _, err := store.Decrement(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", IdempotencyKey: key, Shop: "test-shop"}); err != nil {
+		t.Fatal(err)
+	}
+	open(t, func(c *Config) { c.Deps.Store, c.KeyTTL, c.KeyInterval = store, time.Microsecond, time.Hour })
+	testserver.Await(t, "the key to be cleared", func() bool {
+		_, err := store.OrderByKey(t.Context(), "", key)
+		return errors.Is(err, stock.ErrNotFound)
+	})
+}
+
 // TestClearingKeysPauses: a round is in batches, with a short pause behind a full one. Rounds begin at an
 // interval, where the last one ended, and one in so many at the oldest key.
 func TestClearingKeysPauses(t *testing.T) {

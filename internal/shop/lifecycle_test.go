@@ -193,6 +193,32 @@ func TestNobodyWaitsLongForMySQL(t *testing.T) {
 	testserver.Await(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
 }
 
+// TestServeEndsBesideASilentRedis: a sale has its lock, whose lease is longer than the shop may take.
+func TestServeEndsBesideASilentRedis(t *testing.T) {
+	redis := ownRedis(t)
+	s := openUnready(t, stocktest.Database(t), redis.URL(), func(c *Config) {
+		c.Deps.Lease, c.DrainTimeout = time.Minute, time.Second
+	})
+	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
+	item := s.item(1)
+	var selling sync.WaitGroup
+	selling.Go(func() {
+		_, _ = s.try(t.Context(), http.MethodPost, ordersPath(item), `{"quantity":1}`, http.Header{"Content-Type": {"application/json"}, sleepHeader: {"read 200ms"}})
+	})
+	testserver.Await(t, "the sale to have its lock", func() bool { return s.locked(item) })
+	if err := redis.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer redis.Resume()
+	began := time.Now()
+	s.end()
+	<-s.ended
+	if took, bound := time.Since(began), s.Deps.Lease/4; took > bound {
+		t.Errorf("Serve returned after %s, want before a lease of %s ends", took, s.Deps.Lease)
+	}
+	selling.Wait()
+}
+
 // TestNobodyWaitsLongForRedis stops Redis: every sale is answered with 503, and that at its deadline.
 func TestNobodyWaitsLongForRedis(t *testing.T) {
 	redis := ownRedis(t)

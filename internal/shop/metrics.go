@@ -43,7 +43,7 @@ func newMetrics(s *Shop) *metrics {
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "shop_request_duration_seconds", Buckets: latencies,
-			Help: "Time to answer, by method, route, status and outcome: ok, sold, replayed, client-gone, closed (without an answer, status none), or the problem's type.",
+			Help: "Time to answer, by method, route, status and outcome: ok, sold, replayed, client-gone, or the problem's type.",
 		}, []string{"method", "route", "outcome", "status"}),
 		lockWait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "shop_lock_wait_seconds", Buckets: latencies,
@@ -87,7 +87,6 @@ func newMetrics(s *Shop) *metrics {
 		} {
 			m.requests.WithLabelValues(http.MethodPost, route, p.Slug, strconv.Itoa(p.Status))
 		}
-		m.requests.WithLabelValues(http.MethodPost, route, outcomeClosed, noStatus)
 	}
 	for _, level := range []string{"debug", "info", "warn", "error"} {
 		m.logDropped.WithLabelValues(level)
@@ -117,18 +116,14 @@ func newMetrics(s *Shop) *metrics {
 	return m
 }
 
-const (
-	outcomeKey    = "outcome"
-	outcomeClosed = "closed" // the connection, without an answer
-	noStatus      = "none"
-)
+const outcomeKey = "outcome"
 
 // methods are the values of the label, because clients could invent any number of others.
 var methods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
 }
 
-// observe measures every request, even if its connection is closed without an answer.
+// observe measures every request.
 func (m *metrics) observe(c *gin.Context) {
 	began := time.Now()
 	defer func() {
@@ -152,11 +147,7 @@ type answered struct {
 }
 
 func (a answered) in(requests *prometheus.HistogramVec) prometheus.Observer {
-	status := strconv.Itoa(a.status)
-	if a.outcome == outcomeClosed {
-		status = noStatus
-	}
-	return requests.WithLabelValues(a.method, cmp.Or(a.route, "none"), cmp.Or(a.outcome, "ok"), status)
+	return requests.WithLabelValues(a.method, cmp.Or(a.route, "none"), cmp.Or(a.outcome, "ok"), strconv.Itoa(a.status))
 }
 
 // lockHooks count the events of the reference lock. Wait and hold are measured by sale, as for any

@@ -66,8 +66,8 @@ var (
 		"Fewer units are left than were asked for. Nothing was sold, also of the other lines of an order.")
 	LimitReached = problemType("limit-reached", http.StatusConflict, 0, "The customer may not have so many units",
 		"A customer may have only so many units of an item in all its orders. Nothing was sold. Units of a cancelled order count no more.")
-	FencedOff = problemType("fenced-off", http.StatusConflict, 0, "Overtaken by a newer holder of the lock",
-		"The sale was held up for longer than its lock lasted, and the database refused its write. Nothing was sold. Try again.")
+	FencedOff = problemType("fenced-off", http.StatusConflict, 1, "Overtaken by a newer holder of the lock",
+		"The sale was held up for longer than its lock lasted, and the database refused its write. Nothing was sold. Try again after Retry-After.")
 	cancelled = problemType("already-cancelled", http.StatusConflict, 0, "The order is cancelled already",
 		"Its units came back when it was cancelled. Nothing was done now.")
 	tooMany = problemType("too-many-units", http.StatusConflict, 0, "The item would have too many units",

@@ -28,8 +28,9 @@ const abortGrace = 2 * time.Second
 
 // Serve answers on the public listener from the first moment, waits for MySQL and Redis, sells
 // until ctx ends, and then drains. In a drain, readiness ends first, sales under way finish, and
-// locks are released. Serve then returns within DrainDelay, DrainTimeout and two seconds more. It
-// returns nil only if ctx ended and every sale finished.
+// locks are released. Serve then returns within DrainDelay, DrainTimeout and two seconds more, also
+// beside a Redis that is silent. It returns nil only if ctx ended, every sale finished, and every lock was
+// released.
 //
 // The internal listener serves metrics and profiles until the very end. It may be nil.
 func (s *Shop) Serve(ctx context.Context, public, internal net.Listener) error {
@@ -46,9 +47,9 @@ func (s *Shop) Serve(ctx context.Context, public, internal net.Listener) error {
 	background.Go(func() { s.health.watch(watching) })
 	background.Go(func() { s.clearKeys(watching) })
 	served := make(chan error, 1)
-	bounded := &boundedListener{Listener: public, most: s.MaxConnections, open: map[net.Conn]*place{}}
-	server.ConnState, server.ConnContext = bounded.count, bounded.context
-	background.Go(func() { served <- server.Serve(bounded) })
+	s.bounded = &boundedListener{Listener: public, most: s.MaxConnections, open: map[net.Conn]*place{}}
+	server.ConnState, server.ConnContext = s.bounded.count, s.bounded.context
+	background.Go(func() { served <- server.Serve(s.bounded) })
 	s.Log.Info("listening", "addr", public.Addr().String())
 	if internal != nil {
 		metrics := s.server(neverKept(s.internalRoutes()))
@@ -65,11 +66,13 @@ func (s *Shop) Serve(ctx context.Context, public, internal net.Listener) error {
 		case err = <-served:
 		}
 	}
+	ending, cancel := context.WithTimeout(context.Background(), s.DrainDelay+s.DrainTimeout+abortGrace)
+	defer cancel()
 	if err == nil {
-		err = s.drain(server, abort)
+		err = s.drain(ending, server, abort)
 	}
 	stopWatching()
-	err = errors.Join(err, server.Close(), s.seller.Close(), s.probe.Close())
+	err = errors.Join(err, server.Close(), s.seller.Close(ending), s.probe.Close())
 	if s.lab != nil {
 		err = errors.Join(err, s.lab.Close())
 	}
@@ -118,21 +121,19 @@ func (s *Shop) waitForDependencies(ctx context.Context) error {
 }
 
 // drain lets the sales under way finish. It cancels those that take too long, which still releases
-// their locks.
-func (s *Shop) drain(server *http.Server, abort context.CancelCauseFunc) error {
+// their locks. It returns when ending ends, at the latest.
+func (s *Shop) drain(ending context.Context, server *http.Server, abort context.CancelCauseFunc) error {
 	s.Log.Info("draining", "delay", s.DrainDelay.String(), "timeout", s.DrainTimeout.String())
 	s.draining.Store(true)
 	time.Sleep(s.DrainDelay)
-	finishing, cancel := context.WithTimeout(context.Background(), s.DrainTimeout)
+	finishing, cancel := context.WithTimeout(ending, s.DrainTimeout)
 	defer cancel()
 	if server.Shutdown(finishing) == nil {
 		s.Log.Info("drained")
 		return nil
 	}
 	abort(errDraining)
-	aborting, cancel := context.WithTimeout(context.Background(), abortGrace)
-	defer cancel()
-	if err := server.Shutdown(aborting); err != nil {
+	if err := server.Shutdown(ending); err != nil {
 		return fmt.Errorf("drain: some sales did not even end when they were cancelled after %s", s.DrainTimeout)
 	}
 	return fmt.Errorf("drain: some sales were cancelled after %s", s.DrainTimeout)

@@ -81,12 +81,13 @@ type Shop struct {
 	health  *health
 	metrics *metrics
 
-	sales    *slots          // for MaxInFlight requests
-	reads    *slots          // for maxReads requests
-	inFlight atomic.Int64    // slots that are taken
-	serving  context.Context // ends when the sales under way are to end
-	advised  sync.Map        // when each advice was last logged, by its text
-	draining atomic.Bool     // not ready any more, still selling
+	bounded  *boundedListener // the public one, while it serves
+	sales    *slots           // for MaxInFlight requests
+	reads    *slots           // for maxReads requests
+	inFlight atomic.Int64     // slots that are taken
+	serving  context.Context  // ends when the sales under way are to end
+	advised  sync.Map         // when each advice was last logged, by its text
+	draining atomic.Bool      // not ready any more, still selling
 }
 
 // New prepares a shop. It opens no connection before [Shop.Serve].

@@ -150,8 +150,14 @@ func rolledBack(err error) bool {
 // Errors of a server that refuses to write.
 var readOnly = numbers{1290, 1792, 1836, 1874}
 
-// notReady is the error of a node that has left its Galera cluster.
-const notReady = 1047
+// Errors that a session keeps, also when their cause has gone: its password had expired when it began, or
+// its user had fewer rights. notReady is that of a node that has left its Galera cluster.
+var (
+	expired    = numbers{1820, 1862}
+	noRights   = numbers{1044, 1142, 1143, 1227, 1370}
+	notReady   = numbers{1047}
+	ofSessions = slices.Concat(expired, noRights, notReady, readOnly)
+)
 
 // serverErrors lists, by their numbers, the errors of MySQL 8.4, MariaDB 11 and TiDB that the
 // statements of a shop can meet. At COMMIT, the outcome is open after most of them: see
@@ -170,10 +176,10 @@ var serverErrors = byNumber([]serverError{
 	{unavailable, "MySQL is out of memory, threads or locks: give it more", numbers{1037, 1038, 1041, 1135, 1197, 1206, 1637, 3170, 8001, 8175}},
 	{unavailable, "MySQL has too many connections: raise max_connections, or run fewer shops", numbers{1040, 1203}},
 	{unavailable, "the MySQL user has used up a resource: raise its limits, such as max_user_connections", numbers{1226, 1461}},
-	{unavailable, "MySQL refuses something to this user: grant the rights of SECURITY.md", numbers{1044, 1142, 1143, 1227, 1370}},
+	{unavailable, "MySQL refuses something to this user: grant the rights of SECURITY.md", noRights},
 	{unavailable, "MySQL refuses the user, its password or its database: correct SHOP_MYSQL", numbers{1045, 1049, 1251, 1524, 1698}},
 	{unavailable, "MySQL refuses this host: let it in, or unblock it with FLUSH HOSTS", numbers{1129, 1130}},
-	{unavailable, "the password of the MySQL user has expired: set a new one", numbers{1820, 1862}},
+	{unavailable, "the password of the MySQL user has expired: set a new one", expired},
 	{unavailable, "the MySQL user is locked: unlock it", numbers{3118, 3955, 4151}},
 	{unavailable, "MySQL wants TLS: add tls=true to SHOP_MYSQL", numbers{3159}},
 	{unavailable, "a table or a column is missing: run shop migrate", numbers{1054, 1146}},
@@ -183,7 +189,7 @@ var serverErrors = byNumber([]serverError{
 	{unavailable, "a statement or a connection was killed: find out who sends KILL to MySQL", numbers{1317, 1927, 3169}},
 	{unavailable, "a statement took longer than max_statement_time or max_execution_time: raise it, or find what makes MySQL slow", numbers{1969, 3024}},
 	{unavailable, "MySQL ended a connection: look at wait_timeout, and at the network", numbers{1152, 1158, 1159, 1160, 1161, 1184, 4031}},
-	{unavailable, "the database cluster is not ready: look at its state", numbers{notReady, 3098, 8027, 9001, 9002, 9003, 9005}},
+	{unavailable, "the database cluster is not ready: look at its state", slices.Concat(notReady, numbers{3098, 8027, 9001, 9002, 9003, 9005})},
 
 	{unknown, "MySQL could not say whether a transaction was committed: look at its log, and at its replication", numbers{1180, 3100, 8501}},
 })

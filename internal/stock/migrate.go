@@ -38,7 +38,7 @@ func (s *Store) Migrate(ctx context.Context, log *slog.Logger) error {
 	}
 	defer db.Close()
 	if sources := migrations.ListSources(); isAt(ctx, db, sources[len(sources)-1].Version) {
-		return nil
+		return migrateLab(ctx, db)
 	}
 	began := time.Now()
 	working, stop := context.WithCancel(ctx)
@@ -55,6 +55,29 @@ func (s *Store) Migrate(ctx context.Context, log *slog.Logger) error {
 	defer free()
 	if err := migrate(ctx, db, migrations, log); err != nil {
 		return fmt.Errorf("stock: migrate: %w", err)
+	}
+	return migrateLab(ctx, db)
+}
+
+// migrateLab makes the tables of the lab, whose versions have a table of their own.
+func migrateLab(ctx context.Context, db *sql.DB) error {
+	if schema.Lab == nil {
+		return nil
+	}
+	files, err := fs.Sub(schema.Lab, "lab")
+	if err != nil {
+		return err
+	}
+	versions, err := database.NewStore(goose.DialectMySQL, "lab_db_version")
+	if err != nil {
+		return err
+	}
+	migrations, err := goose.NewProvider("", db, files, goose.WithStore(versions))
+	if err != nil {
+		return err
+	}
+	if _, err := migrations.Up(ctx); err != nil {
+		return fmt.Errorf("stock: migrate the lab: %w", err)
 	}
 	return nil
 }
@@ -252,7 +275,6 @@ var effects = []struct {
 	{3, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND column_name = 'public_id'"},
 	{4, "SELECT (SELECT COUNT(*) FROM goose_db_version WHERE version_id = 3 AND is_applied) > 0 AND (SELECT COUNT(*) FROM information_schema.statistics" +
 		" WHERE table_schema = DATABASE() AND table_name = 'orders' AND index_name = 'orders_idempotency_key') = 0"},
-	{5, "SELECT COUNT(*) = 3 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN ('stock_buckets', 'stock_units', 'reservations')"},
 	{6, "SELECT (SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'changes') > 0 AND (SELECT COUNT(*) FROM information_schema.columns" +
 		" WHERE table_schema = DATABASE() AND table_name = 'items' AND column_name = 'name' AND character_set_name = 'utf8mb4') > 0"},
 	{7, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND column_name = 'cancelled_at'"},
@@ -260,10 +282,10 @@ var effects = []struct {
 	{9, "SELECT COUNT(column_default) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND column_name = 'keyed_at'"},
 	{10, keyedAtIndex}, // the index comes after it
 	{11, keyedAtIndex},
-	{12, "SELECT COUNT(*) = 2 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN ('stock_ledger', 'stock_checked')"},
 	{13, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND column_name = 'line_of'"},
 	{14, "SELECT COUNT(*) > 0 FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = 'orders' AND index_name = 'orders_subject'"},
 	{15, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'changes' AND column_name = 'idempotency_key' AND is_nullable = 'YES'"},
+	{16, "SELECT COUNT(*) > 0 FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = 'orders' AND index_name = 'orders_standing'"},
 }
 
 // noteCommitted records migrations whose effect exists and whose record is missing, and returns how

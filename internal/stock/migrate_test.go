@@ -28,7 +28,7 @@ func backTo(t *testing.T, store *stock.Store, version int64) {
 
 // TestAMigrationThatWasCommittedAndNotNoted begins anew after a crash between the two.
 func TestAMigrationThatWasCommittedAndNotNoted(t *testing.T) {
-	for version := range int64(15) {
+	for version := range int64(16) {
 		store := stocktest.Open(t)
 		backTo(t, store, version)
 		if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
@@ -76,10 +76,10 @@ func readOrders(t *testing.T, db *sql.DB) *sql.Tx {
 // undoTheLast undoes the last migration that alters the table of orders.
 func undoTheLast(t *testing.T, store *stock.Store) {
 	t.Helper()
-	if _, err := store.Pool().ExecContext(t.Context(), "ALTER TABLE orders ADD KEY orders_item (item_id, id), DROP KEY orders_item_subject, DROP KEY orders_subject"); err != nil {
+	if _, err := store.Pool().ExecContext(t.Context(), "ALTER TABLE orders ADD KEY orders_created_at (created_at), ADD KEY orders_run (run, id), ADD KEY orders_item_subject (item_id, subject), DROP KEY orders_standing"); err != nil {
 		t.Fatal(err)
 	}
-	backTo(t, store, 13)
+	backTo(t, store, 15)
 }
 
 func awaitRow(t *testing.T, what string, db *sql.DB, query string, args ...any) {
@@ -192,7 +192,7 @@ func TestTheAlterOfADeadProcessIsWaitedFor(t *testing.T) {
 	reader := readOrders(t, store.Pool())
 	dead := make(chan error, 1)
 	go func() {
-		_, err := store.Pool().ExecContext(context.WithoutCancel(t.Context()), "ALTER TABLE orders ADD KEY orders_subject (subject, line_of, created_at), ADD KEY orders_item_subject (item_id, subject), DROP KEY orders_item")
+		_, err := store.Pool().ExecContext(context.WithoutCancel(t.Context()), "ALTER TABLE orders ADD KEY orders_standing (item_id, subject, cancelled_at, quantity), DROP KEY orders_item_subject, DROP KEY orders_run, DROP KEY orders_created_at")
 		dead <- err
 	}()
 	awaitRow(t, "the ALTER of the dead process", store.Pool(), altering)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
@@ -27,6 +28,7 @@ type Store struct {
 	extra  time.Duration // see WithExtraTime
 
 	commits *commits
+	ahead   *atomic.Int64 // by how many nanoseconds the database's clock is ahead of the process's
 
 	pinned bool // db works on one connection: see GetLock
 }
@@ -139,12 +141,15 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	pool.SetMaxOpenConns(how.size)
 	pool.SetMaxIdleConns(how.size)
 	pool.SetConnMaxLifetime(connLifetime)
+	ahead := &atomic.Int64{}
 	db, err := gorm.Open(mysql.New(mysql.Config{Conn: pool, SkipInitializeWithVersion: true}), &gorm.Config{
 		SkipDefaultTransaction: true,
 		TranslateError:         true, // gorm.ErrDuplicatedKey
 		DisableAutomaticPing:   true,
 		Logger:                 logger.Discard,
-		NowFunc:                func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
+		NowFunc: func() time.Time {
+			return time.Now().Add(time.Duration(ahead.Load())).UTC().Truncate(time.Microsecond)
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("stock: open MySQL: %w", err)
@@ -157,7 +162,7 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	apart := sql.OpenDB(connector)
 	apart.SetMaxOpenConns(1)
 	apart.SetConnMaxLifetime(connLifetime)
-	return &Store{db: db, pool: pool, apart: apart, addr: cfg.Addr, config: cfg, extra: how.extra, commits: &commits{}}, nil
+	return &Store{db: db, pool: pool, apart: apart, addr: cfg.Addr, config: cfg, extra: how.extra, commits: &commits{}, ahead: ahead}, nil
 }
 
 // driverLog receives the lines that the driver would print to standard error.
@@ -165,15 +170,31 @@ type driverLog struct{}
 
 func (driverLog) Print(v ...any) { slog.Debug("mysql driver", "message", fmt.Sprint(v...)) }
 
-// Ping reports whether MySQL answers, on a connection apart from those of sales.
+// Ping reports whether MySQL answers, on a connection apart from those of sales. It sets the store's
+// clock to that of the database.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.apart.PingContext(ctx)
+	var now time.Time
+	asked := time.Now()
+	if err := s.apart.QueryRowContext(ctx, "SELECT UTC_TIMESTAMP(6)").Scan(&now); err != nil {
+		return err
+	}
+	s.ahead.Store(int64(now.Sub(asked.Add(time.Since(asked) / 2))))
+	return nil
 }
 
-// CanSell reports whether a sale could be written now: the tables exist, the user has the rights,
-// and the server accepts writes. It touches no row, and its connection is apart from those of
-// sales. It rolls back, so the binlog gets nothing.
+// CanSell is [Store.Ping] that also reports whether a sale could be written now: the tables exist, the
+// user has the rights, and the server accepts writes. It touches no row. It rolls back, so the binlog
+// gets nothing.
 func (s *Store) CanSell(ctx context.Context) error {
+	err := s.canSell(ctx)
+	s.leave(err)
+	return err
+}
+
+func (s *Store) canSell(ctx context.Context) error {
+	if err := s.Ping(ctx); err != nil {
+		return err
+	}
 	tx, err := s.apart.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -186,15 +207,13 @@ func (s *Store) CanSell(ctx context.Context) error {
 			break
 		}
 	}
-	err = errors.Join(err, tx.Rollback())
-	s.leave(err)
-	return err
+	return errors.Join(err, tx.Rollback())
 }
 
-// leave closes the idle connections if err says that their server takes no writes now. After a
-// switchover, new connections find the new primary behind the same name or proxy.
+// leave closes the idle connections if err belongs to their sessions. New ones find the new primary
+// behind the same name or proxy, and have the rights and the password of today.
 func (s *Store) leave(err error) {
-	if _, number := classOf(err); number == notReady || slices.Contains(readOnly, number) {
+	if _, number := classOf(err); slices.Contains(ofSessions, number) {
 		for _, pool := range []*sql.DB{s.pool, s.apart} {
 			size := pool.Stats().MaxOpenConnections
 			pool.SetMaxIdleConns(0)
@@ -208,6 +227,12 @@ func (s *Store) Addr() string { return s.addr }
 
 // Pool returns the connections, for metrics and for SQL that is not the shop's.
 func (s *Store) Pool() *sql.DB { return s.pool }
+
+// Crowded reports whether a transaction has to wait for a connection now.
+func (s *Store) Crowded() bool {
+	now := s.pool.Stats()
+	return now.InUse >= now.MaxOpenConnections
+}
 
 // Version returns the server's version, such as "8.4.3" or "10.11.19-MariaDB". MariaDB adds -log where it writes one.
 func (s *Store) Version(ctx context.Context) (string, error) {

@@ -224,3 +224,37 @@ func TestOldShopsSellBesideNewOnes(t *testing.T) {
 		t.Errorf("a repeat at a new shop: %v, want ErrRepeated", err)
 	}
 }
+
+// TestALimitCountsOnlyWhatStands has a customer with many cancelled orders of an item.
+func TestALimitCountsOnlyWhatStands(t *testing.T) {
+	store := stocktest.Open(t, stock.WithPoolSize(1))
+	item := newItem(t, store, 10)
+	sale := one(item)
+	sale.Subject, sale.Limit = "ann", 3
+	if _, err := store.Decrement(t.Context(), sale); err != nil {
+		t.Fatal(err)
+	}
+	const copies = " SELECT item_id, quantity, stock_read, stock_written, strategy, shop, request_id, subject, UTC_TIMESTAMP(6) FROM orders"
+	for range 10 {
+		if _, err := store.Pool().ExecContext(t.Context(), "INSERT INTO orders (item_id, quantity, stock_read, stock_written, strategy, shop, request_id, subject, cancelled_at)"+copies); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func() (rows int) {
+		for _, how := range []string{"Handler_read_next", "Handler_read_rnd_next"} {
+			var n int
+			if err := store.Pool().QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE '"+how+"'").Scan(new(string), &n); err != nil {
+				t.Fatal(err)
+			}
+			rows += n
+		}
+		return rows
+	}
+	before := read()
+	if _, err := store.Decrement(t.Context(), sale); err != nil {
+		t.Fatal(err)
+	}
+	if rows := read() - before; rows > 100 { // SHOW reads some, too
+		t.Errorf("a sale with a limit read %d rows, beside 1,023 cancelled orders", rows)
+	}
+}

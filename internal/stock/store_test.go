@@ -319,3 +319,29 @@ func TestPingOfNobody(t *testing.T) {
 		t.Errorf("Ping = %v, want an error without the password", err)
 	}
 }
+
+// TestTimesAreThoseOfTheDatabase has a database whose clock is far behind.
+func TestTimesAreThoseOfTheDatabase(t *testing.T) {
+	store := stocktest.OpenAt(t, stocktest.Database(t)+"?timestamp=1000000000")
+	if err := store.CanSell(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	order, err := store.Decrement(t.Context(), one(newItem(t, store, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := stock.Author{Subject: "ann", IdempotencyKey: "k", RequestID: "r", Shop: "test-shop"}
+	change, err := store.Cancel(t.Context(), by, order)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := store.Order(t.Context(), order.PublicID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, at := range map[string]time.Time{"sold": now.CreatedAt, "cancelled": *now.CancelledAt, "noted": change.CreatedAt} {
+		if behind := at.Sub(time.Unix(1_000_000_000, 0)); behind < 0 || behind > time.Hour {
+			t.Errorf("%s at %s, want the clock of the database", what, at)
+		}
+	}
+}

@@ -17,7 +17,8 @@ import (
 )
 
 // TestAReadOnlyServerIsLeftAtOnce plays a switchover: the connections that are open stay on the old
-// primary, which refuses every write, and new ones find the new primary.
+// primary, which refuses every write, and new ones find the new primary. It is the same with connections
+// that had no rights, or an expired password, when they were opened.
 func TestAReadOnlyServerIsLeftAtOnce(t *testing.T) {
 	for name, first := range map[string]func(*stock.Store, stock.Item) error{
 		"a sale": func(store *stock.Store, item stock.Item) error {
@@ -29,7 +30,7 @@ func TestAReadOnlyServerIsLeftAtOnce(t *testing.T) {
 			return store.RaiseFence(t.Context(), item.ID, 1)
 		},
 	} {
-		for _, number := range []uint16{1290, 1792, 1836} {
+		for _, number := range []uint16{1290, 1792, 1836, 1820, 1142} {
 			t.Run(fmt.Sprint(name, " finds ", number), func(t *testing.T) {
 				store, item, switchOver := switchable(t, number)
 				useConnections(t, store, 5)

@@ -40,9 +40,6 @@ func LockOptions(d Deps) redislock.Options {
 	return redislock.Options{Lease: d.Lease, Wait: d.Wait, Hooks: hooks, Grace: max(d.Lease, stock.WriteTimeout)}
 }
 
-// Close releases the locks that are still held, and waits for that as long as the Locker does.
-func (g LockGuard) Close() error { return g.Locking.Close(context.Background()) }
-
 // Hold takes the lock. Its holder calls release once. The context held and the token are as of
 // [Guard.Do].
 func (g LockGuard) Hold(ctx context.Context, key string) (held context.Context, token int64, release func(), err error) {

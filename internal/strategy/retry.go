@@ -13,14 +13,18 @@ import (
 )
 
 // retryConflicts repeats a sale that lost against another transaction: see [againstConflicts]. Its
-// first loss is the point waiting. A sale waits for a connection as long as others wait for a lock.
+// first loss is the point waiting, or the wait for a connection, which a sale waits for as long as others
+// for a lock.
 func retryConflicts(o Options, sell Decrement) Decrement { return retryPausing(o, o.Retry, sell) }
 
 // retryPausing pauses for up to most before it repeats a sale.
 func retryPausing(o Options, most time.Duration, sell Decrement) Decrement {
 	return func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 		patient := stock.WithPatience(ctx, o.Wait)
-		lost := func() { sale.At(ctx, sale.Waiting) }
+		lost := sync.OnceFunc(func() { sale.At(ctx, sale.Waiting) })
+		if store.Crowded() {
+			lost()
+		}
 		order, err := againstConflicts(ctx, o, most, lost, func() (stock.Order, error) { return sell(patient, store, wanted) })
 		if errors.Is(err, stock.ErrNoConnection) {
 			err = fmt.Errorf("%w: %w", ErrBusy, err)

@@ -26,10 +26,10 @@ func New(s Strategy, deps Deps) *Seller {
 }
 
 // Close frees the guard's goroutines, subscriptions and locks. Sales that still run lose their
-// locks.
-func (s *Seller) Close() error {
-	if c, ok := s.Guard.(interface{ Close() error }); ok {
-		return c.Close()
+// locks. It gives up waiting for Redis when ctx ends.
+func (s *Seller) Close(ctx context.Context) error {
+	if c, ok := s.Guard.(interface{ Close(context.Context) error }); ok {
+		return c.Close(ctx)
 	}
 	return nil
 }

@@ -260,7 +260,7 @@ func (l *Lab) Close() error {
 	defer l.mu.Unlock()
 	var errs []error
 	for _, seller := range l.sellers {
-		errs = append(errs, seller.Close())
+		errs = append(errs, seller.Close(context.Background()))
 	}
 	return errors.Join(errs...)
 }

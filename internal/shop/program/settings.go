@@ -31,7 +31,7 @@ type settings struct {
 	SubjectHeader string        `env:"SHOP_SUBJECT_HEADER" placeholder:"NAME" help:"The header in which a gateway names the customer. Idempotency keys are then each customer's own. The gateway must remove it from what comes from outside. Sales, and looks at orders and keys, are refused without it."`
 	Anonymous     bool          `env:"SHOP_ANONYMOUS" help:"Serve requests without the subject header, too. Their orders are nobody's: in no list, and read by everybody who knows the id."`
 	KeyTTL        time.Duration `env:"SHOP_KEY_TTL" default:"24h" min:"1m" max:"8760h" help:"How long an idempotency key is kept. A later repeat sells again."`
-	Limit         int64         `env:"SHOP_LIMIT" default:"0" min:"0" max:"1000000000000" help:"How many units of one item a customer may have in all orders that stand; 0 for any number. Orders without a customer are then refused: --subject-header is needed, too."`
+	Limit         int64         `env:"SHOP_LIMIT" default:"0" min:"0" max:"10000" help:"How many units of one item a customer may have in all orders that stand; 0 for any number. Orders without a customer are then refused: --subject-header is needed, too."`
 	Staff         bool          `env:"SHOP_STAFF" help:"Serve the changes of items on --internal-addr: create, rename, restock, correct, and cancel an order. The audit says who made them: --subject-header is needed, too."`
 
 	MySQLPool int `name:"mysql-pool" env:"SHOP_MYSQL_POOL" default:"50" min:"1" max:"1000" help:"How many connections to MySQL this process opens at most, and keeps. Probes and migrations take two more. The sum over all shops must stay below max_connections."`

@@ -25,8 +25,8 @@ func NewWorkers() *Workers {
 // Go starts a goroutine. Close cancels its context and waits for it.
 func (w *Workers) Go(work func(ctx context.Context)) { w.wg.Go(func() { work(w.ctx) }) }
 
-// Close ends the goroutines.
-func (w *Workers) Close() error {
+// Close ends the goroutines. It waits for them, whatever ctx does.
+func (w *Workers) Close(context.Context) error {
 	w.cancel()
 	w.wg.Wait()
 	return nil

@@ -72,7 +72,7 @@ func Deps(t *testing.T, parameters ...string) strategy.Deps {
 func NewSeller(t *testing.T, s strategy.Strategy, d strategy.Deps) *strategy.Seller {
 	t.Helper()
 	seller := strategy.New(s, d)
-	t.Cleanup(func() { seller.Close() })
+	t.Cleanup(func() { seller.Close(context.Background()) })
 	return seller
 }
 
