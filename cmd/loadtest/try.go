@@ -211,7 +211,7 @@ func (t *try) contend(ctx context.Context) error {
 	for round := range contentionRounds {
 		t.progress("%d customers buy at once, round %d of %d", service.DefaultContention.Customers, round+1, contentionRounds)
 		load := service.DefaultContention
-		load.Seed = t.Seed + uint64(round)
+		load.Seed, load.Late = t.Seed+uint64(round), t.probe.AfterAnswer
 		r, err := t.on.Contend(ctx, load)
 		t.done()
 		if err != nil {

@@ -17,6 +17,8 @@ type Contention struct {
 	Customers int // who buy one unit each
 	AtOnce    int // so many of them
 	Seed      uint64
+	// Late says that sales go on when they have answered: what is counted must have come to rest.
+	Late bool
 }
 
 // DefaultContention is enough for most read-then-writes to show.
@@ -76,7 +78,16 @@ func (s *Service) Contend(ctx context.Context, c Contention) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
 	}
-	return s.judge(ctx, item, c.Stock, replies, time.Since(began))
+	took := time.Since(began)
+	if c.Late {
+		switch still, err := s.still(ctx, item); {
+		case err != nil:
+			return Result{}, err
+		case !still:
+			return Result{Judgement: verdict.Failed("the count still changed %s after the last answer", stillLimit)}, nil
+		}
+	}
+	return s.judge(ctx, item, c, replies, took)
 }
 
 // buyUntilAnswered is one customer, who asks again when the service is busy.
@@ -90,9 +101,9 @@ func (s *Service) buyUntilAnswered(ctx context.Context, p *Process, o Sale) Repl
 }
 
 // judge counts, has ordinary customers come where units are left, and rules.
-func (s *Service) judge(ctx context.Context, item, stock int64, replies map[string]Reply, took time.Duration) (Result, error) {
+func (s *Service) judge(ctx context.Context, item int64, c Contention, replies map[string]Reply, took time.Duration) (Result, error) {
 	r := Result{Answers: map[string]int{}}
-	f := verdict.Facts{Stock: stock, Seconds: took.Seconds()}
+	f := verdict.Facts{Stock: c.Stock, Seconds: took.Seconds()}
 	for _, reply := range replies {
 		word := string(reply.Outcome)
 		r.Answers[word]++
@@ -122,6 +133,11 @@ func (s *Service) judge(ctx context.Context, item, stock int64, replies map[stri
 			}
 		}
 		before := left
+		if c.Late {
+			if _, err := s.still(ctx, item); err != nil {
+				return r, err
+			}
+		}
 		if left, err = s.Left(ctx, item); err != nil {
 			return r, err
 		}
@@ -139,7 +155,7 @@ func (s *Service) judge(ctx context.Context, item, stock int64, replies map[stri
 		f.Sold += o.Units
 		count[o.Customer]++
 	}
-	f.Remaining, f.Oversold, f.LostUpdates = left, max(0, f.Sold-stock), f.Sold+left-stock
+	f.Remaining, f.Oversold, f.LostUpdates = left, max(0, f.Sold-c.Stock), f.Sold+left-c.Stock
 	for _, n := range count {
 		f.Twice += n - 1
 	}

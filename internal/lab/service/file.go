@@ -37,7 +37,10 @@ type File struct {
 	Ready      Request           `yaml:"ready"`
 	Buy        Request           `yaml:"buy"`
 	Answers    map[string]Answer `yaml:"answers"`
-	Stock      Stock             `yaml:"stock"`
+	// Outcome is asked for what became of a sale that was answered as accepted. Its Value names the field of that
+	// answer that stands for {id}.
+	Outcome Request `yaml:"outcome"`
+	Stock   Stock   `yaml:"stock"`
 	// Background has regular expressions of requests to Redis and MySQL that belong to no sale.
 	Background []string `yaml:"background"`
 	// Settle is how long a process may be silent, with nothing under way, before a run of it decides
@@ -76,7 +79,7 @@ type Answer struct {
 	Value  string `yaml:"value"`
 }
 
-// Stock says how the units of an item are set and counted: with SQL, or with requests.
+// Stock says how the units of an item are set and counted: with SQL, with requests, or with commands of Redis.
 type Stock struct {
 	Set           string  `yaml:"set"`
 	Left          string  `yaml:"left"`   // one number
@@ -84,6 +87,9 @@ type Stock struct {
 	SetRequest    Request `yaml:"set_request"`
 	LeftRequest   Request `yaml:"left_request"`
 	OrdersRequest Request `yaml:"orders_request"`
+	// A service that keeps its stock in Redis is set and counted there, with one command each.
+	SetRedis  string `yaml:"set_redis"`
+	LeftRedis string `yaml:"left_redis"`
 	// MySQL is the DSN of the database that counts for a service that runs already. It has a password:
 	// ${NAME} in it is taken from the environment.
 	MySQL string `yaml:"mysql"`
@@ -220,12 +226,26 @@ func (f *File) defaults() {
 	if f.Buy.Method == "" {
 		f.Buy.Method = http.MethodPost
 	}
+	if f.Stock.SetRequest.Method == "" {
+		f.Stock.SetRequest.Method = http.MethodPut
+	}
+	for _, r := range []*Request{&f.Stock.LeftRequest, &f.Stock.OrdersRequest, &f.Outcome} {
+		if r.Method == "" {
+			r.Method = http.MethodGet
+		}
+	}
+	var named []int // a default gives way to a status that the file names
+	for _, answer := range f.Answers {
+		if answer.Field == "" {
+			named = append(named, answer.Status...)
+		}
+	}
 	for word, answer := range restAnswers {
 		if _, given := f.Answers[word]; !given {
 			if f.Answers == nil {
 				f.Answers = map[string]Answer{}
 			}
-			f.Answers[word] = answer
+			f.Answers[word] = Answer{Status: slices.DeleteFunc(slices.Clone(answer.Status), func(status int) bool { return slices.Contains(named, status) })}
 		}
 	}
 }
@@ -271,7 +291,7 @@ func (f *File) checkTables() (field, what string) {
 }
 
 func (f *File) checkBuy() (field, what string) {
-	for name, r := range map[string]Request{"ready": f.Ready, "buy": f.Buy, "stock.set_request": f.Stock.SetRequest, "stock.left_request": f.Stock.LeftRequest, "stock.orders_request": f.Stock.OrdersRequest} {
+	for name, r := range map[string]Request{"ready": f.Ready, "buy": f.Buy, "outcome": f.Outcome, "stock.set_request": f.Stock.SetRequest, "stock.left_request": f.Stock.LeftRequest, "stock.orders_request": f.Stock.OrdersRequest} {
 		switch {
 		case r.Path == "" && name == "buy":
 			return "buy", "nothing says how to buy: want buy with a path, such as /items/{item}/orders"
@@ -285,12 +305,20 @@ func (f *File) checkBuy() (field, what string) {
 func (f *File) checkAnswers() (field, what string) {
 	for word, a := range f.Answers {
 		switch {
-		case word != sold && word != soldOut && word != busy:
-			return "answers." + word, fmt.Sprintf("there is no answer %q: want sold, sold_out or busy", word)
+		case !slices.Contains([]string{sold, soldOut, busy, string(accepted)}, word):
+			return "answers." + word, fmt.Sprintf("there is no answer %q: want sold, sold_out, busy or accepted", word)
 		case len(a.Status) == 0 && a.Field == "":
 			return "answers." + word, word + " has neither a status nor a field: want status: [409], or field: error and value: sold_out"
 		case a.Field == "" && a.Value != "":
 			return "answers." + word + ".value", "value has no field that it is in: want field, too"
+		case word == string(accepted) && f.Outcome.Path == "":
+			return "answers." + word, "nothing says where the outcome of an accepted sale is asked for: want outcome with a path"
+		}
+		for other, b := range f.Answers {
+			both := func(status int) bool { return slices.Contains(b.Status, status) }
+			if i := slices.IndexFunc(a.Status, both); other != word && a.Field == "" && b.Field == "" && i >= 0 {
+				return "answers." + max(word, other), fmt.Sprintf("both %s and %s are answered with %d: want a field in one of them", min(word, other), max(word, other), a.Status[i])
+			}
 		}
 	}
 	return "", ""
@@ -298,16 +326,23 @@ func (f *File) checkAnswers() (field, what string) {
 
 func (f *File) checkStock() (field, what string) {
 	for _, way := range []struct {
-		field, sql string
-		request    Request
-		needs      bool
-	}{{"set", f.Stock.Set, f.Stock.SetRequest, false}, {"left", f.Stock.Left, f.Stock.LeftRequest, true}, {"orders", f.Stock.Orders, f.Stock.OrdersRequest, true}} {
+		field, sql, redis string
+		request           Request
+		needs             bool
+	}{
+		{"set", f.Stock.Set, f.Stock.SetRedis, f.Stock.SetRequest, false}, {"left", f.Stock.Left, f.Stock.LeftRedis, f.Stock.LeftRequest, true},
+		{"orders", f.Stock.Orders, "", f.Stock.OrdersRequest, true},
+	} {
 		switch {
-		case way.sql == "" && way.request.Path == "":
+		case way.sql == "" && way.request.Path == "" && way.redis == "":
 			return "stock." + way.field, fmt.Sprintf("stock has no %s: want SQL in %s, or a request in %s_request", way.field, way.field, way.field)
 		case way.sql != "" && way.request.Path != "":
 			return "stock." + way.field, fmt.Sprintf("there are both %s and %s_request: want one of them", way.field, way.field)
-		case way.needs && way.sql == "" && way.request.Value == "":
+		case way.needs && way.redis != "" && way.sql+way.request.Path != "":
+			return "stock." + way.field + "_redis", fmt.Sprintf("there are both %s_redis and another way: want one of them", way.field)
+		case way.redis != "" && f.URL != "":
+			return "stock." + way.field + "_redis", "the lab counts in the Redis that it starts, and this service runs already"
+		case way.needs && way.request.Path != "" && way.request.Value == "":
 			return "stock." + way.field + "_request", "the request has no value: want the field of the answer that counts, such as value: stock"
 		case way.sql != "" && f.URL != "" && f.Stock.MySQL == "":
 			return "stock." + way.field, "a service that runs already is counted with SQL only with stock.mysql, the DSN of its database"
@@ -347,14 +382,14 @@ var placeholder = regexp.MustCompile(`\{([a-z][a-z_.]*)\}`)
 
 // Places are the placeholders, with what they stand for: those of a sale, and those of a process.
 var Places = struct{ Sale, Process []string }{
-	Sale:    []string{"item", "customer", "key", "quantity", "stock"},
+	Sale:    []string{"item", "customer", "key", "quantity", "stock", "id"},
 	Process: []string{"port", "process", "redis", "redis.host", "redis.port", "mysql", "mysql.host", "mysql.port", "mysql.user", "mysql.password", "mysql.database", "mysql.dsn"},
 }
 
 func (f *File) checkPlaces() (field, what string) {
 	type text struct{ field, text string }
-	ofSale := []text{{"stock.set", f.Stock.Set}, {leftField, f.Stock.Left}, {"stock.orders", f.Stock.Orders}}
-	for name, r := range map[string]Request{"buy": f.Buy, "stock.set_request": f.Stock.SetRequest, "stock.left_request": f.Stock.LeftRequest, "stock.orders_request": f.Stock.OrdersRequest} {
+	ofSale := []text{{"stock.set", f.Stock.Set}, {leftField, f.Stock.Left}, {"stock.orders", f.Stock.Orders}, {"stock.set_redis", f.Stock.SetRedis}, {"stock.left_redis", f.Stock.LeftRedis}}
+	for name, r := range map[string]Request{"buy": f.Buy, "outcome": f.Outcome, "stock.set_request": f.Stock.SetRequest, "stock.left_request": f.Stock.LeftRequest, "stock.orders_request": f.Stock.OrdersRequest} {
 		ofSale = append(ofSale, text{name + ".path", r.Path}, text{name + ".body", r.Body})
 		for header, value := range r.Headers {
 			ofSale = append(ofSale, text{name + ".headers." + header, value})
@@ -409,6 +444,15 @@ func (f *File) path(p string) string {
 // Fresh says whether each run can sell another item.
 func (f *File) Fresh() bool {
 	return strings.Contains(f.Buy.Path+f.Buy.Body, "{item}")
+}
+
+// Spare says whether one unit more than the customers fight for is to be for sale when Redis loses what it has: the
+// stock is kept there, and nothing more could be lost of what is sold.
+func (f *File) Spare() bool { return f.Stock.LeftRedis != "" }
+
+// asks says whether the lab sends requests to the service that belong to no sale.
+func (f *File) asks() bool {
+	return f.Stock.SetRequest.Path+f.Stock.LeftRequest.Path+f.Stock.OrdersRequest.Path+f.Outcome.Path != ""
 }
 
 // Excludes says whether the service is one process, which can keep its own customers apart.

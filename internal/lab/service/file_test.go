@@ -51,8 +51,11 @@ func TestMistakes(t *testing.T) {
 		{"another path", "/buy", "http://elsewhere/buy", 3, "begins with /"},
 		{"no purchase", "buy: {path: /buy}\n", "", 0, "nothing says how to buy"},
 		{"a placeholder that is none", "{path: /buy}", "\n  path: /buy/{thing}", 4, "{thing}"},
-		{"an answer that is none", "buy:", "answers:\n  sould: {status: [200]}\nbuy:", 4, "want sold, sold_out or busy"},
+		{"an answer that is none", "buy:", "answers:\n  sould: {status: [200]}\nbuy:", 4, "want sold, sold_out, busy or accepted"},
 		{"an answer that says nothing", "buy:", "answers:\n  sold: {}\nbuy:", 4, "neither a status nor a field"},
+		{"two answers with one status", "buy:", "answers:\n  sold_out: {status: [410, 409]}\n  busy: {status: [409]}\nbuy:", 4, "both busy and sold_out are answered with 409"},
+		{"an acceptance without an outcome", "buy:", "answers:\n  accepted: {status: [202]}\nbuy:", 4, "want outcome with a path"},
+		{"stock in Redis and in SQL", "  left: SELECT 1\n", "  left: SELECT 1\n  left_redis: GET stock\n", 7, "want one of them"},
 		{"no count", "  left: SELECT 1\n", "", 5, "stock has no left"},
 		{"two counts", "  left: SELECT 1\n", "  left: SELECT 1\n  left_request: {path: /left, value: n}\n", 6, "want one of them"},
 		{"a request without a value", "  left: SELECT 1\n", "  left_request: {path: /left}\n", 6, "the request has no value"},
@@ -78,6 +81,19 @@ func TestMistakes(t *testing.T) {
 	}
 	if _, err := Read(path); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestADefaultGivesWay: a status that the file names is no default of another answer, however often it is read.
+func TestADefaultGivesWay(t *testing.T) {
+	f, err := parse("service.yaml", t.TempDir(), []byte(small+"answers:\n  busy: {status: [409]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if got := [2]load.Outcome{f.outcome(409, nil), f.outcome(410, nil)}; got != [2]load.Outcome{load.Busy, load.SoldOut} {
+			t.Fatalf("409 and 410 read as %s", got)
+		}
 	}
 }
 

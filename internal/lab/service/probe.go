@@ -43,23 +43,19 @@ type Probe struct {
 const (
 	idleWatch   = time.Second            // for which an idle service is watched
 	afterAnswer = 300 * time.Millisecond // for which requests after an answer are
+	LongWatch   = 10 * time.Second       // for which an idle one is that has sent what may belong to no sale
+	orderEvery  = 50 * time.Millisecond  // between looks for an order that is written late
 )
 
 // Probe has one customer buy at each process, and another one find the item sold out. An error is a [Mistake]
 // where the description does not fit.
 func (s *Service) Probe(ctx context.Context) (*Probe, error) {
 	p := &Probe{Judgement: verdict.Judgement{Kind: verdict.Held}}
-	seen := &recorder{}
-	defer s.Watch(seen)()
-	if err := sleep(ctx, idleWatch); err != nil {
+	seen := &recorder{customers: len(s.Processes)}
+	if _, err := s.Learn(ctx, p, idleWatch); err != nil {
 		return nil, err
 	}
-	for _, x := range seen.take() {
-		ends := x.Name == "commit" || x.Name == "rollback" // which says nothing of whose transaction it was
-		if shape := Shape(x.Text); !ends && !slices.Contains(p.Background, shape) {
-			p.Background = append(p.Background, shape)
-		}
-	}
+	defer s.Watch(seen)()
 	for i, process := range s.Processes {
 		if err := s.probeAt(ctx, p, seen, process, i == 0); err != nil || p.Judgement.Kind != verdict.Held {
 			return p, err
@@ -67,6 +63,24 @@ func (s *Service) Probe(ctx context.Context) (*Probe, error) {
 	}
 	p.Unseen = s.unseen(p)
 	return p, nil
+}
+
+// Learn watches the idle service, and adds to Background what it sends, or waits for as a worker does that blocks on a
+// list. It says whether there was anything new. Nobody may buy meanwhile.
+func (s *Service) Learn(ctx context.Context, p *Probe, long time.Duration) (more bool, err error) {
+	seen := &recorder{customers: len(s.Processes)}
+	stop := s.Watch(seen)
+	err = sleep(ctx, long)
+	stop()
+	s.learned.Lock()
+	defer s.learned.Unlock()
+	for _, x := range append(seen.take(), s.relay.underWay()...) {
+		ends := x.Name == "commit" || x.Name == "rollback" // which says nothing of whose transaction it was
+		if shape := Shape(x.Text); !ends && !slices.Contains(p.Background, shape) {
+			p.Background, more = append(p.Background, shape), true
+		}
+	}
+	return more, err
 }
 
 func (s *Service) probeAt(ctx context.Context, p *Probe, seen *recorder, process *Process, first bool) error {
@@ -85,16 +99,28 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, seen *recorder, process
 		return err
 	}
 	late := s.foreground(p, seen.take())
-	p.AfterAnswer = p.AfterAnswer || len(late) > 0
-	if first {
-		p.Sold, p.SoldReply = append(steps, late...), reply
+	if reply.Outcome == load.Busy { // a machine that is slow is no mistake of the description
+		return fmt.Errorf("an item with one unit was ordered by one customer alone, and the answer was %s: nothing can be said on a machine that is so slow", reply)
 	}
 	if err := s.mustBe(process, reply, load.Sold, "an item with one unit was ordered"); err != nil {
 		return err
 	}
-	orders, err := s.Orders(ctx, item)
+	orders, err := s.awaitOrder(ctx, item)
 	if err != nil {
 		return err
+	}
+	late = append(late, s.foreground(p, seen.take())...)
+	if first && len(late) > 0 { // is it of the sale, or does it come without one, too?
+		if _, err := s.Learn(ctx, p, LongWatch); err != nil {
+			return err
+		}
+		s.Watch(seen)
+		late = slices.DeleteFunc(late, func(step Step) bool { return s.IsBackground(p, step.Sent) })
+		steps = slices.DeleteFunc(steps, func(step Step) bool { return s.IsBackground(p, step.Sent) })
+	}
+	p.AfterAnswer = p.AfterAnswer || len(late) > 0
+	if first {
+		p.Sold, p.SoldReply = append(steps, late...), reply
 	}
 	left, err := s.Left(ctx, item)
 	if err != nil {
@@ -119,19 +145,43 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, seen *recorder, process
 	second := s.NewSale(item, fmt.Sprintf("c%d", s.buys.Load()+1))
 	reply = s.Buy(ctx, process, second)
 	if p.AfterAnswer {
-		if err := sleep(ctx, afterAnswer); err != nil {
+		if _, err := s.still(ctx, item); err != nil {
 			return err
 		}
 	}
 	if first {
 		p.SoldOut, p.SoldOutReply = s.foreground(p, seen.take()), reply
 	}
-	if reply.Outcome == load.Sold {
-		p.Judgement.Kind = verdict.Oversold
-		p.Reason = "the only unit of an item was sold, and the next customer, who came afterwards, was answered as sold, too"
+	switch {
+	case reply.Outcome == load.Sold:
+		if orders, err = s.Orders(ctx, item); err != nil {
+			return err
+		}
+		p.Judgement.Kind = verdict.Lied
+		if len(orders) > 1 {
+			p.Judgement.Kind = verdict.Oversold
+		}
+		p.Reason = fmt.Sprintf("the only unit of an item was sold, and the next customer, who came afterwards, was answered as sold, too (%d): stock.orders found %d", reply.Status, len(orders))
+		return nil
+	case reply.Outcome == load.Unknown || reply.Outcome == load.Failed && reply.Status >= 500:
+		p.Judgement.Kind = verdict.Crashed
+		p.Reason = fmt.Sprintf("an item without a unit was ordered, and the answer was %s%s", reply, process.said())
 		return nil
 	}
 	return s.mustBe(process, reply, load.SoldOut, "an item without a unit was ordered")
+}
+
+// awaitOrder is the orders of an item of which a unit was sold, when there is one: a worker can be late.
+func (s *Service) awaitOrder(ctx context.Context, item int64) ([]Order, error) {
+	for began := time.Now(); ; {
+		orders, err := s.Orders(ctx, item)
+		if err != nil || len(orders) > 0 || time.Since(began) > stillLimit {
+			return orders, err
+		}
+		if err := sleep(ctx, orderEvery); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // isReset wants what was set: one unit and no order.
@@ -229,6 +279,8 @@ func Shape(text string) string {
 
 // IsBackground says whether a request belongs to no sale.
 func (s *Service) IsBackground(p *Probe, text string) bool {
+	s.learned.RLock()
+	defer s.learned.RUnlock()
 	return slices.Contains(p.Background, Shape(text)) || slices.ContainsFunc(s.File.background, func(r *regexp.Regexp) bool { return r.MatchString(text) })
 }
 
@@ -277,8 +329,10 @@ func (p *Probe) Print(w io.Writer) {
 	}
 }
 
-// recorder is a tap that keeps what was answered, and holds nothing.
+// recorder is a tap that keeps what was answered to the processes at which customers buy, and holds nothing.
 type recorder struct {
+	customers int // how many those are
+
 	mu  sync.Mutex // guards all
 	all []*wire.Exchange
 }
@@ -288,7 +342,9 @@ func (r *recorder) Sent(*wire.Exchange) bool { return true }
 func (r *recorder) Answered(x *wire.Exchange) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.all = append(r.all, x)
+	if x.Process < r.customers {
+		r.all = append(r.all, x)
+	}
 	return true
 }
 

@@ -3,9 +3,7 @@ package service
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -68,20 +66,50 @@ type Sale struct {
 	Item     int64
 	Customer string
 	Key      string
+	// Accepted is called, if it is not nil, when the service has answered that it will decide later.
+	Accepted func()
 }
 
 func (o Sale) values() map[string]string {
 	return map[string]string{"item": strconv.FormatInt(o.Item, 10), "customer": o.Customer, "key": o.Key, "quantity": "1"}
 }
 
-// Buy has a customer buy at a process.
+// Buy has a customer buy at a process. Where the service answers that it will decide later, it waits for that.
 func (s *Service) Buy(ctx context.Context, p *Process, o Sale) Reply {
 	status, body, err := p.call(ctx, s.File.Buy, o.values())
 	r := Reply{Outcome: load.Unknown, Status: status, Body: brief(body), Err: err}
 	if err == nil {
 		r.Outcome = s.File.outcome(status, body)
 	}
+	if r.Outcome == accepted {
+		if o.Accepted != nil {
+			o.Accepted()
+		}
+		return s.awaitOutcome(ctx, o, body)
+	}
 	return r
+}
+
+// awaitOutcome asks for the outcome of a sale until that is one, at a process at which nobody buys.
+func (s *Service) awaitOutcome(ctx context.Context, o Sale, body []byte) Reply {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	values := o.values()
+	if found := fields(body, s.File.Outcome.Value); len(found) > 0 {
+		values["id"] = found[0]
+	}
+	for {
+		status, body, err := s.counter.call(ctx, s.File.Outcome, values)
+		if err == nil {
+			r := Reply{Outcome: s.File.outcome(status, body), Status: status, Body: brief(body)}
+			if r.Outcome == load.Sold || r.Outcome == load.SoldOut || r.Outcome == load.Busy {
+				return r
+			}
+		}
+		if sleep(ctx, askAgain) != nil {
+			return Reply{Outcome: load.Unknown, Status: status, Body: brief(body), Err: fmt.Errorf("the outcome of an accepted sale is not known after %s", callLimit)}
+		}
+	}
 }
 
 // NewSale is the sale of another customer. Its key is its own.
@@ -97,21 +125,27 @@ func (s *Service) NewItem() int64 {
 	return s.items.Add(1)
 }
 
-// outcome reads an answer. What names a field comes before what goes by the status alone.
+// answerWords are the words for answers, in the order in which they are looked for: what names a field comes before
+// what goes by the status alone. No two of those have one status: see [File.defaults].
+var answerWords = []struct {
+	word    string
+	outcome load.Outcome
+}{{sold, load.Sold}, {soldOut, load.SoldOut}, {busy, load.Busy}, {string(accepted), accepted}}
+
+// accepted is the outcome of an answer that leaves it open.
+const accepted load.Outcome = "accepted"
+
+// outcome reads an answer.
 func (f *File) outcome(status int, body []byte) load.Outcome {
 	for _, byField := range []bool{true, false} {
-		for word, outcome := range map[string]load.Outcome{sold: load.Sold, soldOut: load.SoldOut, busy: load.Busy} {
-			a := f.Answers[word]
-			if (a.Field != "") != byField || len(a.Status) > 0 && !slices.Contains(a.Status, status) {
-				continue
-			}
-			if !byField {
-				return outcome
-			}
-			for _, v := range fields(body, a.Field) {
-				if v == a.Value || a.Value == "" {
-					return outcome
-				}
+		for _, w := range answerWords {
+			a := f.Answers[w.word]
+			switch named := slices.Contains(a.Status, status); {
+			case (a.Field != "") != byField || !named && len(a.Status) > 0:
+			case !byField && named:
+				return w.outcome
+			case byField && slices.ContainsFunc(fields(body, a.Field), func(v string) bool { return v == a.Value || a.Value == "" }):
+				return w.outcome
 			}
 		}
 	}
@@ -149,118 +183,6 @@ func walk(v any, path []string) (found []string) {
 		}
 	}
 	return found
-}
-
-// Order is one that stands.
-type Order struct {
-	Customer string
-	Units    int64
-}
-
-// inStock says that a way of setting or counting does not work.
-func (s *Service) inStock(field string, err error) error {
-	return s.File.mistake("stock."+field, "%s: %v", field, err)
-}
-
-// SetStock gives an item so many units, and no orders.
-func (s *Service) SetStock(ctx context.Context, item, units int64) error {
-	values := Sale{Item: item}.values()
-	values["stock"] = strconv.FormatInt(units, 10)
-	if r := s.File.Stock.SetRequest; r.Path != "" {
-		if r.Method == "" {
-			r.Method = http.MethodPut
-		}
-		status, body, err := s.Processes[0].call(ctx, r, values)
-		if err == nil && status >= http.StatusBadRequest {
-			err = fmt.Errorf("%s %s was answered with %d: %s", r.Method, fill(r.Path, values), status, brief(body))
-		}
-		if err != nil {
-			return s.inStock("set_request", err)
-		}
-		return nil
-	}
-	for _, statement := range s.File.set {
-		if _, err := s.DB.ExecContext(ctx, fill(statement, values)); err != nil {
-			return s.inStock("set", err)
-		}
-	}
-	return nil
-}
-
-// Left is how many units of an item are left.
-func (s *Service) Left(ctx context.Context, item int64) (int64, error) {
-	values := Sale{Item: item}.values()
-	if r := s.File.Stock.LeftRequest; r.Path != "" {
-		found, err := s.counted(ctx, r, values)
-		if err == nil && len(found) != 1 {
-			err = fmt.Errorf("the answer has %d values of %s: want one", len(found), r.Value)
-		}
-		n := int64(0)
-		if err == nil {
-			n, err = strconv.ParseInt(found[0], 10, 64)
-		}
-		if err != nil {
-			return 0, s.inStock("left_request", err)
-		}
-		return n, nil
-	}
-	var n sql.NullInt64
-	if err := s.DB.QueryRowContext(ctx, fill(s.File.Stock.Left, values)).Scan(&n); err != nil {
-		if errors.Is(err, sql.ErrNoRows) {
-			err = errors.New("it found no row")
-		}
-		return 0, s.inStock("left", err)
-	}
-	return n.Int64, nil
-}
-
-// Orders are those of an item.
-func (s *Service) Orders(ctx context.Context, item int64) ([]Order, error) {
-	values := Sale{Item: item}.values()
-	if r := s.File.Stock.OrdersRequest; r.Path != "" {
-		found, err := s.counted(ctx, r, values)
-		if err != nil {
-			return nil, s.inStock("orders_request", err)
-		}
-		all := make([]Order, len(found))
-		for i, customer := range found {
-			all[i] = Order{customer, 1}
-		}
-		return all, nil
-	}
-	rows, err := s.DB.QueryContext(ctx, fill(s.File.Stock.Orders, values))
-	if err != nil {
-		return nil, s.inStock("orders", err)
-	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err == nil && len(columns) > 2 {
-		err = fmt.Errorf("it has %d columns: want the customer, and the quantity where that is not 1", len(columns))
-	}
-	if err != nil {
-		return nil, s.inStock("orders", err)
-	}
-	var all []Order
-	for rows.Next() {
-		o := Order{Units: 1}
-		to := []any{&o.Customer, &o.Units}[:len(columns)]
-		if err := rows.Scan(to...); err != nil {
-			return nil, s.inStock("orders", err)
-		}
-		all = append(all, o)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, s.inStock("orders", err)
-	}
-	return all, nil
-}
-
-func (s *Service) counted(ctx context.Context, r Request, values map[string]string) ([]string, error) {
-	status, body, err := s.Processes[0].call(ctx, r, values)
-	if err == nil && status >= http.StatusBadRequest {
-		err = fmt.Errorf("%s was answered with %d: %s", fill(r.Path, values), status, brief(body))
-	}
-	return fields(body, r.Value), err
 }
 
 const briefly = 200

@@ -18,6 +18,15 @@ func (s *Service) Redis() redisconn.Client {
 	return s.servers.Redis().Client
 }
 
+// InDatabase sends a command to the database of Redis that the service uses.
+func (s *Service) InDatabase(ctx context.Context, command ...any) redisconn.Reply {
+	replies, err := s.Redis().Pipeline(ctx, redisconn.Command{"SELECT", s.Processes[0].Redis.Database()}, command, redisconn.Command{"SELECT", 0})
+	if err != nil {
+		return redisconn.Reply{Err: err}
+	}
+	return redisconn.Reply{Value: replies[1].Value}
+}
+
 // HoldBackReplication waits until the replica has what Redis has, and keeps from it what comes then.
 func (s *Service) HoldBackReplication(ctx context.Context) error {
 	if err := s.servers.RestoreReplica(ctx); err != nil { // after another failover
@@ -57,7 +66,7 @@ func (s *Service) RestartRedis(ctx context.Context) error {
 
 // lead leads the service to the primary as it is now.
 func (s *Service) lead() {
-	for _, p := range s.Processes {
+	for _, p := range s.all() {
 		p.Redis.Lead(s.servers.Redis().Addr)
 	}
 }

@@ -37,11 +37,16 @@ type Service struct {
 	// DB counts, on a connection without a proxy. It is nil for a service that is counted by requests.
 	DB *sql.DB
 
+	// counter is one more process, at which nobody buys and whose requests are never held. Stock is set and counted
+	// there by requests. It is the first process where that is the only one.
+	counter *Process
 	group   *testserver.Group
 	servers *rig.Testbed // Redis with a replica; nil for a service that ran already
 	relay   *relay
 	items   atomic.Int64
 	buys    atomic.Int64
+
+	learned sync.RWMutex // guards Background of the probe
 }
 
 // Process is one process of a service.
@@ -69,6 +74,7 @@ func Start(ctx context.Context, f *File) (_ *Service, err error) {
 	}()
 	if f.URL != "" {
 		s.Processes = []*Process{{URL: strings.TrimSuffix(f.URL, "/"), client: newClient()}}
+		s.counter = s.Processes[0]
 		if f.Stock.MySQL != "" {
 			s.DB, err = openDB(os.ExpandEnv(f.Stock.MySQL))
 		}
@@ -110,6 +116,12 @@ func Start(ctx context.Context, f *File) (_ *Service, err error) {
 			return nil, err
 		}
 		s.Processes = append(s.Processes, p)
+	}
+	s.counter = s.Processes[0]
+	if f.asks() && !f.Excludes() {
+		if s.counter, err = s.start(ctx, f.Start.Processes, redisAddr, dsn); err != nil {
+			return nil, err
+		}
 	}
 	return s, nil
 }
@@ -279,13 +291,21 @@ func (s *Service) Close() error {
 	if s.DB != nil {
 		errs = append(errs, s.DB.Close())
 	}
-	for _, p := range s.Processes {
+	for _, p := range s.all() {
 		p.client.CloseIdleConnections()
 	}
 	if s.group != nil {
 		errs = append(errs, s.group.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// all are the processes, with that which counts.
+func (s *Service) all() []*Process {
+	if s.counter == nil || slices.Contains(s.Processes, s.counter) {
+		return s.Processes
+	}
+	return append(slices.Clone(s.Processes), s.counter)
 }
 
 // Watch has a tap see, and hold, what all processes send, until the function that it returns is called. Only
@@ -297,17 +317,21 @@ func (s *Service) Watch(tap wire.Tap) (stop func()) {
 
 // relay passes what the proxies see to the tap that watches now.
 type relay struct {
-	mu  sync.Mutex // guards the rest
-	now wire.Tap   // nil for none
-	of  map[*wire.Exchange]wire.Tap
+	mu  sync.Mutex                  // guards the rest
+	now wire.Tap                    // nil for none
+	of  map[*wire.Exchange]wire.Tap // those under way, with who watched when they came; nil for nobody who still does
 }
 
 func newRelay() *relay { return &relay{of: map[*wire.Exchange]wire.Tap{}} }
 
+// set has another tap watch. Who watched before hears no more of what is under way.
 func (r *relay) set(tap wire.Tap) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now = tap
+	for x := range r.of {
+		r.of[x] = nil
+	}
 }
 
 func (r *relay) current() wire.Tap {
@@ -316,21 +340,35 @@ func (r *relay) current() wire.Tap {
 	return r.now
 }
 
+// underWay are the requests that have no answer yet.
+func (r *relay) underWay() (all []*wire.Exchange) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.of))
+}
+
 func (r *relay) Sent(x *wire.Exchange) bool {
 	r.mu.Lock()
 	tap := r.now
-	if tap != nil {
-		r.of[x] = tap
-	}
+	r.of[x] = tap
 	r.mu.Unlock()
-	return tap == nil || tap.Sent(x)
+	goes := tap == nil || tap.Sent(x)
+	if !goes {
+		r.forget(x)
+	}
+	return goes
+}
+
+func (r *relay) forget(x *wire.Exchange) (tap wire.Tap) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	tap = r.of[x]
+	delete(r.of, x)
+	return tap
 }
 
 func (r *relay) Answered(x *wire.Exchange) bool {
-	r.mu.Lock()
-	tap := r.of[x]
-	delete(r.of, x)
-	r.mu.Unlock()
+	tap := r.forget(x)
 	return tap == nil || tap.Answered(x)
 }
 

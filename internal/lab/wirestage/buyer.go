@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"stocklock/internal/lab/schedule"
@@ -51,6 +52,9 @@ type buyer struct {
 	others   int           // how many have come in its place: see anotherComes
 	done     chan struct{} // closed when its request has ended
 
+	accepted atomic.Bool // the service has answered that it will decide later, and the customer asks for that
+	leave    func()      // ends the customer's request
+
 	mu   sync.Mutex // guards lose, which the proxies read
 	lose bool
 }
@@ -67,6 +71,13 @@ func (b *buyer) step() string { return schedule.StepName(b.queue[0].Name, b.coun
 
 // atStep says whether a customer can make a step.
 func (b *buyer) atStep() bool { return b.state != ended && b.flying == nil && len(b.queue) > 0 }
+
+// stopAsking has a customer whose sale was accepted ask no more what became of it.
+func (b *buyer) stopAsking() {
+	if b.accepted.Load() {
+		b.leave()
+	}
+}
 
 func (b *buyer) holds() (all []schedule.Statement) {
 	for _, by := range []map[connection][]schedule.Statement{b.tx, b.named} {

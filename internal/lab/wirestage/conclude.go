@@ -13,7 +13,7 @@ import (
 
 // conclude has an ordinary customer come where a unit is left, and rules.
 func (r *run) conclude(ctx context.Context) (schedule.Record, error) {
-	o := schedule.Outcome{Stock: int64(len(r.buyers) - 1), Answers: map[string]string{}}
+	o := schedule.Outcome{Stock: r.units, Answers: map[string]string{}}
 	for _, b := range r.buyers {
 		o.Answers[b.customer.String()] = b.reply.String()
 	}

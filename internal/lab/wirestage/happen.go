@@ -143,6 +143,7 @@ func (r *run) kill(ctx context.Context, b *buyer) error {
 	if b.flying != nil && b.entry >= 0 {
 		r.entries[b.entry].Note = "no answer came"
 	}
+	b.stopAsking()
 	<-b.done
 	maps.Copy(b.tx, b.named)
 	for conn := range b.tx {

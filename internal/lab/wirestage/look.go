@@ -50,9 +50,7 @@ func (r *run) keys(ctx context.Context) (map[string]key, error) {
 
 // inDatabase sends a command to the database that the service uses.
 func (r *run) inDatabase(ctx context.Context, command ...any) redisconn.Reply {
-	database := r.stage.on.Processes[0].Redis.Database()
-	replies, err := r.stage.on.Redis().Pipeline(ctx, redisconn.Command{"SELECT", database}, command, redisconn.Command{"SELECT", 0})
-	return redisconn.Reply{Value: replies[1].Value, Err: err}
+	return r.stage.on.InDatabase(ctx, command...)
 }
 
 // ownKeys are the keys that the run has named, and that were not there before it.
@@ -120,10 +118,13 @@ func (r *run) look(ctx context.Context, by schedule.Customer, event schedule.Eve
 	if k, ok := all[r.main]; ok {
 		now = schedule.State{Lock: k.value, TTLMS: max(k.ttl, -1)}
 	}
-	before := r.lock
-	r.lock = now
+	before, until := r.lock, r.until
+	r.lock, r.until = now, time.Now().Add(time.Duration(now.TTLMS)*time.Millisecond)
 	if now.Locked() == before.Locked() && now.Lock == before.Lock {
 		return nil
+	}
+	if before.TTLMS > 0 && !r.passed && !r.stage.renews && time.Now().After(until) {
+		return errSlow
 	}
 	if last := len(r.holds) - 1; last >= 0 && r.holds[last].To < 0 {
 		h := &r.holds[last]
@@ -152,6 +153,7 @@ func (r *run) lookedBefore(c schedule.Customer) bool {
 // renewed watches the lock, whose holder is held, until something renews it, or it ends. A lease that is longer than
 // longestWatch is watched for that long.
 func (r *run) renewed(ctx context.Context) (bool, error) {
+	r.passed = true
 	left := time.Duration(r.lock.TTLMS) * time.Millisecond
 	for began := time.Now(); time.Since(began) < min(left+time.Second, longestWatch); {
 		elapsed := time.Since(began) // before Redis is asked: this process can be late afterwards
@@ -196,6 +198,7 @@ var errRenewed = errors.New("the lease was renewed, and did not end")
 
 // endLease has the lock end as its time would end it: at once, or in its own time.
 func (r *run) endLease(ctx context.Context) error {
+	r.passed = true
 	left, err := r.ttl(ctx)
 	if err != nil || left < 0 {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"stocklock/internal/lab/schedule"
@@ -17,6 +18,7 @@ type run struct {
 	stage       *Stage
 	plan        stage.Plan
 	item        int64
+	units       int64 // of it
 	buyers      []*buyer
 	looked      func(*run) error
 	settleLimit time.Duration
@@ -31,6 +33,7 @@ type run struct {
 	used    int                 // events
 	eventAt time.Time           // when the last one was over
 	struck  []schedule.Customer // see [schedule.Record]
+	blind   bool                // a sale keeps counts waiting
 	behind  string
 	leaves  bool
 
@@ -38,8 +41,12 @@ type run struct {
 	keeps  bool           // the sales have something in Redis; not looked at where no event is about that
 	main   string         // the key of the lock, empty before a customer has taken one
 	lock   schedule.State // what it was at the last look
+	until  time.Time      // when its lease ends, by that
+	passed bool           // time was let pass, which can end a lease
 	owner  schedule.Customer
 	holds  []schedule.Hold
+
+	unforeseen atomic.Bool // a request was held of a form that the probe has not seen
 
 	mu   sync.Mutex              // guards the rest
 	held map[*wire.Exchange]bool // the requests of sales that are held or under way
@@ -138,7 +145,11 @@ func (r *run) arrive(ctx context.Context, b *buyer) {
 	r.came[b.customer-'A'] = true
 	r.mu.Unlock()
 	b.state, b.heard, b.done = moving, time.Now(), make(chan struct{})
+	ctx, b.leave = context.WithCancel(ctx)
+	b.accepted.Store(false)
+	b.sale.Accepted = func() { b.accepted.Store(true) }
 	go func() {
+		defer b.leave()
 		reply := r.stage.on.Buy(ctx, b.process, b.sale)
 		close(b.done)
 		r.tell(replied{b.customer, reply})
@@ -172,6 +183,7 @@ func (r *run) end() {
 			_ = b.process.Resume()
 		}
 		if b.state != absent {
+			b.stopAsking()
 			<-b.done
 		}
 	}

@@ -83,7 +83,7 @@ func (r *run) listen(ctx context.Context, b *buyer) error {
 		if last := r.stage.probe.Last(b.reply.Outcome); silent > lateQuiet && last == b.last || silent > r.settleLimit {
 			b.state = ended
 		}
-	case silent > pushQuiet && b.process.Redis.Listening():
+	case silent > pushQuiet && (b.process.Redis.Listening() || b.accepted.Load()):
 		b.state = onPush
 	case silent > r.settleLimit:
 		return fmt.Errorf("%w for %s: %s", errSilent, r.settleLimit, r.whoWaits())
@@ -118,6 +118,7 @@ func (r *run) waitsInRedis(ctx context.Context, addr string) (bool, error) {
 
 // letTimePass is what happens where nobody can go on: who polls tries again, and who waits is looked at.
 func (r *run) letTimePass(ctx context.Context, next stage.Next) error {
+	r.passed = true
 	for _, o := range next.Options {
 		if o.Choice.IsStep() && o.Retry {
 			return r.send(ctx, r.buyer(o.Choice.Customer), true)

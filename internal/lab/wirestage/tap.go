@@ -45,6 +45,9 @@ func (t tap) Sent(x *wire.Exchange) bool {
 		r.inSale[x.Conn] = !ends
 	}
 	renewal := r.isRenewal(x)
+	if shape := service.Shape(x.Text); !renewal && !r.stage.probe.Sends(shape) {
+		r.unforeseen.Store(true)
+	}
 	withheld, of := r.withheld, r.withheldOf
 	if !renewal {
 		r.busy[x.Process]++
@@ -81,14 +84,14 @@ func (r *run) isRenewal(x *wire.Exchange) bool {
 		return false
 	}
 	shape := service.Shape(x.Text)
-	if r.stage.renewals[shape] {
+	if _, is := r.stage.renewals.Load(shape); is {
 		return true
 	}
 	if r.busy[x.Process] == 0 || !slices.ContainsFunc(strings.Fields(x.Text), func(word string) bool { return r.made[word] }) {
 		return false
 	}
 	if !r.stage.probe.Sends(shape) {
-		r.stage.renewals[shape] = true
+		r.stage.renewals.Store(shape, true)
 	}
 	return true
 }

@@ -34,10 +34,11 @@ type Stage struct {
 	probe  *service.Probe
 	schema schedule.Schema
 
-	// renewals are requests that renew a lock, in the form of [service.Shape]. The mutex of the run guards them.
-	renewals map[string]bool
+	// renewals are requests that renew a lock, in the form of [service.Shape].
+	renewals sync.Map
 
 	mu     sync.Mutex // held while a run is played; guards the rest
+	idled  bool       // the idle service was watched: see watchIdle
 	dirty  []bool     // by process: it was killed, or must be started again
 	cold   []bool     // by process: its connections are gone
 	leases bool       // a sale keeps a key that ends by itself
@@ -49,7 +50,7 @@ type Stage struct {
 
 // Open prepares a service that was probed. It finds out whether sales keep leases, and renew them.
 func Open(ctx context.Context, on *service.Service, probe *service.Probe) (*Stage, error) {
-	s := &Stage{on: on, probe: probe, renewals: map[string]bool{}, dirty: make([]bool, len(on.Processes)), cold: make([]bool, len(on.Processes))}
+	s := &Stage{on: on, probe: probe, dirty: make([]bool, len(on.Processes)), cold: make([]bool, len(on.Processes))}
 	if len(on.Processes) < Customers {
 		return nil, errors.New("it is one process, which can keep its own customers apart: each customer needs a process of its own")
 	}
@@ -58,7 +59,7 @@ func Open(ctx context.Context, on *service.Service, probe *service.Probe) (*Stag
 		return nil, err
 	}
 	watched := false
-	_, err = s.play(ctx, s.plan(nil), stage.Follow(nil), func(r *run) error {
+	look := func(r *run) error {
 		if !r.lock.Locked() || r.lock.TTLMS <= 0 || watched {
 			return nil
 		}
@@ -66,7 +67,10 @@ func Open(ctx context.Context, on *service.Service, probe *service.Probe) (*Stag
 		var err error
 		s.renews, err = r.renewed(ctx)
 		return err
-	})
+	}
+	if _, err = s.play(ctx, s.plan(nil), stage.Follow(nil), look); errors.Is(err, errLearned) {
+		_, err = s.play(ctx, s.plan(nil), stage.Follow(nil), look)
+	}
 	return s, err
 }
 
@@ -91,6 +95,9 @@ func (s *Stage) Slots([]schedule.Event) int { return 1 }
 // [stage.ErrGivenUp] in its chain.
 func (s *Stage) Play(ctx context.Context, p stage.Plan, choose func() stage.Chooser) (schedule.Record, error) {
 	record, err := s.play(ctx, p, choose(), nil)
+	for try := 1; errors.Is(err, errLearned) || errors.Is(err, errSlow) && try < slowTries; try++ {
+		record, err = s.play(ctx, p, choose(), nil)
+	}
 	switch {
 	case err == nil, ctx.Err() != nil, errors.Is(err, stage.ErrStop), errors.Is(err, stage.ErrCannot):
 		return record, err
@@ -141,6 +148,11 @@ func (s InOwnTime) PlaySchedule(ctx context.Context, strategy string, customers 
 	defer s.timing(false, false)
 	return s.Stage.PlaySchedule(ctx, strategy, customers, order)
 }
+
+// errSlow is about a run in which a lease ended although nothing was to let it pass. It is made so often.
+var errSlow = errors.New("the machine is too slow for the lease of the lock")
+
+const slowTries = 3
 
 // prepare starts all processes again where each run sells the same item, and elsewhere those that were killed. One
 // sale opens the connections of those, and of others that have lost theirs.
@@ -229,7 +241,11 @@ func (s *Stage) play(ctx context.Context, p stage.Plan, choose stage.Chooser, lo
 		return schedule.Record{}, err
 	}
 	item := s.on.NewItem()
-	if err := s.on.SetStock(ctx, item, int64(p.Customers-1)); err != nil {
+	units := int64(p.Customers - 1)
+	if s.on.File.Spare() && slices.ContainsFunc(p.Events, schedule.Event.Forgets) {
+		units++
+	}
+	if err := s.on.SetStock(ctx, item, units); err != nil {
 		return schedule.Record{}, err
 	}
 	if slices.Contains(p.Events, schedule.Failover) {
@@ -238,7 +254,7 @@ func (s *Stage) play(ctx context.Context, p stage.Plan, choose stage.Chooser, lo
 		}
 	}
 	r := &run{
-		stage: s, plan: p, item: item, looked: looked, messages: make(chan any, 4096), over: make(chan struct{}), lock: noLock, busy: make([]int, p.Customers), came: make([]bool, p.Customers), held: map[*wire.Exchange]bool{}, inSale: map[connection]bool{}, made: map[string]bool{},
+		stage: s, plan: p, item: item, units: units, looked: looked, messages: make(chan any, 4096), over: make(chan struct{}), lock: noLock, busy: make([]int, p.Customers), came: make([]bool, p.Customers), held: map[*wire.Exchange]bool{}, inSale: map[connection]bool{}, made: map[string]bool{},
 		settleLimit: time.Duration(s.on.File.Settle),
 	}
 	var err error
@@ -255,5 +271,22 @@ func (s *Stage) play(ctx context.Context, p stage.Plan, choose stage.Chooser, lo
 	record, err := r.play(ctx, choose)
 	stop()
 	r.end()
+	if r.unforeseen.Load() && s.learns(ctx) {
+		return schedule.Record{}, errLearned
+	}
 	return record, err
+}
+
+// errLearned is about a run that had requests of no sale among its steps.
+var errLearned = errors.New("a request comes without a customer, too")
+
+// learns watches the idle service once, when sales have sent what the probe has not seen: a heartbeat comes without
+// them, too. It says whether there was one.
+func (s *Stage) learns(ctx context.Context) bool {
+	if s.idled || ctx.Err() != nil {
+		return false
+	}
+	s.idled = true
+	more, err := s.on.Learn(ctx, s.probe, service.LongWatch)
+	return more && err == nil
 }
