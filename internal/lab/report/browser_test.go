@@ -15,6 +15,7 @@ import (
 
 	"stocklock/internal/lab/browsertest"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -89,24 +90,34 @@ func TestPageOnAPhone(t *testing.T) {
 	b.Clean("")
 }
 
-// TestAWholeMatrixFits checks that no column is cut off on a common screen, and that a screen
-// reader still finds the word for a number.
+// TestAWholeMatrixFits checks that no column is cut off on a common screen, that a number without a plus has its
+// word, and that a screen reader finds the others'.
 func TestAWholeMatrixFits(t *testing.T) {
 	r := saved(t)
 	cell := r.Cells[0]
 	r.Cells, cell.Oversold = nil, 1234
+	twice := cell
+	twice.Oversold, twice.Verdict, twice.Duplicates = 0, verdict.Twice, 1
 	for _, s := range ladder.All() {
 		for _, sc := range scenario.All() {
 			cell.Strategy, cell.Scenario = s.Name, sc.Name
 			r.Cells = append(r.Cells, cell)
 		}
 	}
+	last := &r.Cells[len(r.Cells)-1]
+	twice.Strategy, twice.Scenario = last.Strategy, last.Scenario
+	*last = twice
 	path := filepath.Join(t.TempDir(), "matrix.html")
 	if err := r.WriteFile(path, Report.HTML); err != nil {
 		t.Fatal(err)
 	}
 	b := browsertest.Open(t, 2*time.Minute)
 	b.Run(chromedp.EmulateViewport(1280, 900), chromedp.Navigate("file://"+path), chromedp.WaitVisible(".matrix", chromedp.ByQuery))
+	for kind, shown := range map[string]bool{"oversold": false, "twice": true} {
+		if wide := browsertest.Says[float64](b, `document.querySelector('.matrix .`+kind+` .word').getBoundingClientRect().width`); (wide > 1) != shown {
+			t.Errorf("the word of %s is %g wide", kind, wide)
+		}
+	}
 	if over := browsertest.Says[int](b, `(m => m.scrollWidth - m.clientWidth)(document.querySelector('.matrix').parentElement)`); over > 0 {
 		t.Errorf("%d pixels of the matrix are cut off", over)
 	}
