@@ -69,7 +69,7 @@ func (g guard) Do(ctx context.Context, key string, fn func(context.Context, int6
 }
 
 // Close closes the library's own client.
-func (g guard) Close() error {
+func (g guard) Close(context.Context) error {
 	if g.Locker.Close == nil {
 		return nil
 	}

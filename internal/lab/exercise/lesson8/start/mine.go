@@ -33,7 +33,7 @@ type shop struct{ lock strategy.LockGuard }
 func (shop) Do(ctx context.Context, _ string, fn func(context.Context, int64) error) error {
 	return fn(ctx, 0)
 }
-func (s shop) Close() error { return s.lock.Close() }
+func (s shop) Close(ctx context.Context) error { return s.lock.Close(ctx) }
 
 // sell makes one sale and returns its order, or stock.ErrSoldOut.
 func (s shop) sell(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {

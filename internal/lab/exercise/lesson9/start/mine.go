@@ -40,7 +40,7 @@ type shop struct{ lock strategy.LockGuard }
 func (shop) Do(ctx context.Context, _ string, fn func(context.Context, int64) error) error {
 	return fn(ctx, 0)
 }
-func (s shop) Close() error { return s.lock.Close() }
+func (s shop) Close(ctx context.Context) error { return s.lock.Close(ctx) }
 
 func taken(ctx context.Context) { sale.At(ctx, sale.Taken) }
 
