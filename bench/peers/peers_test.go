@@ -100,7 +100,7 @@ func TestTwoKeysOfThree(t *testing.T) {
 	}
 	options := strategy.Options{Lease: 5 * time.Second, Wait: 300 * time.Millisecond}
 	g := guardOf(lock.RueidisTwo, strategy.Deps{Options: options, Quorum: servers}, lock.Config{})
-	defer g.Close()
+	defer g.Close(t.Context())
 	err := g.Do(t.Context(), "stock:1", func(ctx context.Context, _ int64) error {
 		time.Sleep(50 * time.Millisecond) // the third key is taken in the background
 		for i, server := range servers {
@@ -125,7 +125,7 @@ func TestTwoKeysOfThree(t *testing.T) {
 // TestRevisionsGrow: the tokens of etcd's lock grow with each holder, which a fence needs.
 func TestRevisionsGrow(t *testing.T) {
 	g := etcdGuard(strategy.Deps{Options: strategy.Options{Lease: time.Second, Wait: 5 * time.Second}}, settingsFor(t).Etcd)
-	defer g.Close()
+	defer g.Close(t.Context())
 	var last int64
 	for range 5 {
 		err := g.Do(t.Context(), "stock:1", func(_ context.Context, token int64) error {
