@@ -35,7 +35,6 @@ type cell struct {
 	customers []*customer
 	feed      *trial.Points
 	redis     redisconn.Client
-	asked     time.Time // when MySQL was last asked who waits
 
 	stuckAt string // the lock without an end that refuses everybody, empty for none
 	story   []string

@@ -122,31 +122,10 @@ func (c *cell) keptOut(ctx context.Context, of *customer) bool {
 	return c.passed(of, sale.Waiting) || !of.answered() && c.waitsInMySQL(ctx)
 }
 
-// askEvery is how often MySQL is asked who waits. MariaDB makes its table anew only when nobody has read it
-// for 0.1 s: see trx_i_s_possibly_fetch_data_into_cache in storage/innobase/trx/trx0i_s.cc.
-const askEvery = 120 * time.Millisecond
-
-// waitsInMySQL reports whether a transaction waits for a row of the cell's items. It looks only so often.
+// waitsInMySQL reports whether a statement on one of the cell's items waits for another's transaction.
 func (c *cell) waitsInMySQL(ctx context.Context) bool {
-	if time.Since(c.asked) < askEvery {
-		return false
-	}
-	rows, err := c.bench.Store.Pool().QueryContext(ctx, "SELECT COALESCE(trx_query, '') FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'")
-	c.asked = time.Now()
-	if err != nil {
-		return false
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var statement string
-		if rows.Scan(&statement) != nil {
-			return false
-		}
-		if c.names(statement) {
-			return true
-		}
-	}
-	return false
+	waiting, err := c.bench.Waits.Waiting(ctx)
+	return err == nil && slices.ContainsFunc(waiting, c.names)
 }
 
 // names reports whether a statement or a key has the id of an item of the cell in it.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,6 +57,12 @@ var (
 		"SELECT OBJECT_NAME, NULL FROM performance_schema.metadata_locks WHERE OBJECT_TYPE = 'USER LEVEL LOCK' AND LOCK_STATUS = 'PENDING'",
 	}
 )
+
+// Waiting returns the statements that wait for a transaction.
+func (w *MySQLWaits) Waiting(ctx context.Context) ([]string, error) {
+	now, err := w.look(ctx)
+	return slices.Collect(maps.Values(now.blockers)), err
+}
 
 // look returns what is newer than the call.
 func (w *MySQLWaits) look(ctx context.Context) (mysqlWaits, error) {
