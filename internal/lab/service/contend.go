@@ -3,10 +3,12 @@ package service
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
 
+	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
 )
@@ -150,23 +152,18 @@ func (s *Service) judge(ctx context.Context, item int64, c Contention, replies m
 	if err != nil {
 		return r, err
 	}
-	count := map[string]int64{}
-	for _, o := range orders {
-		f.Sold += o.Units
-		count[o.Customer]++
-	}
-	f.Remaining, f.Oversold, f.LostUpdates = left, max(0, f.Sold-c.Stock), f.Sold+left-c.Stock
-	for _, n := range count {
-		f.Twice += n - 1
-	}
+	purchases := map[string]count.Purchase{}
 	for customer, reply := range replies {
-		switch {
-		case reply.Outcome == load.Sold && count[customer] == 0:
-			f.Unordered++
-		case reply.Outcome.Denies() && count[customer] > 0:
-			f.Denied++
-		}
+		purchases[customer] = count.Purchase{Answers: []count.Answer{{Outcome: reply.Outcome}}}
 	}
+	for _, o := range orders {
+		p := purchases[o.Customer]
+		p.Orders = append(p.Orders, count.Order{Units: count.Units{0: o.Units}})
+		purchases[o.Customer] = p
+	}
+	counted := count.Facts(maps.Values(purchases))
+	f.Sold, f.Twice, f.Unordered, f.Denied = counted.Sold, counted.Twice, counted.Unordered, counted.Denied
+	f.Remaining, f.Oversold, f.LostUpdates = left, max(0, f.Sold-c.Stock), f.Sold+left-c.Stock
 	if f.Remaining == 0 { // each unit is in an order: what else was answered kept nobody from one
 		f.Errors = 0
 	}
