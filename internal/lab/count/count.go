@@ -1,5 +1,5 @@
 // Package count compares the orders that stand with what their customers were answered. It is the one
-// place that does: cells of one item, of several and of topologies, schedules, crowds and services are
+// place that does: cells of one item, of several and of topologies, schedules, soaks, exercises and services are
 // compared by the same rules, from their own orders and answers.
 //
 // It knows no order of events but the times of requests and answers. What else shows that units were

@@ -1,11 +1,15 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/count"
+	"stocklock/internal/lab/load"
 )
 
 // Account is what became of items with the same strategies, and of their customers: SQL counts,
@@ -103,7 +107,7 @@ func (s *soak) appendOrders(ctx context.Context, orders []order, item audit.Run,
 			return nil, fmt.Errorf("read the orders: %w", err)
 		}
 		a.Lines++
-		a.Orders += count(id == of)
+		a.Orders += one(id == of)
 		if customer, ok := s.customers.customerOf(key); ok {
 			orders = append(orders, order{id, of, customer})
 		} else {
@@ -120,41 +124,53 @@ func (s *soak) overLimit(ctx context.Context, item audit.Run) (over int, err err
 	return over, err
 }
 
-// compare compares the answers to the customers of some items with the orders under their keys.
+// compare compares the answers to the customers of some items with the orders under their keys. The rows of an order
+// are told from each other by their place in it: a customer has one of each item.
 func (a *Account) compare(c *customers, items *items, orders []order) {
-	first := make([]uint64, len(c.bought)) // the first order of each customer
-	lines := make([]uint8, len(c.bought))  // of that order
-	for _, o := range orders {
-		switch {
-		case c.offer(o.customer).items != items || c.bought[o.customer] == 0:
-			a.OrdersWithoutAnswer++
-			a.example(c, o.customer, "has the order %d", o.id)
-		case first[o.customer] == 0 || first[o.customer] == o.of:
-			first[o.customer] = o.of
-			lines[o.customer]++
-		case o.id == o.of:
-			a.Duplicates++
-			a.example(c, o.customer, "has the order %d, too", o.id)
-		}
-	}
+	slices.SortStableFunc(orders, func(x, y order) int { return cmp.Or(cmp.Compare(x.customer, y.customer), cmp.Compare(x.of, y.of)) })
 	for n, id := range c.bought {
+		rows := 0
+		for rows < len(orders) && orders[rows].customer == n {
+			rows++
+		}
+		theirs := orders[:rows]
+		orders = orders[rows:]
 		if c.offer(n).items != items {
+			a.OrdersWithoutAnswer += len(theirs)
 			continue
 		}
 		if c.doubtful[n] != nil {
 			a.Doubtful++
 		}
-		if id == 0 {
-			a.Refused++
-			continue
+		p := count.Purchase{Wants: count.Units{}, Answers: []count.Answer{{Outcome: load.Busy}}}
+		for line := range c.size(n) {
+			p.Wants[uint64(line)] = 1
 		}
-		a.Answers++
-		if first[n] == 0 || first[n] != id && id != anyID {
-			a.AnswersWithoutOrder++
-			a.example(c, n, "has not the order of the answer")
-		} else if int(lines[n]) != c.size(n) {
-			a.Torn++
-			a.example(c, n, "has %d of %d lines", lines[n], c.size(n))
+		switch id {
+		case 0:
+			a.Refused++
+		case anyID:
+			p.Answers[0].Outcome = load.Sold
+		default:
+			p.Answers[0] = count.Answer{Outcome: load.Sold, Order: fmt.Sprint(id)}
+		}
+		if id != 0 {
+			a.Answers++
+		}
+		for i, row := range theirs {
+			if i == 0 || row.of != theirs[i-1].of {
+				p.Orders = append(p.Orders, count.Order{ID: fmt.Sprint(row.of), Units: count.Units{}})
+			}
+			of := p.Orders[len(p.Orders)-1].Units
+			of[uint64(len(of))] = 1
+		}
+		f := p.Facts()
+		a.OrdersWithoutAnswer += int(f.Unanswered)
+		a.Duplicates += int(f.Twice)
+		a.AnswersWithoutOrder += int(f.Unordered)
+		a.Torn += int(f.HalfSold)
+		if f.Unanswered+f.Twice+f.Unordered+f.HalfSold > 0 {
+			a.example(c, n, "has the orders %v", p.Orders)
 		}
 	}
 }

@@ -50,7 +50,7 @@ type recoveries map[*kind]Recovery
 func (all recoveries) add(e episode, took time.Duration, recovered bool) {
 	for _, f := range e.faults {
 		r := all[f.kind]
-		all[f.kind] = Recovery{r.Times + 1, max(r.Worst, took), r.Total + took, r.Never + count(!recovered)}
+		all[f.kind] = Recovery{r.Times + 1, max(r.Worst, took), r.Total + took, r.Never + one(!recovered)}
 	}
 }
 

@@ -25,6 +25,7 @@ func TestEachWayToBeWrongIsFound(t *testing.T) {
 		{"a 201 with another's order", 7, []uint64{8}, "1 answers without their order"},
 		{"two orders for one key", 7, []uint64{7, 9}, "1 orders that a customer has twice"},
 		{"an order after a refusal, or without an answer", 0, []uint64{7}, "1 orders without an answer"},
+		{"an order with a row too many", 7, []uint64{7, 7}, "1 answers without their order"},
 	} {
 		a, sold := Account{Strategy: "x", Orders: 1}, &items{strategies: []declared.Strategy{{Name: "x"}}}
 		c := newCustomers(1, nil, []*items{sold})

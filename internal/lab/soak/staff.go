@@ -197,10 +197,10 @@ func (s *staff) audit(ctx context.Context, r *Report) error {
 				continue
 			}
 			sum.Asked++
-			sum.Made += count(w.made)
-			sum.Replayed += count(w.replayed)
-			sum.Doubtful += count(w.doubtful)
-			sum.Refused += count(w.refused != "")
+			sum.Made += one(w.made)
+			sum.Replayed += one(w.replayed)
+			sum.Doubtful += one(w.doubtful)
+			sum.Refused += one(w.refused != "")
 			if w.unexpected {
 				r.find("%s %s: an unexpected answer: %s", action, w.key, w.refused)
 			}
@@ -228,7 +228,7 @@ func (s *staff) audit(ctx context.Context, r *Report) error {
 	return nil
 }
 
-func count(is bool) int {
+func one(is bool) int {
 	if is {
 		return 1
 	}
