@@ -1,66 +1,49 @@
 package redislock
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
 )
 
-// TestAHolderThatBeginsToListenLetsOthersIn: another process began to wait before that, and was not
-// heard.
-func TestAHolderThatBeginsToListenLetsOthersIn(t *testing.T) {
-	ctx, key := within(t), t.Name()
-	holder, _ := newLocker(t, Options{Lease: time.Minute})
-	other, _ := newLocker(t, Options{Lease: time.Minute})
-	_, lease := acquire(t, holder, ctx, key)
-	got := make(chan error, 1)
-	go func() {
-		_, lease, err := other.Acquire(ctx, key)
-		if err == nil {
-			lease.Release()
+// TestABusyProcessLetsAnotherIn: it passes the lock on among its goroutines without a pause. It hears of another
+// process that waits at once, not at its renewal, also if that began to wait before it listened.
+func TestABusyProcessLetsAnotherIn(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		holder, _ := newLocker(t, Options{Lease: time.Minute})
+		other, _ := newLocker(t, Options{Lease: time.Minute})
+		_, lease := acquire(t, holder, within(t), t.Name())
+		var got <-chan *Lease
+		if before {
+			got = queues(t, other, t.Name(), 1)
 		}
-		got <- err
-	}()
-	client, _ := newClient(t, shared.addr)
-	for client.ZCard(ctx, Keys("", key).Queue).Val() == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	// From here on there is always a goroutine of the holder's process that waits.
-	stop := make(chan struct{})
-	var busy sync.WaitGroup
-	for range 2 {
-		busy.Go(func() {
-			for {
-				_, lease, err := holder.Acquire(ctx, key)
-				if err != nil {
-					t.Error(err)
-					return
+		ctx, stop := context.WithCancel(within(t))
+		var busy sync.WaitGroup
+		for range 2 {
+			busy.Go(func() {
+				for ctx.Err() == nil {
+					if _, lease, err := holder.Acquire(ctx, t.Name()); err == nil {
+						time.Sleep(3 * longHold) // the passes of one hold would take half a minute
+						lease.Release()
+					}
 				}
-				time.Sleep(2 * longHold) // so that the hand-offs of one hold do not come to an end first
-				lease.Release()
-				select {
-				case <-stop:
-					return
-				default:
-				}
-			}
-		})
+			})
+		}
+		eventually(t, "both wait", func() bool { return holder.waitersOf(t.Name()) == 2 })
+		release(t, lease)
+		if !before {
+			eventually(t, "it is passed on", func() bool {
+				holder.mu.Lock()
+				defer holder.mu.Unlock()
+				return holder.locks[tagged(t.Name())].passes > 2
+			})
+			got = asks(t, within(t), other, t.Name())
+		}
+		release(t, soon(t, got, 10*time.Second))
+		stop()
+		busy.Wait()
 	}
-	eventually(t, "both wait", func() bool {
-		holder.mu.Lock()
-		defer holder.mu.Unlock()
-		return holder.locks[tagged(key)].waiters.Len() == 2
-	})
-	release(t, lease)
-	begun := time.Now()
-	if err := <-got; err != nil {
-		t.Error(err)
-	}
-	if took := time.Since(begun); took > 10*time.Second {
-		t.Errorf("the other process was let in after %s", took)
-	}
-	close(stop)
-	busy.Wait()
 }
 
 // TestWhoBeginsToListenAssumesThatOthersWait: also when the answer with the grant is still under
@@ -70,12 +53,11 @@ func TestWhoBeginsToListenAssumesThatOthersWait(t *testing.T) {
 		var m machine
 		m.ask(1, 7, time.Second)
 		note(&m)
-		if m.granted(reply{kind: replyHeld, epoch: 1}, 1, 2); m.state != held || m.others == 0 {
-			t.Errorf("%s before the answer: the holder does not know that another process may wait: %+v", name, m)
-		}
+		m.granted(reply{kind: replyHeld, epoch: 1}, 1, 2)
+		before := m.others
 		m.others = 0
-		if note(&m); m.others == 0 {
-			t.Errorf("%s while held: the holder does not know that another process may wait: %+v", name, m)
+		if note(&m); before == 0 || m.others == 0 {
+			t.Errorf("%s: of others that wait, the holder knows %d from before its answer, and %d while it holds", name, before, m.others)
 		}
 	}
 }
@@ -83,38 +65,27 @@ func TestWhoBeginsToListenAssumesThatOthersWait(t *testing.T) {
 // TestAGrantSaysHowManyWait: a message does, too. A process that did not know would keep the lock among its own
 // goroutines.
 func TestAGrantSaysHowManyWait(t *testing.T) {
-	ctx, key := within(t), t.Name()
-	client, _ := newClient(t, shared.addr)
 	holder, _ := newLocker(t, Options{Lease: time.Minute})
-	_, lease := acquire(t, holder, ctx, key)
-	others := make(chan int64)
+	_, lease := acquire(t, holder, within(t), t.Name())
+	var lockers []*Locker
+	var got []<-chan *Lease
 	const waiting = 3
-	for n := range waiting {
+	for n := range int64(waiting) {
 		l, _ := newLocker(t, Options{Lease: time.Minute})
-		go func() {
-			_, lease, err := l.Acquire(ctx, key)
-			if err != nil {
-				t.Error(err)
-				others <- -1
-				return
-			}
-			l.mu.Lock()
-			know := l.locks[tagged(key)].others
-			l.mu.Unlock()
-			others <- know
-			lease.Release()
-		}()
-		for client.ZCard(ctx, Keys("", key).Queue).Val() <= int64(n) && ctx.Err() == nil {
-			time.Sleep(time.Millisecond)
+		lockers, got = append(lockers, l), append(got, queues(t, l, t.Name(), n+1))
+		eventually(t, "it listens", l.hears)
+	}
+	for n, l := range lockers {
+		release(t, lease)
+		lease = <-got[n]
+		l.mu.Lock()
+		know := l.locks[tagged(t.Name())].others
+		l.mu.Unlock()
+		if want := int64(max(waiting-1-n, 1)); know != want { // who begins to listen assumes that one waits
+			t.Errorf("the next one knows of %d others that wait, want %d", know, want)
 		}
 	}
 	release(t, lease)
-	for n := range waiting {
-		want := int64(max(waiting-1-n, 1)) // who begins to listen assumes that one waits
-		if got := <-others; got != want {
-			t.Errorf("the next one knows of %d others that wait, want %d", got, want)
-		}
-	}
 }
 
 // TestTurnsAreShorterWhereManyWait: and end with the passes, with time, and with long holds.
@@ -139,6 +110,49 @@ func TestTurnsAreShorterWhereManyWait(t *testing.T) {
 		m := machine{state: held, lease: lease, others: c.others, given: 1, deadline: lease, passes: c.passes}
 		if got := m.mayPass(lease, 1+c.since); got != c.want {
 			t.Errorf("%d others, %d passes, %s after the grant: may pass %v, want %v", c.others, c.passes, c.since, got, c.want)
+		}
+	}
+}
+
+// TestFirstComeFirstServed has two processes with goroutines that came in turn, and no order among their
+// processes that would serve them so. They hold for so long that none is passed on inside. Some cannot give up.
+func TestFirstComeFirstServed(t *testing.T) {
+	a, _ := newLocker(t, Options{})
+	b, _ := newLocker(t, Options{})
+	_, lease := acquire(t, a, within(t), t.Name())
+	came := []*Locker{a, a, a, b, b, a}
+	order := make(chan int, len(came))
+	waiting := map[*Locker]int{}
+	var all sync.WaitGroup
+	for i, l := range came {
+		all.Go(func() {
+			ctx := within(t)
+			if i%2 == 1 {
+				ctx = context.Background()
+			}
+			_, lease := acquire(t, l, ctx, t.Name())
+			order <- i
+			time.Sleep(2 * longHold)
+			release(t, lease)
+		})
+		waiting[l]++
+		eventually(t, "a goroutine waits", func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			n := l.locks[tagged(t.Name())]
+			return n != nil && n.state != asking && n.waiters.Len() == waiting[l]
+		})
+		time.Sleep(50 * time.Millisecond) // far longer than a request takes to Redis, by which the order can be wrong
+	}
+	before := lease.Deadline()
+	if renew(lease); !lease.Deadline().After(before) {
+		t.Error("the lock is not renewed while they wait")
+	}
+	release(t, lease)
+	all.Wait()
+	for want := range came {
+		if got := <-order; got != want {
+			t.Errorf("served %d, want %d", got, want)
 		}
 	}
 }

@@ -4,86 +4,57 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
 
-// When this variable is set to anything, all tests are run in the copy, and not only a few.
-const wholeCopyEnv = "REDISLOCK_COPY"
-
-// TestFolderStandsAlone copies the folder into an empty module, by the command for that, and
-// builds it and runs its tests there.
+// TestFolderStandsAlone copies the folder into an empty module, by the command for that, and builds it and runs
+// its tests there. It needs go-redis and the libraries of the tests, and nothing of this project.
 func TestFolderStandsAlone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("tests a copy in a module of its own: not run with -short")
 	}
 	t.Parallel()
-	module, err := exec.Command("go", "env", "GOMOD").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := filepath.Dir(strings.TrimSpace(string(module)))
 	dir := t.TempDir()
-	if out, err := exec.Command("./copy.sh", filepath.Join(dir, "lock"), "elsewhere/lock").CombinedOutput(); err != nil {
-		t.Fatalf("copy.sh: %v\n%s", err, out)
+	run := func(name string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		if name == "go" {
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod", "GOWORK=off")
+		}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %s: %v\n%s", name, args, err, out)
+		}
+		return string(out)
 	}
-	if doc, err := os.ReadFile(filepath.Join(dir, "lock", "doc.go")); err != nil || !strings.HasPrefix(string(doc), "// Copied from stocklock 0.") {
+	run("./copy.sh", filepath.Join(dir, "lock"), "elsewhere.example/my/lock")
+	doc, err := os.ReadFile(filepath.Join(dir, "lock", "doc.go"))
+	if err != nil || !strings.HasPrefix(string(doc), "// Copied from stocklock 0.") {
 		t.Errorf("doc.go of the copy does not begin with its version: %v\n%.200s", err, doc)
 	}
-	// The versions are this module's; what it does not need is left out by hand, so that
-	// nothing has to be fetched.
-	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kept []string
-	for line := range strings.Lines(string(mod)) {
-		switch fields := strings.Fields(line); {
-		case strings.HasPrefix(line, "module "):
-			line = "module elsewhere\n"
-		case len(fields) > 1 && strings.HasPrefix(line, "tool "):
-			continue
+	// The versions are this module's, so that nothing has to be fetched.
+	for name, to := range map[string]func(mod string) string{"go.sum": func(s string) string { return s }, "go.mod": func(s string) string {
+		return "module elsewhere.example/my\n" + regexp.MustCompile(`(?m)^(module|tool) .*$`).ReplaceAllString(s, "")
+	}} {
+		content, err := os.ReadFile(filepath.Join("..", "..", name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), []byte(to(string(content))), 0o644)
 		}
-		kept = append(kept, line)
-	}
-	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string][]byte{"go.mod": []byte(strings.Join(kept, "")), "go.sum": sum} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	commands := [][]string{{"test", "-vet=off", "-run", "TestReentry|TestDo|TestABurstOfRenewals|Example", "./..."}}
-	if os.Getenv(wholeCopyEnv) != "" {
-		commands = [][]string{{"vet", "./..."}, {"test", "-vet=off", "-skip", t.Name(), "./..."}} // make lint vets the folder itself
-	}
-	for _, args := range commands {
-		cmd := exec.CommandContext(t.Context(), "go", args...)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod", "GOWORK=off")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("go %s in a copy of the folder: %v\n%s", strings.Join(args, " "), err, out)
-		}
-	}
-	// go-redis and the libraries of the tests, and nothing of this project.
-	out, err := command(dir, "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./lock/...")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for dep := range strings.FieldsSeq(out) {
+	run("go", "test", "-tags", "soak", "-run", "TestReentry|TestDo|TestABurstOfRenewals|Example", "./...") // check.sh copies runs all
+	for dep := range strings.FieldsSeq(run("go", "list", "-deps", "-test", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./lock/...")) {
 		if strings.HasPrefix(dep, "stocklock") {
 			t.Errorf("the copied lock needs %s", dep)
 		}
 	}
-}
-
-func command(dir string, args ...string) (string, error) {
-	cmd := exec.Command("go", args...)
-	cmd.Dir = dir
-	out, err := cmd.Output()
-	return string(out), err
+	if lines := strings.Count(run("find", dir, "-name", "*_test.go", "-exec", "cat", "{}", "+"), "\n"); lines > 5000 {
+		t.Errorf("a copy has %d lines of tests, want 5,000 at most: leave out what only this repository needs", lines)
+	}
 }
 
 // TestACopyNeedsAModuleThatIsNewEnough: one with an older go-redis would send requests again.

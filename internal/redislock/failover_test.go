@@ -86,29 +86,6 @@ func (m *moving) locker(o Options) *Locker {
 	return l
 }
 
-// claim is a hold that somebody believes in.
-type claim struct {
-	who   string
-	held  context.Context
-	lease *Lease
-}
-
-func (m *moving) wait(who string, l *Locker, into chan<- claim) {
-	held, lease, err := l.Acquire(within(m.t), m.t.Name())
-	if err != nil {
-		m.t.Errorf("%s: %v", who, err)
-		return
-	}
-	into <- claim{who, held, lease}
-}
-
-func (m *moving) queued(n int64) {
-	m.t.Helper()
-	eventually(m.t, "so many wait", func() bool {
-		return m.clients[m.primary.Load()].ZCard(m.t.Context(), Keys("", m.t.Name()).Queue).Val() == n
-	})
-}
-
 // TestPlannedFailoverMakesOneHolder: PUBLISH is replicated. A waiter whose subscription stays with
 // the demoted server is not counted by the new primary, and hears its grant all the same.
 func TestPlannedFailoverMakesOneHolder(t *testing.T) {
@@ -123,26 +100,32 @@ func TestPlannedFailoverMakesOneHolder(t *testing.T) {
 			}
 			holder, a, b := m.locker(Options{Lease: lease}), m.locker(Options{Lease: lease}), m.locker(Options{Lease: lease})
 			_, first := acquire(t, holder, within(t), t.Name())
-			claims := make(chan claim, 2)
-			go m.wait("A", a, claims)
-			m.queued(1)
+			one := asks(t, within(t), a, t.Name())
+			waitFor(t, m.servers[0].addr, t.Name(), 1)
 			m.failOver()
 			eventually(t, "the holder renews at the new primary", func() bool { return renew(first) })
 			before := waiters()
 			eventually(t, "the waiter is seen", func() bool { return !seen || !maps.Equal(before, waiters()) })
-			go m.wait("B", b, claims)
-			m.queued(2)
+			other := asks(t, within(t), b, t.Name())
+			waitFor(t, m.servers[1].addr, t.Name(), 2)
 			release(t, first)
-			x := <-claims
+			var x *Lease
 			select {
-			case y := <-claims:
-				if x.lease.Valid() && y.lease.Valid() {
-					t.Errorf("two holders: %s with token %d and %s with token %d", x.who, x.lease.Token(), y.who, y.lease.Token())
-				}
-			case <-time.After(lease / 2): // there was a heartbeat
+			case x = <-one:
+			case x = <-other:
+				other = one
 			}
-			release(t, x.lease)
-			release(t, (<-claims).lease)
+			select {
+			case y := <-other:
+				if x.Valid() && y.Valid() {
+					t.Errorf("two holders, with the tokens %d and %d", x.Token(), y.Token())
+				}
+				release(t, y)
+				release(t, x)
+			case <-time.After(lease / 2): // there was a heartbeat
+				release(t, x)
+				release(t, <-other)
+			}
 		})
 	}
 }
@@ -153,21 +136,18 @@ func TestSubscriptionsOfAReplica(t *testing.T) {
 	m := startMoving(t)
 	m.subscribeAt.Store(2)
 	const lease = time.Minute // a heartbeat is far away
-	holder, a, b := m.locker(Options{Lease: lease}), m.locker(Options{Lease: lease}), m.locker(Options{Lease: lease})
-	_, first := acquire(t, holder, within(t), t.Name())
-	claims := make(chan claim, 2)
-	go m.wait("A", a, claims)
-	m.queued(1)
-	go m.wait("B", b, claims)
-	m.queued(2)
-	begun := time.Now()
-	release(t, first)
-	for range 2 {
-		release(t, (<-claims).lease)
+	holder := m.locker(Options{Lease: lease})
+	_, next := acquire(t, holder, within(t), t.Name())
+	var got []<-chan *Lease
+	for i := range int64(2) {
+		got = append(got, asks(t, within(t), m.locker(Options{Lease: lease}), t.Name()))
+		waitFor(t, m.servers[0].addr, t.Name(), i+1)
 	}
-	if took := time.Since(begun); took > lease/6 {
-		t.Errorf("two hand-offs took %s: the grants were not heard", took)
+	for _, waits := range got {
+		release(t, next)
+		next = soon(t, waits, lease/6)
 	}
+	release(t, next)
 }
 
 // TestAPatternIsNoWaiter: a monitor's PSUBSCRIBE hears what is published to a dead waiter, and must
@@ -198,44 +178,9 @@ func TestAPatternIsNoWaiter(t *testing.T) {
 		eventually(t, "Redis sees that it is gone", func() bool { return monitor.PubSubNumSub(ctx, channel).Val()[channel] == 0 })
 	}
 	alive, _ := newLocker(t, Options{Lease: lease})
-	got := make(chan *Lease)
-	go func() {
-		_, lease, _ := alive.Acquire(ctx, t.Name())
-		got <- lease
-	}()
-	eventually(t, "it waits", func() bool { return monitor.ZCard(ctx, Keys("", t.Name()).Queue).Val() == 4 })
-	begun := time.Now()
+	got := queues(t, alive, t.Name(), 4)
 	release(t, first)
-	next := <-got
-	if took := time.Since(begun); next == nil || took > lease/6 {
-		t.Fatalf("three dead waiters cost %s", took)
-	}
-	release(t, next)
-}
-
-// TestTokensGrowWhereTheClockIsBehind: a replica that is promoted may have a clock that is some
-// seconds behind. The last epoch outlives that.
-func TestTokensGrowWhereTheClockIsBehind(t *testing.T) {
-	client, _ := newClient(t, shared.addr)
-	l, _ := newLocker(t, Options{Lease: 10 * time.Second})
-	_, lease := acquire(t, l, within(t), t.Name())
-	release(t, lease)
-	keys := Keys("", t.Name())
-	if left := client.PTTL(t.Context(), keys.Epoch).Val(); left < 50*time.Second || left > time.Minute {
-		t.Errorf("the epoch is kept for %s, want a minute", left)
-	}
-	// For a clock that is five seconds behind, the last epoch is five seconds ahead.
-	ahead := time.Now().Add(5 * time.Second).UnixMicro()
-	client.Set(t.Context(), keys.Epoch, ahead, redis.KeepTTL)
-	var last int64 = ahead << tokenBits
-	for range 2 {
-		_, lease := acquire(t, l, within(t), t.Name())
-		if lease.Token() <= last {
-			t.Errorf("token %d after %d", lease.Token(), last)
-		}
-		last = lease.Token()
-		release(t, lease)
-	}
+	release(t, soon(t, got, lease/6))
 }
 
 // shiftedClock compiles a library whose gettimeofday is so many seconds ahead: Redis takes its TIME from
@@ -262,32 +207,6 @@ int gettimeofday(struct timeval *tv, void *tz) {
 		t.Skipf("needs a C compiler: %v %s", err, said)
 	}
 	return library
-}
-
-// TestTokensGrowAfterAFailoverToASlowClock fails over to a real server whose clock is five seconds
-// behind, when the lease of the last hold is over.
-func TestTokensGrowAfterAFailoverToASlowClock(t *testing.T) {
-	t.Parallel()
-	m := startMoving(t, "LD_PRELOAD="+shiftedClock(t, -5))
-	if behind := time.Until(m.clients[1].Time(t.Context()).Val()); behind > -4*time.Second || behind < -6*time.Second {
-		t.Fatalf("the replica's clock is %s ahead, want five seconds behind", behind)
-	}
-	const lease = 500 * time.Millisecond
-	before, after := m.locker(Options{Lease: lease}), m.locker(Options{Lease: lease})
-	_, first := acquire(t, before, within(t), t.Name())
-	release(t, first)
-	time.Sleep(2 * lease)
-	m.failOver()
-	var second *Lease
-	eventually(t, "the lock is acquired at the new primary", func() bool {
-		var err error
-		_, second, err = after.Acquire(within(t), t.Name())
-		return err == nil
-	})
-	if second.Token() <= first.Token() {
-		t.Errorf("token %d after %d", second.Token(), first.Token())
-	}
-	release(t, second)
 }
 
 // TestAFailoverToAFastClockIsSeen: Redis keeps expiries as times of its clock, so a hold has less of its

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -28,7 +26,7 @@ type fakeRedis struct {
 	args     []any // of all requests, if they are kept
 	on       map[*script]func(ctx context.Context) (any, error)
 
-	before                 func(redis.Cmder)
+	before                 func(redis.Cmder) error // before it is read
 	refuse                 func(redis.Cmder) error // before on
 	pipelines              []int                   // how many commands each had
 	underWay, mostUnderWay int                     // of them
@@ -88,7 +86,10 @@ func (p *fakePipeline) Exec(ctx context.Context) (_ []redis.Cmder, err error) {
 
 func (f *fakeRedis) Process(ctx context.Context, cmd redis.Cmder) error {
 	if f.before != nil {
-		f.before(cmd)
+		if err := f.before(cmd); err != nil {
+			cmd.SetErr(err)
+			return err
+		}
 	}
 	var script *script
 	for _, s := range allScripts {
@@ -166,16 +167,21 @@ func noAnswer(ctx context.Context) (any, error) {
 	}
 }
 
-// numbers are those that were sent, in whatever form.
-func (f *fakeRedis) numbers() (numbers []int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, arg := range f.args {
-		if n, err := strconv.ParseInt(fmt.Sprint(arg), 10, 64); err == nil {
-			numbers = append(numbers, n)
-		}
-	}
-	return numbers
+// says is an answer that is always the same.
+func says(v any) func(context.Context) (any, error) {
+	return func(context.Context) (any, error) { return v, nil }
+}
+
+// listening has a Locker believe that it listens. It is never opened anew: that is for one that has been there
+// for a while.
+func listening(l *Locker) {
+	l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
+}
+
+// settled lets the timer come to what is due now, and its requests be answered.
+func settled() {
+	time.Sleep(time.Nanosecond)
+	synctest.Wait()
 }
 
 const fakeLease = 10 * time.Second

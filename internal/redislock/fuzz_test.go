@@ -7,18 +7,7 @@ import (
 	"time"
 )
 
-// hashTag is the part of a key that Redis Cluster hashes.
-func hashTag(key string) string {
-	if _, after, ok := strings.Cut(key, "{"); ok {
-		if tag, _, ok := strings.Cut(after, "}"); ok && tag != "" {
-			return tag
-		}
-	}
-	return key
-}
-
-// FuzzKey: whatever a lock is called, a Cluster keeps its keys together, and the scripts lock and
-// free it.
+// FuzzKey: whatever a lock is called, the scripts lock and free it.
 func FuzzKey(f *testing.F) {
 	for _, key := range []string{"stock:42", "", "{", "}", "{}", "{a}b", "}{", "a{b}c{d}", "{}{a}", "\x00\n", "%d %s", "ä", strings.Repeat("k", 1000)} {
 		f.Add(key)
@@ -26,12 +15,6 @@ func FuzzKey(f *testing.F) {
 	l, _ := newLocker(f, Options{Lease: 5 * time.Second, Wait: 10 * time.Second})
 	client, _ := newClient(f, shared.addr)
 	f.Fuzz(func(t *testing.T, key string) {
-		keys := Keys("", key)
-		for _, k := range keys.all() {
-			if hashTag(k) != hashTag(keys.Lock) {
-				t.Errorf("the keys of %q have the hash tags %q and %q", key, hashTag(keys.Lock), hashTag(k))
-			}
-		}
 		held, lease, err := l.Acquire(t.Context(), key)
 		if err != nil {
 			t.Fatalf("Acquire(%q): %v", key, err)
@@ -42,7 +25,7 @@ func FuzzKey(f *testing.F) {
 		if err := lease.Release(); err != nil {
 			t.Errorf("Release of %q: %v", key, err)
 		}
-		if n, err := client.Exists(t.Context(), keys.Lock).Result(); n != 0 || err != nil {
+		if n, err := client.Exists(t.Context(), Keys("", key).Lock).Result(); n != 0 || err != nil {
 			t.Errorf("after the release of %q, %d locks are left, %v", key, n, err)
 		}
 	})

@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,29 +16,25 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestNothingLeaks takes and gives back locks thirty thousand times, with contexts that end at
-// any moment, and looks at what is left: no goroutine, connection, subscription, lock or place in a
-// queue.
-func TestNothingLeaks(t *testing.T) {
-	const pairs, lockers, goroutines, keys = 30_000, 3, 12, 5
-	server, err := startServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.stop)
-	inspector, _ := newClient(t, server.addr)
+// TestOneHolderAtATimeAndNothingLeft acquires and releases locks thirty thousand times, with contexts that end
+// at any moment. There is one holder at a time, tokens grow, and no goroutine, connection, subscription, lock or
+// place in a queue is left.
+func TestOneHolderAtATimeAndNothingLeft(t *testing.T) {
+	const pairs, lockers, goroutines, keys = 30_000, 4, 10, 4
+	server, inspector := ownServer(t)
 	if err := inspector.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	before := runtime.NumGoroutine()
-	var left, cancelled atomic.Int64
+	var inside, last [keys]atomic.Int64
+	var left atomic.Int64
 	left.Store(pairs)
 	var all sync.WaitGroup
 	var closers []func() error
 	for range lockers {
 		client := redis.NewClient(&redis.Options{Addr: server.addr, PoolSize: 32, ContextTimeoutEnabled: true, ReadTimeout: time.Minute})
-		l := New(client, Options{Lease: 5 * time.Second})
-		closers = append(closers, func() error { return l.Close(context.Background()) }, client.Close)
+		l := New(client, Options{Lease: 10 * time.Second})
+		closers = append(closers, func() error { return cmp.Or(l.Close(context.Background()), client.Close()) })
 		for range goroutines {
 			all.Go(func() {
 				for left.Add(-1) >= 0 {
@@ -48,15 +45,14 @@ func TestNothingLeaks(t *testing.T) {
 					case 1, 2, 3:
 						time.AfterFunc(time.Duration(rand.IntN(2000))*time.Microsecond, cancel)
 					}
-					_, lease, err := l.Acquire(ctx, fmt.Sprint(t.Name(), rand.IntN(keys)))
-					switch {
-					case err == nil:
-						if err := lease.Release(); err != nil && !errors.Is(err, ErrNotHeld) {
-							t.Errorf("Release: %v", err)
+					k := rand.IntN(keys)
+					if _, lease, err := l.Acquire(ctx, fmt.Sprint(t.Name(), k)); err == nil {
+						n, token := inside[k].Add(1), last[k].Swap(lease.Token())
+						if inside[k].Add(-1); n != 1 || token >= lease.Token() {
+							t.Errorf("%d holders at once; token %d after %d", n, lease.Token(), token)
 						}
-					case errors.Is(err, ErrNotAcquired):
-						cancelled.Add(1)
-					default:
+						release(t, lease)
+					} else if !errors.Is(err, ErrNotAcquired) {
 						t.Errorf("Acquire: %v", err)
 					}
 					cancel()
@@ -70,30 +66,85 @@ func TestNothingLeaks(t *testing.T) {
 			t.Errorf("Close: %v", err)
 		}
 	}
-	t.Logf("%d pairs, %d of them cancelled", pairs, cancelled.Load())
 	eventually(t, "as few goroutines as before", func() bool { return runtime.NumGoroutine() <= before })
 	eventually(t, "no connection but the one that looks", func() bool {
-		list := strings.TrimSpace(inspector.ClientList(t.Context()).Val())
-		return strings.Count(list, "\n") == 0
+		return strings.Count(inspector.ClientList(t.Context()).Val(), "\n") == 1
 	})
 	if channels := inspector.PubSubChannels(t.Context(), "*").Val(); len(channels) > 0 {
 		t.Errorf("subscriptions are left: %v", channels)
 	}
 	// The last epochs, and marks of cancelled attempts, stay for a minute on purpose.
 	for _, key := range inspector.Keys(t.Context(), "*").Val() {
-		if ttl := inspector.PTTL(t.Context(), key).Val(); ttl <= 0 || ttl > time.Minute {
-			t.Errorf("%s lives for %s, want a minute at most", key, ttl)
+		ttl, marks := inspector.PTTL(t.Context(), key).Val(), strings.HasSuffix(key, ":waiters")
+		for field := range inspector.HGetAll(t.Context(), key).Val() {
+			marks = marks && strings.HasPrefix(field, "c:")
 		}
-		switch {
-		case strings.HasSuffix(key, ":epoch"):
-		case strings.HasSuffix(key, ":waiters"):
-			for field := range inspector.HGetAll(t.Context(), key).Val() {
-				if !strings.HasPrefix(field, "c:") {
-					t.Errorf("%s still has a waiter, %s", key, field)
-				}
-			}
-		default:
-			t.Errorf("%s is left", key)
+		if ttl <= 0 || ttl > time.Minute || !marks && !strings.HasSuffix(key, ":epoch") {
+			t.Errorf("%s is left, for %s", key, ttl)
 		}
 	}
+}
+
+// TestNamesLeaveNothing: what Redis keeps of a lock that nobody wants any more is gone after its
+// lease or a minute, whichever is longer.
+func TestNamesLeaveNothing(t *testing.T) {
+	t.Parallel()
+	for lease, kept := range map[time.Duration]time.Duration{5 * time.Second: time.Minute, 5 * time.Minute: 5 * time.Minute} {
+		server, client := ownServer(t)
+		l, _ := newLockerAt(t, server.addr, Options{Lease: lease})
+		p, begun := newPeer(client, lease), client.Time(t.Context()).Val()
+		const names = 30
+		for i := range names {
+			n := lockOn(fmt.Sprint("name", i))
+			_, mine := acquire(t, l, within(t), n.name)
+			if i%3 != 1 {
+				if r, err := p.acquire(t.Context(), n, 1, true, 0); err != nil || r.kind != replyWaiting {
+					t.Fatalf("acquire = %+v, %v, want it to wait", r, err)
+				}
+			}
+			if i%3 == 2 { // who waits dies, and the lock is lost
+				client.Del(t.Context(), keysOf(n.name).Lock)
+				_ = mine.Release()
+				continue
+			}
+			if err := p.cancel(t.Context(), n, 1); err != nil { // who waits gives up, or never came to Redis
+				t.Error(err)
+			}
+			release(t, mine)
+		}
+		over := client.Time(t.Context()).Val()
+		keys := client.Keys(t.Context(), "*").Val()
+		if want := names + 2*names/3 + 2*names/3; len(keys) != want {
+			t.Errorf("%d keys for %d names, want the epoch of each, a mark for each attempt that was cancelled, and two for each waiter that died", len(keys), names)
+		}
+		for _, key := range keys {
+			used := time.UnixMilli(client.PExpireTime(t.Context(), key).Val().Milliseconds()).Add(-kept)
+			if used.Before(begun.Add(-time.Millisecond)) || used.After(over) || strings.HasSuffix(key, ":lock") {
+				t.Errorf("%s is kept until %s after %s, want the epoch and the marks only, for %s after their use", key, used.Add(kept), begun, kept)
+			}
+		}
+	}
+}
+
+// TestTheQueueLivesForTheLongestLease: a heartbeat sees to that, and those who come while others wait.
+func TestTheQueueLivesForTheLongestLease(t *testing.T) {
+	p := newPlay(t)
+	patient := p.peers["C"]
+	patient.lease = 10 * time.Minute
+	keys := keysOf(p.n.name)
+	live := func(what string) {
+		t.Helper()
+		for _, key := range []string{keys.Queue, keys.Waiters} {
+			if left := p.client.PTTL(t.Context(), key).Val(); left <= patient.lease-time.Minute {
+				t.Errorf("after %s, %s lives for %s, want %s", what, key, left, patient.lease)
+			}
+			p.client.PExpire(t.Context(), key, time.Minute)
+		}
+	}
+	p.does("A acquires 1: held", "B acquires 1: waiting", "C acquires 1: waiting", "C beats 1: waiting")
+	live("a heartbeat")
+	for attempt := range 1000 { // one of 64 of those who are not the first
+		p.does(fmt.Sprint("C acquires ", attempt+2, ": waiting"))
+	}
+	live("many requests")
 }

@@ -23,12 +23,6 @@ import (
 // folder: they need nothing but go-redis, goleak, and that program on the PATH.
 
 func TestMain(m *testing.M) {
-	if addr := os.Getenv(workerEnv); addr != "" {
-		if crowd, err := strconv.Atoi(os.Getenv(crowdEnv)); err == nil {
-			joinCrowd(addr, crowd)
-		}
-		work(addr)
-	}
 	server, err := startServer()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "redislock: these tests need a redis-server (apt-get install redis-server, brew install redis):", err)
@@ -67,24 +61,20 @@ type counter struct{ n atomic.Int64 }
 
 func (c *counter) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
+func (c *counter) count(cmds ...redis.Cmder) {
+	for _, cmd := range cmds {
 		if cmd.Name() == "evalsha" || cmd.Name() == "eval" {
 			c.n.Add(1)
 		}
-		return next(ctx, cmd)
 	}
 }
 
+func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error { c.count(cmd); return next(ctx, cmd) }
+}
+
 func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		for _, cmd := range cmds {
-			if cmd.Name() == "evalsha" || cmd.Name() == "eval" {
-				c.n.Add(1)
-			}
-		}
-		return next(ctx, cmds)
-	}
+	return func(ctx context.Context, cmds []redis.Cmder) error { c.count(cmds...); return next(ctx, cmds) }
 }
 
 // peer is another process as far as Redis can see, without a Locker.
@@ -211,11 +201,7 @@ func newWire(t testing.TB, upstream string) *wire {
 	w.done.Go(w.accept)
 	t.Cleanup(func() {
 		listener.Close()
-		w.mu.Lock()
-		for _, c := range w.conns {
-			c.Close()
-		}
-		w.mu.Unlock()
+		w.breaks()
 		w.done.Wait()
 	})
 	return w
@@ -260,9 +246,18 @@ func (w *wire) pipe(to, from net.Conn, cut *atomic.Bool) {
 	}
 }
 
-func (w *wire) cut() {
-	w.cutUp.Store(true)
-	w.cutDown.Store(true)
+func (w *wire) set(cut bool) {
+	w.cutUp.Store(cut)
+	w.cutDown.Store(cut)
+}
+
+// breaks ends all connections.
+func (w *wire) breaks() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.conns {
+		c.Close()
+	}
 }
 
 // acquire fails the test when the lock is not to be had.
@@ -279,6 +274,65 @@ func release(t testing.TB, lease *Lease) {
 	t.Helper()
 	if err := lease.Release(); err != nil {
 		t.Errorf("Release: %v", err)
+	}
+}
+
+// asks has a goroutine acquire a lock, and returns what it gets: nil after an error.
+func asks(t testing.TB, ctx context.Context, l Locking, key string) <-chan *Lease {
+	got := make(chan *Lease, 1)
+	go func() {
+		_, lease, err := l.Acquire(ctx, key)
+		if err != nil && ctx.Err() == nil {
+			t.Errorf("Acquire(%q): %v", key, err)
+		}
+		got <- lease
+	}()
+	return got
+}
+
+// queues is asks, and waits until the process is the nth in Redis's queue.
+func queues(t testing.TB, l Locking, key string, nth int64) <-chan *Lease {
+	t.Helper()
+	got := asks(t, within(t), l, key)
+	waitFor(t, shared.addr, key, nth)
+	return got
+}
+
+// waitFor waits until so many processes are in Redis's queue.
+func waitFor(t testing.TB, addr, key string, processes int64) {
+	t.Helper()
+	client, _ := newClient(t, addr)
+	eventually(t, "so many wait", func() bool { return client.ZCard(t.Context(), Keys("", key).Queue).Val() == processes })
+}
+
+// soon takes what somebody waits for: it must come within d.
+func soon(t testing.TB, got <-chan *Lease, d time.Duration) *Lease {
+	t.Helper()
+	begun := time.Now()
+	lease := <-got
+	if took := time.Since(begun); lease == nil || took > d {
+		t.Fatalf("the waiter got %v after %s, want the lock within %s", lease, took, d)
+	}
+	return lease
+}
+
+// waitersOf is how many goroutines want a lock.
+func (l *Locker) waitersOf(key string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := l.locks[tagged(key)]; n != nil {
+		return n.waiters.Len()
+	}
+	return 0
+}
+
+// eventually waits for something that must come, generously: the machine may be busy.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for until := time.Now().Add(60 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("after a minute, still not: %s", what)
+		}
 	}
 }
 

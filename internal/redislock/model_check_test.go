@@ -12,14 +12,14 @@ func (m model) check(w *world) breach {
 			believers++
 		}
 	}
-	switch {
+	switch { // where Redis loses its data, tokens still tell holders apart, and everybody is served
 	case w.wrong != fine:
 		return w.wrong
-	case believers > 1 && m.looksFor(twoHolders):
+	case believers > 1 && !m.wipes:
 		return twoHolders
-	case m.looksFor(orphaned) && m.isOrphan(w):
+	case !m.wipes && m.isOrphan(w):
 		return orphaned
-	case m.fresh && m.looksFor(unasked) && m.missesSomething(w):
+	case m.fresh && m.missesSomething(w):
 		return unasked
 	}
 	return fine
@@ -37,16 +37,6 @@ func (m model) missesSomething(w *world) bool {
 		}
 	}
 	return false
-}
-
-// looksFor says whether a search minds a breach. One that lets Redis lose its data cannot want one
-// holder, or that nobody is overtaken; it still wants tokens to tell holders apart, and everybody
-// to be served.
-func (m model) looksFor(b breach) bool {
-	if m.only != fine {
-		return m.only == b
-	}
-	return !m.wipes || b == epochNotNew || b == forgotten
 }
 
 // isOrphan says whether the lock is with an attempt that its living process neither
@@ -76,7 +66,7 @@ func (m model) checkGrant(before, after *world, caller int8) {
 	notified := slices.ContainsFunc(after.mail[:], func(msg message) bool {
 		return msg.owner == after.owner && msg.epoch == after.epoch
 	})
-	if to := after.processes[after.owner-1]; !notified && !to.dead && !to.deaf && m.looksFor(unnotified) {
+	if to := after.processes[after.owner-1]; !notified && !to.dead && !to.deaf && !m.wipes {
 		after.wrong = unnotified
 	}
 	for i, q := range before.queue {
@@ -87,7 +77,7 @@ func (m model) checkGrant(before, after *world, caller int8) {
 			continue // a place that it gave up with this request
 		}
 		gone := q.visible && before.processes[q.owner-1].uncount
-		if q.alive > 0 && !gone && m.looksFor(overtaken) {
+		if q.alive > 0 && !gone && !m.wipes {
 			after.wrong = overtaken
 		}
 	}
@@ -96,7 +86,7 @@ func (m model) checkGrant(before, after *world, caller int8) {
 // begin checks the token with which a hold begins.
 func (m model) begin(w *world, p *process) {
 	token := p.epoch*2 + p.n
-	if token <= w.begun && m.looksFor(tokenNotNew) {
+	if token <= w.begun && !m.wipes {
 		w.wrong = tokenNotNew
 	}
 	w.begun = max(w.begun, token)

@@ -78,25 +78,25 @@ func (m model) relevant(w *world, msg message) message {
 		about = msg.more
 	}
 	current := state(p.state) != idle && p.attempt == about && !p.dead
-	if !current && m.broken != pastBelieved {
+	if !current {
 		msg.age = 0
 	}
 	futile := false
 	switch msg.kind {
 	case acquireRequest:
-		futile = !current && w.marks[msg.owner-1] >= about && m.broken != marksIgnored
+		futile = !current && w.marks[msg.owner-1] >= about
 	case releaseRequest:
-		futile = !current && !w.holds(msg.owner, msg.attempt) && m.broken != releaseOfAnyHold
+		futile = !current && !w.holds(msg.owner, msg.attempt)
 	case endRequest:
-		futile = !w.mayHold(msg.owner, about) && m.broken != releaseOfAnyHold
+		futile = !w.mayHold(msg.owner, about)
 	case cancelRequest:
-		futile = !w.mayHold(msg.owner, about) && !w.asksBefore(msg.owner, about) && m.broken != cancelOfAnyHold
+		futile = !w.mayHold(msg.owner, about) && !w.asksBefore(msg.owner, about)
 	case renewalRequest:
-		futile = !current && !w.mayHold(msg.owner, about) && m.broken != heartbeatQueues
+		futile = !current && !w.mayHold(msg.owner, about)
 	case acquireAnswer, releaseAnswer, renewalAnswer:
-		futile = !current && m.broken != pastBelieved
+		futile = !current
 	case push:
-		futile = p.dead || !current && !w.mayHold(msg.owner, about) && m.broken != pastBelieved
+		futile = p.dead || !current && !w.mayHold(msg.owner, about)
 	}
 	if futile {
 		return message{}

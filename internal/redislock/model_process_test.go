@@ -68,14 +68,11 @@ func (m model) successors(w *world, then func(world, event)) {
 				do("passes the lock on to its next waiter", func(w *world, p *process) {
 					machine := m.machine(p)
 					next := machine.pass()
-					if m.broken == passKeepsToken {
-						machine.passes--
-					}
 					m.settle(w, i, &machine, next, false)
 				})
 			}
 		}
-		if st := state(p.state); room && w.heartbeatsOf(i) < m.heartbeats && (st == held || st == waiting && m.broken != waitsWithoutHeartbeats) {
+		if st := state(p.state); room && w.heartbeatsOf(i) < m.heartbeats && (st == held || st == waiting) {
 			do("sends a renewal", func(w *world, _ *process) { w.sendRenewal(i) })
 		}
 		if p.deaf || p.uncount {
@@ -123,10 +120,6 @@ func (m model) deliveries(w *world, then func(world, event)) {
 func (m model) mishaps(w *world, then func(world, event)) {
 	faulty := *w
 	faulty.faults++
-	if m.broken == sendsAgain {
-		m.sendAgain(&faulty, then)
-		return
-	}
 	for i, msg := range w.mail {
 		if msg.kind == nothing {
 			break
@@ -177,17 +170,6 @@ func (m model) mishaps(w *world, then func(world, event)) {
 	}
 }
 
-// sendAgain has a client retry what it got no answer to.
-func (m model) sendAgain(w *world, then func(world, event)) {
-	for i, p := range w.processes[:m.processes] {
-		if state(p.state) == asking && p.from == 0 {
-			after := *w
-			after.send(message{kind: acquireRequest, owner: int8(i + 1), attempt: p.attempt, more: 1, age: p.bound})
-			then(after, event{what: "sends acquire again", process: i})
-		}
-	}
-}
-
 // pass lets one tick pass.
 func (m model) pass(w *world) {
 	older := func(age *int8) { *age = min(*age+1, m.lease) }
@@ -234,7 +216,7 @@ func (m model) machine(p *process) machine {
 // Locker.settleLocked does. Somebody may wait still.
 func (m model) settle(w *world, i int, x *machine, next todo, waits bool) {
 	p := &w.processes[i]
-	if next.over != 0 && m.broken != unknownKept {
+	if next.over != 0 {
 		w.send(message{kind: cancelRequest, owner: int8(i + 1), attempt: int8(next.over)})
 	}
 	p.state, p.due = int8(x.state), m.fresh && x.due == modelStart
@@ -269,9 +251,8 @@ func (m model) ask(w *world, i int, try bool) {
 // subscribe is a subscription that is confirmed.
 func (m model) subscribe(p *process) {
 	x := m.machine(p)
-	if p.deaf, p.uncount = false, false; m.broken != askersNotResumed || x.state != asking {
-		x.resume(modelStart)
-	}
+	p.deaf, p.uncount = false, false
+	x.resume(modelStart)
 	p.due = m.fresh && x.due == modelStart
 }
 
@@ -291,7 +272,7 @@ func (m model) unanswered(w *world, i int) {
 	p := &w.processes[i]
 	x, from := m.machine(p), p.from
 	m.settle(w, i, &x, x.giveUp(), false)
-	if from != 0 && m.broken != unknownReleaseKept {
+	if from != 0 {
 		w.send(message{kind: cancelRequest, owner: int8(i + 1), attempt: from})
 	}
 }
@@ -305,26 +286,14 @@ func (m model) read(w *world, msg message) {
 	if msg.kind == releaseAnswer {
 		about = uint64(msg.more)
 	}
-	if m.broken == pastBelieved && was != idle {
-		about = x.attempt
-	}
 	sent := modelStart - time.Duration(msg.age)*modelTick
-	if m.broken == deadlineFromAnswer && was != held || m.broken == renewalFromAnswer && was == held {
-		sent = modelStart
-	}
 	r := reply{kind: int64(msg.answer), epoch: int64(msg.epoch)}
 	var next todo
 	switch msg.kind {
 	case push:
-		if m.broken == deadlineFromPush {
-			x.bound = modelStart
-		}
 		r.kind = replyHeld
 		next = x.pushed(about, r, modelStart)
 	case renewalAnswer:
-		if m.broken == droppedWaits && was == waiting && r.kind == replyDropped {
-			return
-		}
 		next = x.renewed(about, msg.more == 1, r, sent, modelStart)
 	default:
 		next = x.answered(about, r, msg.kind == releaseAnswer || msg.more == 1, sent, modelStart)
@@ -364,7 +333,7 @@ func (m model) fairly(from *world) (world, event) {
 		case st == asking:
 			m.unanswered(&after, i)
 			then(after, event{what: "gets no answer and gives up", process: i})
-		case st == waiting && (p.bound > 0 || p.due) && m.broken != waitsWithoutHeartbeats:
+		case st == waiting && (p.bound > 0 || p.due):
 			after.sendRenewal(i)
 			then(after, event{what: "sends a renewal", process: i})
 		}

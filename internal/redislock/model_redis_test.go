@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 )
 
@@ -42,11 +41,10 @@ type effect struct {
 
 // carried is a request with what its effect depends on, for what was carried out before.
 type carried struct {
-	broken rule
-	lease  int8
-	state  redisState
-	r      message
-	ahead  int
+	lease int8
+	state redisState
+	r     message
+	ahead int
 }
 
 // engine runs scripts for searches. Searches share it one after another.
@@ -62,7 +60,7 @@ func newEngine() *engine { return &engine{newInterpreter(), map[carried]effect{}
 func (m model) carryOut(w *world, r message, ahead int) {
 	before := *w
 	m.ahead = ahead
-	in := carried{m.broken, m.lease, redisState{owner: w.owner, hold: w.hold, left: w.left, epoch: w.epoch, last: w.last, queue: w.queue, marks: w.marks, minted: w.minted}, r, ahead}
+	in := carried{m.lease, redisState{owner: w.owner, hold: w.hold, left: w.left, epoch: w.epoch, last: w.last, queue: w.queue, marks: w.marks, minted: w.minted}, r, ahead}
 	in.r.age = 0
 	for i, p := range w.processes {
 		in.state.uncount[i] = p.uncount
@@ -74,10 +72,10 @@ func (m model) carryOut(w *world, r message, ahead int) {
 	}
 	a := e.after
 	w.owner, w.hold, w.left, w.epoch, w.last, w.queue, w.marks, w.minted = a.owner, a.hold, a.left, a.epoch, a.last, a.queue, a.marks, a.minted
-	if w.minted > before.minted && w.epoch <= before.minted && w.epoch != before.epoch && m.looksFor(epochNotNew) {
+	if w.minted > before.minted && w.epoch <= before.minted && w.epoch != before.epoch {
 		w.wrong = epochNotNew
 	}
-	if w.owner != 0 && (w.owner != before.owner || w.epoch != before.epoch) && w.epoch <= before.minted && m.looksFor(epochNotNew) {
+	if w.owner != 0 && (w.owner != before.owner || w.epoch != before.epoch) && w.epoch <= before.minted {
 		w.wrong = epochNotNew
 	}
 	for i, push := range e.push {
@@ -169,7 +167,7 @@ func (e *engine) carryOut(in carried) effect {
 		}
 	}
 	args := server{id: modelID(r.owner)}.command(script, newLock(modelName), uint64(r.attempt), more...).Args()[2:]
-	v, err := e.interpreter.run(s, in.broken.source(script.source), args)
+	v, err := e.interpreter.run(s, script.source, args)
 	if err != nil {
 		panic(fmt.Sprintf("%+v: %v", in, err))
 	}
@@ -222,45 +220,6 @@ func stateOf(s *store, in carried) redisState {
 		st.marks[i] = int8(mark)
 	}
 	return st
-}
-
-// source is a script, without what the rule has it do.
-func (r rule) source(script string) string {
-	change, is := changes[r]
-	if !is {
-		return script
-	}
-	return strings.ReplaceAll(script, change[0], change[1])
-}
-
-// changes break a rule in the scripts.
-var changes = map[rule][2]string{
-	heartbeatQueues: {"if waiter(k, id) ~= attempt then return 0 end\nlocal now, text = clock()",
-		"local now, text = clock()\nif not waiter(k, id) then join(k, id, attempt, lease, 0, now, text) end"},
-	releaseOfAnyHold:       {"local holder, mine = call('GET', KEYS[1]), ARGV[1] .. ' '", "local holder, mine = call('GET', KEYS[1]), string.match(ARGV[1], '^%S+ ')"},
-	cancelOfAnyHold:        {"if holds(k, id, attempt) then grant", "if holder(k) == id then grant"},
-	epochByCounter:         {"if last and tonumber(last) >= now then\n    epoch = last + 1", fmt.Sprintf("if true then\n    epoch = (last or %d) + 1", firstEpoch)},
-	marksIgnored:           {" or cancelled and tonumber(cancelled) >= tonumber(attempt), mine", ", mine"},
-	cancelledNextQueues:    {"if again and over(k, id, again) then again = nil end", ""},
-	barging:                {"if not taken and (not head or head == id) then", "if not taken then"},
-	deadHeadStays:          {"local live = attempt and", "if attempt and heartbeat + lease * 1000 < now then return end\n    local live = attempt and"},
-	heartbeatGrantsNothing: {"if not holder(k) then\n  local who, given", "if false then\n  local who, given"},
-	callerUnnotified:       {"grant(k, name, '', id, past, clock())", "grant(k, name, id, id, past, clock())"},
-	publishedTakenBack: {"redis.pcall('PUBLISH', CHANNEL .. head, 'granted ' .. attempt .. ' ' .. epochText .. ' ' .. others .. ' ' .. name)\n      end\n",
-		"if redis.pcall('PUBLISH', CHANNEL .. head, 'granted ' .. attempt .. ' ' .. epochText .. ' ' .. others .. ' ' .. name) == 0 then return grant(k, name, caller, id, past, clock()) end\n      end\n"},
-}
-
-// TestChangesApply: what breaks a rule must be in a script.
-func TestChangesApply(t *testing.T) {
-	for r, change := range changes {
-		found := false
-		for _, s := range allScripts {
-			found = found || strings.Contains(s.source, change[0])
-		}
-		if !found {
-			t.Errorf("rule %d: no script has %q", r, change[0])
-		}
-	}
 }
 
 // queues says whether a request may queue its sender.

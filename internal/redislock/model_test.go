@@ -2,7 +2,11 @@ package redislock
 
 import (
 	"fmt"
+	"os"
 	"slices"
+	"strings"
+	"testing"
+	"time"
 )
 
 // The model has the shipped scripts run on a Redis in small, and the shipped state machine take in
@@ -22,11 +26,8 @@ type model struct {
 	wipes      bool // a fault may also wipe Redis; then two can hold, and the tokens tell them apart
 	tries      bool // processes also try without waiting
 	fresh      bool // no process is subscribed yet; a message that it misses by that must not be missed for long
-	broken     rule // a rule of the protocol that is left out
 	engine     *engine
 	ahead      int // no bound: the place in the queue of whom the request at hand queues
-
-	only breach // look for this one alone; zero looks for all
 }
 
 const (
@@ -281,4 +282,47 @@ func (m model) String() string {
 		}
 	}
 	return fmt.Sprintf("%s, %d faults", s, m.faults)
+}
+
+// fewSearches leaves out most of them: in short tests, and under the race detector, which finds
+// nothing in a search and makes it ten times as slow. make test runs all of them without it.
+func fewSearches() bool { return testing.Short() || underRace }
+
+// When this variable is set to anything the searches go further, for some minutes.
+var largeModel = os.Getenv("REDISLOCK_MODEL_LARGE") != ""
+
+// TestModel searches the protocol as it is.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	engine := newEngine()
+	searches := []model{
+		{processes: 2, lease: 3, mail: 2, heartbeats: 1},
+		{processes: 2, lease: 2, mail: 1, heartbeats: 1, faults: 1, crashes: true},
+		{processes: 2, lease: 2, mail: 1, heartbeats: 1, faults: 2, crashes: true},
+		{processes: 2, lease: 2, mail: 2, heartbeats: 1, tries: true},
+		{processes: 2, lease: 2, mail: 1, heartbeats: 1, faults: 1, wipes: true},
+		{processes: 2, lease: 2, mail: 1, heartbeats: 1, fresh: true},
+		{processes: 3, lease: 2, mail: 1, heartbeats: 1},
+	}
+	if fewSearches() {
+		searches = searches[4:6]
+	}
+	if largeModel {
+		searches = []model{
+			{processes: 2, lease: 2, mail: 2, heartbeats: 1, faults: 1, crashes: true},
+			{processes: 2, lease: 3, mail: 2, heartbeats: 2, faults: 1, crashes: true},
+			{processes: 2, lease: 2, mail: 2, heartbeats: 1, faults: 2, crashes: true, wipes: true},
+			{processes: 3, lease: 2, mail: 1, heartbeats: 1, faults: 1, crashes: true},
+			{processes: 2, lease: 2, mail: 2, heartbeats: 1, fresh: true},
+		}
+	}
+	for _, m := range searches {
+		begun := time.Now()
+		m.engine = engine
+		f := m.search()
+		t.Logf("%s: %d worlds in %s; without more faults, everybody is served within %d ticks", m, f.worlds, time.Since(begun).Round(time.Millisecond), f.ticks)
+		if f.wrong != fine {
+			t.Errorf("%s: %s:\n\t%s", m, f.wrong, strings.Join(f.trace, "\n\t"))
+		}
+	}
 }

@@ -2,7 +2,6 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -23,24 +22,11 @@ func TestOneLockUnderOneName(t *testing.T) {
 	if got := inner.Key(); got != "{"+t.Name()+"}" {
 		t.Errorf("Key = %q, want it as it was spelled", got)
 	}
-	// They queue together, in one process.
-	got := make(chan *Lease, 1)
-	go func() {
-		_, lease, _ := l.Acquire(t.Context(), "{"+t.Name()+"}")
-		got <- lease
-	}()
-	eventually(t, "it waits", func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.locks["{"+t.Name()+"}"].waiters.Len() == 1
-	})
+	got := asks(t, within(t), l, "{"+t.Name()+"}") // they queue together, in one process
+	eventually(t, "it waits", func() bool { return l.waitersOf(t.Name()) == 1 })
 	release(t, inner)
-	begun := time.Now()
 	release(t, outer)
-	release(t, <-got)
-	if took := time.Since(begun); took > lease/6 {
-		t.Errorf("the other spelling waited %s", took)
-	}
+	release(t, soon(t, got, lease/6))
 
 	_, one := acquire(t, l, within(t), "")
 	_, two, err := l.TryAcquire(t.Context(), ":")
@@ -65,13 +51,9 @@ func TestPrefixAndLabel(t *testing.T) {
 	}
 	release(t, other)
 
-	waits := make(chan error, 1)
 	waiter, _ := newLocker(t, Options{Prefix: "shop:", Label: "worker-8"})
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		_, _, err := waiter.Acquire(ctx, t.Name())
-		waits <- err
-	}()
+	got := asks(t, ctx, waiter, t.Name())
 	var seen Inspection
 	eventually(t, "the waiter is seen", func() bool {
 		if seen, err = l.Inspect(t.Context(), t.Name()); err != nil {
@@ -86,7 +68,7 @@ func TestPrefixAndLabel(t *testing.T) {
 		t.Errorf("Inspect = %+v, want the waiter worker-8", w)
 	}
 	cancel()
-	<-waits
+	<-got
 	release(t, lease)
 	eventually(t, "nobody is seen", func() bool {
 		seen, err = l.Inspect(t.Context(), t.Name())
@@ -135,30 +117,19 @@ func TestAcquireWithSettingsOfItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left := client.PTTL(t.Context(), Keys("", t.Name()).Lock).Val(); left > time.Second {
+	ttl := func() time.Duration { return client.PTTL(t.Context(), Keys("", t.Name()).Lock).Val() }
+	if left := ttl(); left > time.Second {
 		t.Errorf("the lock lives for %s, want the lease of the call", left)
 	}
-	time.Sleep(1500 * time.Millisecond)
-	if held.Err() != nil {
+	if isRenewed(t, lease); held.Err() != nil {
 		t.Fatalf("a hold with a short lease is not renewed: %v", context.Cause(held))
 	}
 	// A goroutine that wants another lease gets the lock from Redis, with that.
-	begun := time.Now()
-	if _, _, err := l.AcquireWith(t.Context(), t.Name(), AcquireOptions{Wait: 50 * time.Millisecond}); !errors.Is(err, ErrNotAcquired) {
-		t.Fatalf("Acquire with a wait of its own = %v", err)
-	}
-	if took := time.Since(begun); took > 10*time.Second {
-		t.Errorf("it waited for %s", took)
-	}
-	got := make(chan *Lease, 1)
-	go func() {
-		_, lease, _ := l.Acquire(t.Context(), t.Name())
-		got <- lease
-	}()
-	time.Sleep(50 * time.Millisecond)
+	got := asks(t, within(t), l, t.Name())
+	eventually(t, "it waits", func() bool { return l.waitersOf(t.Name()) == 1 })
 	release(t, lease)
 	next := <-got
-	if left := client.PTTL(t.Context(), Keys("", t.Name()).Lock).Val(); left < 30*time.Second {
+	if left := ttl(); left < 30*time.Second {
 		t.Errorf("the lock lives for %s, want the Locker's lease", left)
 	}
 	release(t, next)

@@ -28,61 +28,49 @@ func closing(t *testing.T, l *Locker) *Locker {
 	return l
 }
 
-// mend lets a wire go on.
-func (w *wire) mend() {
-	w.cutUp.Store(false)
-	w.cutDown.Store(false)
-}
-
-// TestAcquireReturnsWhenItsCallerDoes: also with a client that waits for an answer for longer.
+// TestAcquireReturnsWhenItsCallerDoes: while another one has the lock, and while Redis is silent, also with a
+// client that waits for an answer for longer. It says which end it was.
 func TestAcquireReturnsWhenItsCallerDoes(t *testing.T) {
 	t.Parallel()
 	contract(t, func(t *testing.T, k Kind) {
 		const patience = 100 * time.Millisecond
-		for name, call := range map[string]func(l Locking) error{
-			"Wait": func(l Locking) error {
-				_, _, err := l.Acquire(t.Context(), t.Name())
-				return err
-			},
-			"deadline": func(l Locking) error {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				defer cancel()
-				_, _, err := l.Acquire(ctx, t.Name())
-				return err
-			},
-			"cancelled": func(l Locking) error {
-				ctx, cancel := context.WithCancel(t.Context())
-				time.AfterFunc(patience, cancel)
-				_, _, err := l.Acquire(ctx, t.Name())
-				return err
-			},
-			"try": func(l Locking) error {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				defer cancel()
-				_, _, err := l.TryAcquire(ctx, t.Name())
-				return err
-			},
-		} {
+		for name, end := range map[string]error{"Wait": nil, "deadline": context.DeadlineExceeded, "cancelled": context.Canceled, "try": context.DeadlineExceeded} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				w := newWire(t, shared.addr)
 				clients := k.clients(t, func(db int) *redis.Client { return defaults(t, w.addr, 2*time.Second, db) })
 				_, lease := acquire(t, k.make(t, clients, Options{}), t.Context(), t.Name()) // connects
-				release(t, lease)
 				o := Options{Lease: 20 * time.Second}
-				if name == "Wait" {
+				if end == nil {
 					o.Wait = patience
 				}
 				l := k.make(t, clients, o)
-				w.cut()
-				defer w.mend()
-				begun := time.Now()
-				if err := call(l); !errors.Is(err, ErrNotAcquired) {
-					t.Errorf("Acquire = %v, want ErrNotAcquired", err)
+				for _, silent := range []bool{false, true} {
+					if w.set(silent); name == "try" && !silent {
+						continue
+					}
+					begun, ctx, cancel := time.Now(), t.Context(), context.CancelFunc(func() {})
+					call := l.Acquire
+					switch {
+					case name == "cancelled":
+						ctx, cancel = context.WithCancel(ctx)
+						time.AfterFunc(patience, cancel)
+					case end != nil:
+						ctx, cancel = context.WithTimeout(ctx, patience)
+					}
+					if name == "try" {
+						call = l.TryAcquire
+					}
+					if _, _, err := call(ctx, t.Name()); !errors.Is(err, ErrNotAcquired) || errors.Is(err, context.DeadlineExceeded) != (end == context.DeadlineExceeded) || end != nil && !errors.Is(err, end) {
+						t.Errorf("silent %v: Acquire = %v, want ErrNotAcquired and %v", silent, err, end)
+					}
+					if took := time.Since(begun); took < patience*9/10 || took > 20*patience {
+						t.Errorf("silent %v: Acquire returned after %s, want %s", silent, took, patience)
+					}
+					cancel()
 				}
-				if took := time.Since(begun); took < patience || took > 20*patience {
-					t.Errorf("Acquire returned after %s, want %s", took, patience)
-				}
+				w.set(false)
+				_ = lease.Release()
 			})
 		}
 	})
@@ -96,7 +84,7 @@ func TestWaitersShareATimeout(t *testing.T) {
 			time.Sleep(timeout)
 			return nil, os.ErrDeadlineExceeded
 		})
-		l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
+		listening(l)
 		begun := time.Now()
 		var all sync.WaitGroup
 		for range 6 {
@@ -118,37 +106,29 @@ func TestWaitersShareATimeout(t *testing.T) {
 func TestOtherErrorsAreTheAskersOwn(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		answered := make(chan struct{})
-		var asked atomic.Int64
 		f.answers(acquireScript, func(context.Context) (any, error) {
-			if asked.Add(1) == 1 {
-				<-answered
-				return nil, errDown
-			}
-			return heldReply, nil
+			<-answered
+			f.answers(acquireScript, nil)
+			return nil, errDown
 		})
-		l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
+		listening(l)
 		var failures atomic.Int64
 		var all sync.WaitGroup
 		for range 6 {
 			all.Go(func() {
-				_, lease, err := l.Acquire(t.Context(), "k")
-				if err != nil {
+				if _, lease, err := l.Acquire(t.Context(), "k"); err != nil {
 					failures.Add(1)
-					return
+				} else {
+					release(t, lease)
 				}
-				release(t, lease)
 			})
 		}
 		synctest.Wait()
 		close(answered)
 		all.Wait()
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		if n := len(f.requests(cancelScript)); n != 1 {
-			t.Errorf("%d cancels, want that of the attempt which may have worked", n)
-		}
-		if n := failures.Load(); n != 1 {
-			t.Errorf("%d of six callers failed with the error of one request", n)
+		settled()
+		if n, cancels := failures.Load(), len(f.requests(cancelScript)); n != 1 || cancels != 1 {
+			t.Errorf("%d of six callers failed with the error of one request, and %d attempts which may have worked were cancelled", n, cancels)
 		}
 	})
 }
@@ -156,27 +136,21 @@ func TestOtherErrorsAreTheAskersOwn(t *testing.T) {
 // TestALaterCallerDoesNotShareATimeout: it came after the request was sent.
 func TestALaterCallerDoesNotShareATimeout(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
-		l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
+		listening(l)
 		f.answers(acquireScript, noAnswer)
-		var all sync.WaitGroup
-		all.Go(func() {
-			if _, _, err := l.Acquire(t.Context(), "k"); err == nil {
-				t.Error("the asker was answered")
-			}
-		})
-		synctest.Wait()
+		first := make(chan error)
+		go func() {
+			_, _, err := l.Acquire(t.Context(), "k")
+			first <- err
+		}()
 		time.Sleep(time.Second)
-		all.Go(func() {
-			_, lease, err := l.Acquire(t.Context(), "k")
-			if err != nil {
-				t.Errorf("Acquire = %v, want that it asks anew", err)
-				return
-			}
-			release(t, lease)
-		})
+		second := asks(t, t.Context(), l, "k")
 		synctest.Wait()
 		f.answers(acquireScript, nil) // Redis is back for the next request
-		all.Wait()
+		if err := <-first; err == nil {
+			t.Error("the asker was answered")
+		}
+		release(t, <-second)
 	})
 }
 
@@ -197,7 +171,7 @@ func TestAnErrorAtTheEndOfTheWait(t *testing.T) {
 // TestATimeoutOfAPastAttemptIsNobodys: its asker has gone, and the next waiter has asked for a lease of its own.
 func TestATimeoutOfAPastAttemptIsNobodys(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
-		l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
+		listening(l)
 		over := make(chan struct{})
 		f.answers(acquireScript, func(context.Context) (any, error) {
 			<-over
@@ -206,40 +180,29 @@ func TestATimeoutOfAPastAttemptIsNobodys(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go l.Acquire(ctx, "k")
 		synctest.Wait()
-		got := make(chan error, 1)
-		go func() {
-			_, lease, err := l.AcquireWith(t.Context(), "k", AcquireOptions{Lease: 2 * fakeLease})
-			if err == nil {
-				err = lease.Release()
-			}
-			got <- err
-		}()
+		l.opts.Lease *= 2
+		got := asks(t, t.Context(), l, "k")
 		synctest.Wait()
-		f.answers(acquireScript, func(context.Context) (any, error) { return waitingReply, nil })
+		f.answers(acquireScript, says(waitingReply))
 		cancel()
 		synctest.Wait()
 		close(over)
 		synctest.Wait()
 		l.hear("granted 2 777 0 {k}")
-		if err := <-got; err != nil {
-			t.Errorf("Acquire = %v, want that it waits on", err)
-		}
+		release(t, <-got)
 	})
 }
 
 // TestAGrantIsNotServedWithAnotherLease: its waiter has gone, and the next one wants another lease.
 func TestAGrantIsNotServedWithAnotherLease(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
-		l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
+		listening(l)
 		f.answers(acquireScript, noAnswer)
 		ctx, cancel := context.WithCancel(t.Context())
 		go l.Acquire(ctx, "k")
 		synctest.Wait()
-		got := make(chan *Lease, 1)
-		go func() {
-			_, lease, _ := l.AcquireWith(t.Context(), "k", AcquireOptions{Lease: 2 * fakeLease})
-			got <- lease
-		}()
+		l.opts.Lease *= 2
+		got := asks(t, t.Context(), l, "k")
 		synctest.Wait()
 		f.answers(acquireScript, nil)
 		l.mu.Lock()
@@ -251,8 +214,7 @@ func TestAGrantIsNotServedWithAnotherLease(t *testing.T) {
 		if left := time.Until(lease.Deadline()); left < fakeLease {
 			t.Errorf("%s are left of the lease, want those of the waiter's own", left)
 		}
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
+		settled()
 		if n := len(f.requests(cancelScript)); n != 1 {
 			t.Errorf("%d cancels, want that of the attempt that nobody wanted any more", n)
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,37 +16,18 @@ import (
 // is a message to the Locker.
 func withWaiter(t *testing.T, test func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(message string, args ...any))) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
-		// It is never opened anew: that is for one that has been there for a while.
-		l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
-		f.answers(acquireScript, func(context.Context) (any, error) { return waitingReply, nil })
-		f.answers(heartbeatScript, func(context.Context) (any, error) { return waitingReply, nil })
-		got := make(chan *Lease, 1)
+		listening(l)
+		f.answers(acquireScript, says(waitingReply))
+		f.answers(heartbeatScript, says(waitingReply))
 		ctx, cancel := context.WithCancel(t.Context())
-		var waiter sync.WaitGroup
-		waiter.Go(func() {
-			_, lease, err := l.Acquire(ctx, "k")
-			if err != nil && !errors.Is(err, context.Canceled) {
-				t.Errorf("Acquire: %v", err)
-			}
-			got <- lease
-		})
+		got := asks(t, ctx, l, "k")
 		synctest.Wait()
 		test(t, f, got, func(message string, args ...any) {
 			l.hear(fmt.Sprintf(message, args...))
 			synctest.Wait()
 		})
 		cancel()
-		waiter.Wait()
 	})
-}
-
-func nothingYet(t *testing.T, got <-chan *Lease) {
-	t.Helper()
-	select {
-	case lease := <-got:
-		t.Fatalf("the waiter got %v", lease)
-	default:
-	}
 }
 
 func TestPushedGrantCountsFromTheLastHeartbeatAnsweredWaiting(t *testing.T) {
@@ -69,7 +50,9 @@ func TestLatePushIsConfirmed(t *testing.T) {
 		f.answers(heartbeatScript, down)
 		time.Sleep(fakeLease * 3 / 4)
 		tell("granted 1 777 0 {k}")
-		nothingYet(t, got)
+		if len(got) > 0 {
+			t.Fatal("it is held without an answer")
+		}
 		f.answers(heartbeatScript, nil) // held
 		lease := <-got
 		heartbeats := f.requests(heartbeatScript)
@@ -80,34 +63,22 @@ func TestLatePushIsConfirmed(t *testing.T) {
 	})
 }
 
+// TestGrantThatNobodyWantsIsReleased. A process without a place any more queues again under a new attempt, and a
+// push for the old one is of the past.
 func TestGrantThatNobodyWantsIsReleased(t *testing.T) {
 	withWaiter(t, func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(string, ...any)) {
-		tell("granted 99 777 0 {k}")
-		nothingYet(t, got)
-		tell("granted 98 777 0 {another}")
-		time.Sleep(time.Nanosecond) // for the timer
-		synctest.Wait()
-		if n := len(f.requests(cancelScript)); n != 2 {
-			t.Errorf("%d cancels, want one of each grant", n)
-		}
-	})
-}
-
-// TestDroppedAsksUnderANewAttempt: a process without a place any more queues again, and a
-// push for the old attempt is of the past.
-func TestDroppedAsksUnderANewAttempt(t *testing.T) {
-	withWaiter(t, func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(string, ...any)) {
-		f.answers(heartbeatScript, func(context.Context) (any, error) { return droppedReply, nil })
+		f.answers(heartbeatScript, says(droppedReply))
 		f.answers(acquireScript, func(context.Context) (any, error) {
-			f.answers(heartbeatScript, func(context.Context) (any, error) { return waitingReply, nil })
+			f.answers(heartbeatScript, says(waitingReply))
 			return waitingReply, nil
 		})
 		time.Sleep(fakeLease / 2)
-		if n := len(f.requests(acquireScript)); n != 2 {
-			t.Fatalf("%d requests to queue, want another one", n)
-		}
 		tell("granted 1 777 0 {k}")
-		nothingYet(t, got)
+		tell("granted 98 777 0 {another}")
+		settled()
+		if n, cancels := len(f.requests(acquireScript)), len(f.requests(cancelScript)); n != 2 || cancels != 2 || len(got) > 0 {
+			t.Errorf("%d requests to queue and %d cancels, want two of each; got the lock: %v", n, cancels, len(got) > 0)
+		}
 		tell("granted 2 778 0 {k}")
 		release(t, <-got)
 	})
@@ -136,15 +107,14 @@ func TestAnAnswerToAPastAttemptIsNotBelieved(t *testing.T) {
 // TestWhoIsNotQueuedByAReleaseAsksAtOnce: the lock was lost before, and the next goroutine has no place.
 func TestWhoIsNotQueuedByAReleaseAsksAtOnce(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
-		l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
-		_, lost := acquire(t, l, t.Context(), "k")
-		got := make(chan *Lease, 1)
-		go func() {
-			_, lease, _ := l.AcquireWith(t.Context(), "k", AcquireOptions{Lease: 2 * fakeLease})
-			got <- lease
-		}()
+		listening(l)
+		_, lost, err := l.AcquireWith(t.Context(), "k", AcquireOptions{Lease: 2 * fakeLease})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := asks(t, t.Context(), l, "k")
 		synctest.Wait()
-		f.answers(releaseScript, func(context.Context) (any, error) { return droppedReply, nil })
+		f.answers(releaseScript, says(droppedReply))
 		if err := lost.Release(); !errors.Is(err, ErrNotHeld) {
 			t.Errorf("Release = %v, want ErrNotHeld", err)
 		}
@@ -168,28 +138,6 @@ func TestAnOldAnswerPutsNothingOff(t *testing.T) {
 	}
 }
 
-func TestHeartbeatNeverQueues(t *testing.T) {
-	s, holder := newScripted(t), newScripted(t)
-	holder.acquires(1, true, replyHeld)
-	r, err := s.heartbeat(t.Context(), s.n, 1)
-	if err != nil || r.kind != replyDropped {
-		t.Errorf("a heartbeat of who is not queued = %+v, %v, want dropped", r, err)
-	}
-	holder.releases(1, 0, replyWaiting)
-	s.owns("")
-}
-
-// TestLateReleaseAndCancelLeaveTheNextHold have what ends one hold arrive in the next one of the
-// same process.
-func TestLateReleaseAndCancelLeaveTheNextHold(t *testing.T) {
-	s := newScripted(t)
-	s.acquires(2, true, replyHeld)
-	s.releases(1, 0, replyDropped)
-	s.owns("2")
-	s.cancels(1)
-	s.owns("2")
-}
-
 // TestNoClockOfTheClientIsSent looks for a number in requests that could be a time of day.
 func TestNoClockOfTheClientIsSent(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
@@ -197,36 +145,10 @@ func TestNoClockOfTheClientIsSent(t *testing.T) {
 		_, lease := acquire(t, l, t.Context(), "k")
 		time.Sleep(2 * fakeLease)
 		release(t, lease)
-		for _, arg := range f.numbers() {
-			if arg > fakeLease.Milliseconds() {
-				t.Errorf("%d was sent: more than a lease in milliseconds", arg)
+		for _, arg := range f.args {
+			if n, err := strconv.ParseInt(fmt.Sprint(arg), 10, 64); err == nil && n > fakeLease.Milliseconds() {
+				t.Errorf("%v was sent: more than a lease in milliseconds", arg)
 			}
 		}
 	})
-}
-
-// TestWaitersDoNotShareTheirPatience has two callers of one locker wait for a time of their own.
-func TestWaitersDoNotShareTheirPatience(t *testing.T) {
-	const wait = 400 * time.Millisecond
-	client, _ := newClient(t, shared.addr)
-	for name, l := range map[string]Locking{"Locker": New(client, Options{Wait: wait})} {
-		t.Cleanup(func() { l.Close(context.Background()) })
-		holder, _ := newLocker(t, Options{})
-		_, lease := acquire(t, holder, t.Context(), t.Name()+name)
-		var all sync.WaitGroup
-		for range 4 {
-			all.Go(func() {
-				begun := time.Now()
-				if _, _, err := l.Acquire(t.Context(), t.Name()+name); !errors.Is(err, ErrNotAcquired) {
-					t.Errorf("Acquire = %v, want ErrNotAcquired", err)
-				}
-				if waited := time.Since(begun); waited < wait-10*time.Millisecond {
-					t.Errorf("%s: one waited %s, want %s", name, waited, wait)
-				}
-			})
-			time.Sleep(wait / 8)
-		}
-		all.Wait()
-		release(t, lease)
-	}
 }

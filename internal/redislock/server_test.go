@@ -65,6 +65,19 @@ func startServerIn(env []string, args ...string) (*testServer, error) {
 	return s, s.run(append(all, args...)...)
 }
 
+// ownServer starts one for a test, and connects to it.
+func ownServer(t testing.TB, args ...string) (*testServer, *redis.Client) {
+	t.Helper()
+	needsServer(t)
+	s, err := startServer(args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.stop)
+	client, _ := newClient(t, s.addr)
+	return s, client
+}
+
 // Each server of these tests has a port of its own. The port of a Cluster's bus lies 10,000 above it.
 const firstPort, ports = 10_000, 2_500
 

@@ -1,7 +1,6 @@
 package redislock
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -11,37 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 )
-
-// TestPlainClientOnAClusterServer: a client that knows nothing of a Cluster, on one of a single
-// node. Locks that are held together are renewed, whatever slots they are in.
-func TestPlainClientOnAClusterServer(t *testing.T) {
-	t.Parallel()
-	server, err := startServer("--cluster-enabled", "yes")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.stop)
-	client, _ := newClient(t, server.addr)
-	if err := client.ClusterAddSlotsRange(t.Context(), 0, slots-1).Err(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the cluster works", func() bool { return strings.Contains(client.ClusterInfo(t.Context()).Val(), "cluster_state:ok") })
-	const lease = 6 * time.Second
-	l, _ := newLockerAt(t, server.addr, Options{Lease: lease})
-	waiter, _ := newLockerAt(t, server.addr, Options{Lease: lease})
-	var holds []*Lease
-	for k := range 40 { // more than a batch
-		_, lease := acquire(t, l, within(t), fmt.Sprint(t.Name(), k))
-		defer release(t, lease)
-		holds = append(holds, lease)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	for k := range 3 {
-		go waiter.Acquire(ctx, fmt.Sprint(t.Name(), k))
-	}
-	isRenewed(t, holds...)
-}
 
 // slotMove is a Cluster of two, and a slot that goes from one to the other, as redis-cli --cluster
 // reshard does it.
@@ -116,15 +84,8 @@ func TestASlotIsMoved(t *testing.T) {
 	const lease = 6 * time.Second
 	l, other := m.locker(Options{Lease: lease}), m.locker(Options{Lease: lease})
 	_, mine := acquire(t, l, within(t), m.key)
-	waits := make(chan *Lease, 1)
-	go func() {
-		_, lease, err := other.Acquire(within(t), m.key)
-		if err != nil {
-			t.Errorf("the waiter: %v", err)
-		}
-		waits <- lease
-	}()
-	eventually(t, "it waits", func() bool { return m.from.ZCard(t.Context(), Keys("", m.key).Queue).Val() == 1 })
+	got := asks(t, within(t), other, m.key)
+	waitFor(t, m.addrs[0], m.key, 1)
 	m.begin()
 	isRenewed(t, mine)
 	m.move(Keys("", m.key).Lock) // the rest stays behind for a while
@@ -134,35 +95,8 @@ func TestASlotIsMoved(t *testing.T) {
 		t.Errorf("Acquire in a slot that is being moved = %v, want the lock or ErrNotAcquired", err)
 	}
 	m.end()
-	begun := time.Now()
-	if err := mine.Release(); err != nil {
-		t.Errorf("Release: %v", err)
-	}
-	next := <-waits
-	if took := time.Since(begun); next == nil || took > lease {
-		t.Fatalf("the waiter got %v %s after the release", next, took)
-	}
-	release(t, next)
-}
-
-// TestAReleaseWaitsForASlot: it is asked again, or in the background, and no waiter is forgotten.
-func TestAReleaseWaitsForASlot(t *testing.T) {
-	t.Parallel()
-	m := startSlotMove(t)
-	const lease = 3 * time.Second
-	l := m.locker(Options{Lease: lease})
-	_, mine := acquire(t, l, within(t), m.key)
-	m.begin()
-	time.AfterFunc(lease/6, m.end)
-	begun := time.Now()
-	if err := mine.Release(); err != nil {
-		t.Errorf("Release: %v after %s", err, time.Since(begun))
-	}
-	_, mine = acquire(t, l, within(t), m.key)
-	if took := time.Since(begun); took > lease {
-		t.Errorf("the lock was free after %s", took)
-	}
 	release(t, mine)
+	release(t, soon(t, got, lease))
 }
 
 // TestAScriptThatEmptiesAKeyInAMovingSlot: such a key is not the server's any more, and whatever
