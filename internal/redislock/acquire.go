@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // request begins an attempt. The first waiter asks, on behalf of all waiters of this process.
@@ -18,7 +20,15 @@ type request struct {
 
 // AcquireWith is [Locker.Acquire] with settings for this call. It panics on invalid settings.
 func (l *Locker) AcquireWith(ctx context.Context, key string, o AcquireOptions) (held context.Context, lease *Lease, err error) {
-	o = o.withDefaults(l.opts)
+	begun := l.now()
+	held, lease, err = l.acquire(ctx, key, o.withDefaults(l.opts), begun)
+	if hook := l.opts.Hooks.Failed; err != nil && hook != nil {
+		hook(ctx, Event{Key: key, Took: l.now() - begun, Err: err})
+	}
+	return held, lease, err
+}
+
+func (l *Locker) acquire(ctx context.Context, key string, o AcquireOptions, begun instant) (held context.Context, lease *Lease, err error) {
 	name := l.opts.Prefix + tagged(key)
 	outer, _ := ctx.Value((*holdsOf)(l)).(*hold) // the innermost, or nil
 	l.mu.Lock()
@@ -28,7 +38,7 @@ func (l *Locker) AcquireWith(ctx context.Context, key string, o AcquireOptions) 
 		return nil, nil, fmt.Errorf("enter %q again: %w", key, h.loss())
 	case ctx.Err() != nil:
 		l.unlock()
-		return nil, nil, notAcquired(key, context.Cause(ctx))
+		return nil, nil, notAcquired(key, nil, context.Cause(ctx))
 	case h != nil:
 		defer l.unlock()
 		return h.reenterLocked(ctx, key)
@@ -36,10 +46,7 @@ func (l *Locker) AcquireWith(ctx context.Context, key string, o AcquireOptions) 
 		l.unlock()
 		return nil, nil, ErrClosed
 	}
-	w := &waiter{AcquireOptions: o, ctx: ctx, key: key, outer: outer, begun: l.now(), answer: make(chan result, 1)}
-	if l.opts.Hooks.Waiting != nil {
-		w.taken = make(chan struct{}, 1)
-	}
+	w := &waiter{AcquireOptions: o, ctx: ctx, key: key, outer: outer, begun: begun, answer: make(chan result, 1), news: make(chan error, 2)}
 	l.calls.Add(1)
 	defer l.calls.Done()
 	n := l.locks[name]
@@ -50,7 +57,7 @@ func (l *Locker) AcquireWith(ctx context.Context, key string, o AcquireOptions) 
 	w.place = n.waiters.PushBack(w)
 	switch {
 	case n.state != idle && o.try:
-		n.dismissLocked(w, result{err: notAcquired(key)})
+		n.dismissLocked(w, result{err: notAcquired(key, n.why(tellAfter), nil)})
 	case n.state == idle && ctx.Done() == nil && o.Wait == never:
 		r := l.beginLocked(n, w)
 		l.unlock()
@@ -68,8 +75,13 @@ func (l *Locker) beginLocked(n *lock, w *waiter) request {
 	l.attempts++
 	now := l.now()
 	n.ask(now, l.attempts, w.Lease)
+	n.pausing = false
+	if n.asked.IsZero() {
+		n.asked = l.base.Add(now)
+	}
 	r := request{n, w, n.attempt, now, bounded{w.ctx, l.base.Add(now + third(w.Lease))}}
-	if n.gone = func() {}; w.ctx.Done() != nil || w.Wait < never { // the asker can give up; others may wait for the same answer
+	n.gone = func() {}
+	if w.ctx.Done() != nil || w.Wait < never { // the asker can give up; others may wait for the same answer
 		r.ctx.Context, n.gone = context.WithCancel(context.WithoutCancel(w.ctx))
 	}
 	return r
@@ -89,22 +101,30 @@ func (l *Locker) send(r request) {
 		l.unansweredLocked(r, err)
 		return
 	}
-	next := n.answered(r.attempt, a, !w.try, r.sent, l.now())
+	now := l.now()
+	next := n.answered(r.attempt, a, !w.try, r.sent, now)
+	n.served()
+	if a.kind == replyHeld && next.over == r.attempt {
+		n.trouble = fmt.Errorf("its answer came after %s, and the lease is %s", now-r.sent, w.Lease)
+	}
 	if w.try && w.place != nil && n.state == idle {
-		n.dismissLocked(w, result{err: notAcquired(w.key)})
+		n.dismissLocked(w, result{err: notAcquired(w.key, n.trouble, nil)})
 	}
 	l.settleLocked(n, next, Free)
 }
 
 // unansweredLocked processes an error. All waiters from before the request was sent share its
 // timeout. Any other error is the asker's alone. A refusal that will pass is not returned: the
-// request is repeated for as long as the asker waits.
+// request is repeated for as long as the asker waits. So is one that had no connection, if that wait has a bound.
 func (l *Locker) unansweredLocked(r request, err error) {
 	n, w := r.lock, r.asker
 	current := n.attempt == r.attempt && n.state == asking
-	if current && passing(err) && !w.try && !l.closed {
-		w.refusal = err
-		time.AfterFunc(nextPause(0, w.Lease), func() {
+	_, bounded := w.ctx.Deadline()
+	again := passing(err) || unsent(err) && !errors.Is(err, redis.ErrClosed) && (bounded || w.Wait < never)
+	if current && again && !w.try && !l.closed {
+		n.trouble, n.pauses, n.pausing = err, nextPause(n.pauses, w.Lease), true
+		n.tellLocked()
+		time.AfterFunc(n.pauses, func() {
 			l.mu.Lock()
 			defer l.unlock()
 			l.settleLocked(n, l.failedLocked(n, r.attempt, err), "")
@@ -112,7 +132,7 @@ func (l *Locker) unansweredLocked(r request, err error) {
 		return
 	}
 	for first := n.firstLocked(); current && first != nil && (first == w || timeout(err) && first.begun <= r.sent); first = n.firstLocked() {
-		n.dismissLocked(first, result{err: failed("acquire", w.key, err)})
+		n.dismissLocked(first, result{err: failed(ErrUnavailable, "acquire", w.key, err)})
 	}
 	l.settleLocked(n, l.failedLocked(n, r.attempt, err), "")
 }
@@ -137,18 +157,33 @@ func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 	if w.Wait < never {
 		patience = time.After(max(1, w.begun+w.Wait-l.now()))
 	}
+	var late <-chan time.Time
+	if l.opts.Hooks.NotServed != nil {
+		late = time.After(tellAfter)
+	}
 	for {
 		select {
-		case <-w.taken:
-			protect(func() { l.opts.Hooks.Waiting(w.ctx, Event{Key: w.key, Took: l.now() - w.begun}) }, func() { l.abandon(n, w) })
+		case why := <-w.news:
+			hook := l.opts.Hooks.Waiting
+			if why != nil {
+				hook = l.opts.Hooks.NotServed
+			}
+			if hook != nil {
+				e := Event{Key: w.key, Took: l.now() - w.begun, Err: why}
+				protect(func() { hook(w.ctx, e) }, func() { l.abandon(n, w) })
+			}
+			continue
+		case <-late:
+			l.mu.Lock()
+			w.tell(n.state == waiting || n.state == held, n.why(tellAfter))
+			l.unlock()
 			continue
 		case r := <-w.answer:
 			return l.tell(w, r)
 		case <-w.ctx.Done():
 		case <-patience:
 		}
-		l.abandon(n, w)
-		return nil, nil, notAcquired(w.key, context.Cause(w.ctx), w.refusal)
+		return nil, nil, l.abandon(n, w)
 	}
 }
 
@@ -166,25 +201,31 @@ func protect(hook, undo func()) {
 
 // abandon ends a wait. The place in Redis's queue belongs to the process. The next waiter takes it over,
 // if it wants the same lease. The result can have come at the last moment. A lock that nobody wants any
-// more is released, and the caller does not wait for that.
-func (l *Locker) abandon(n *lock, w *waiter) {
+// more is released, and the caller does not wait for that. The error says why the wait had no success.
+func (l *Locker) abandon(n *lock, w *waiter) error {
 	l.mu.Lock()
+	err := notAcquired(w.key, w.why(n), context.Cause(w.ctx))
 	if w.place != nil {
 		n.dismissLocked(w, result{})
 		l.settleLocked(n, todo{}, "")
 	}
 	l.unlock()
-	if r := <-w.answer; r.hold != nil {
+	r := <-w.answer
+	switch {
+	case r.hold != nil:
 		l.calls.Go(func() { _, _ = r.hold.leave() })
+	case r.err != nil:
+		_, _, err = l.tell(w, r)
 	}
+	return err
 }
 
 // tell turns a result into the return values of Acquire.
 func (l *Locker) tell(w *waiter, r result) (context.Context, *Lease, error) {
 	if r.err != nil {
 		raise(r.err)
-		if (w.ctx.Err() != nil || l.now() >= w.begun+w.Wait) && !errors.Is(r.err, ErrNotAcquired) {
-			r.err = notAcquired(w.key, context.Cause(w.ctx), r.err)
+		if cause := context.Cause(w.ctx); cause != nil && !errors.Is(r.err, cause) {
+			r.err = fmt.Errorf("%w: %w", r.err, cause)
 		}
 		return nil, nil, r.err
 	}

@@ -92,6 +92,27 @@
 // locks at once and keeps those that it got. The innermost context ends when any of the locks is lost. Each lock
 // has a token of its own, and each thing its own fence.
 //
+// # Errors
+//
+// The error of Acquire and TryAcquire is one of these, by errors.Is. A status of HTTP that fits stands beside it.
+//
+//	ErrNotAcquired  others have the lock               try again later          409
+//	ErrUnavailable  Redis is silent, or refuses        try again after a pause  503, and an alert
+//	ErrClosed       the Locker was closed              no                       503
+//	ErrLost         a lock around this one was lost    stop                     503
+//
+// Beside the first two stands the cause of the context, if that ended: a caller that has gone needs no answer.
+// With these errors of Acquire, fn of Do did not run. Release, and Do after fn, return:
+//
+//	ErrNotHeld      the lock was lost meanwhile        the work was done; the fence decides
+//	ErrNotReleased  its release has no answer          the work was done; answer with its result
+//	ErrLost         of Do: fn may have ended early     what fn has not done is to be done anew
+//
+// An Acquire with a bound, which is Options.Wait or a deadline of the context, waits for Redis as well: after a refusal
+// that passes, such as READONLY, and where no connection can be made. The pauses between its requests grow to a second.
+// Without a bound, it waits after refusals that pass, and returns at once where no connection can be made. Hooks.NotServed
+// is told. A request without an answer ends the wait after a third of the lease, or after the client's timeouts.
+//
 // # Choosing lease and wait
 //
 // The lease is the time that others wait for a holder that died. Work may take longer, because the

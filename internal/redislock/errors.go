@@ -6,17 +6,24 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// These errors differ by what the caller must do. Any other error wraps the client's error, and says
-// one of two things. "Nothing was done": Redis refused the request, or it was not sent. "Outcome
-// unknown": Redis did not answer, or its error can end a script half-way. The Locker then cleans up in
-// the background.
+// These errors differ by what the caller must do: see Errors in the package documentation.
 var (
-	// ErrNotAcquired: the lock was not free in time. Try again, or give up.
+	// ErrNotAcquired: others have the lock, and it was not free in time. Try again later, or give up. Beside it
+	// stands the cause of the context, if that ended.
 	ErrNotAcquired = errors.New("redislock: not acquired")
+	// ErrUnavailable: Redis did not answer, refuses, or could not be reached. The error says why. "Nothing was
+	// done" means that Redis refused the request, or that it was not sent. "Outcome unknown" means that there was
+	// no answer, or an error that can end a script half-way: the Locker cleans up in the background. Beside it
+	// stands the cause of the context, if that ended.
+	ErrUnavailable = errors.New("redislock: Redis does not serve it")
+	// ErrNotReleased: the work is done, and Redis did not answer its release, or refused it. The Locker repeats
+	// it in the background until the lease is over. Note it.
+	ErrNotReleased = errors.New("redislock: not known to be released")
 	// ErrLost: the lock was held, and another holder may have it by now. Stop working. It is the
 	// cause of a held context that ended with its lock, wrapped with the reason.
 	ErrLost = errors.New("redislock: lock lost")
@@ -34,9 +41,13 @@ var (
 	ErrHeldTooLong = errors.New("held for longer than Options.MaxHold, or than Options.Grace after its context's end")
 )
 
-// notAcquired also carries the causes, if there are any.
-func notAcquired(key string, causes ...error) error {
-	return fmt.Errorf("acquire %q: %w", key, errors.Join(append([]error{ErrNotAcquired}, causes...)...))
+// notAcquired says why a wait ended without the lock: others have it, unless there is a reason why Redis does not
+// serve it. The cause is that of the caller's context.
+func notAcquired(key string, reason, cause error) error {
+	if reason != nil {
+		return fmt.Errorf("acquire %q: %w", key, errors.Join(fmt.Errorf("%w: %w", ErrUnavailable, reason), cause))
+	}
+	return fmt.Errorf("acquire %q: %w", key, errors.Join(ErrNotAcquired, cause))
 }
 
 func notHeld(key string) error { return fmt.Errorf("release %q: %w", key, ErrNotHeld) }
@@ -60,9 +71,9 @@ func (u *unanswered) Error() string {
 }
 
 // failed wraps the error that came instead of a reply.
-func failed(doing, key string, err error) error {
+func failed(as error, doing, key string, err error) error {
 	outcome := map[bool]string{true: "nothing was done", false: "outcome unknown"}[definite(err)]
-	return fmt.Errorf("redislock: %s %q: %s: %w", doing, key, outcome, err)
+	return fmt.Errorf("%w: %s %q: %s: %w", as, doing, key, outcome, err)
 }
 
 // transient are the refusals that pass by themselves: a slot is moved, a primary is chosen or loads its
@@ -70,7 +81,7 @@ func failed(doing, key string, err error) error {
 var transient = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY", "BUSY"}
 
 // beforeWriting are the refusals that Redis gives before a script's first write, and not after it.
-var beforeWriting = []string{"OOM", "MISCONF", "NOREPLICAS"}
+var beforeWriting = []string{"OOM", "MISCONF", "NOREPLICAS", "MOVED", "ASK", "NOAUTH", "NOSCRIPT"}
 
 // passing says whether an error is a refusal after which the same request may soon succeed.
 func passing(err error) bool { return err != nil && hasPrefix(err, transient) }
@@ -79,9 +90,15 @@ func hasPrefix(err error, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return redis.HasErrorPrefix(err, p+" ") })
 }
 
-// definite says whether an error means that nothing was carried out. Other errors of Redis, such as
-// NOPERM, can end a script half-way.
-func definite(err error) bool { return passing(err) || hasPrefix(err, beforeWriting) || unsent(err) }
+// definite says whether an error means that nothing was carried out. Other errors of Redis can end a script
+// half-way. So can NOPERM, which then names the script.
+func definite(err error) bool {
+	return passing(err) || hasPrefix(err, beforeWriting) || unsent(err) || errors.Is(err, errSubscribe) ||
+		hasPrefix(err, []string{"NOPERM"}) && !strings.Contains(err.Error(), "script: ")
+}
+
+// errSubscribe joins the error of a subscription. Its waiters have nothing.
+var errSubscribe = errors.New("SUBSCRIBE")
 
 // errNotSent joins the error of a request that the client did not read.
 var errNotSent = errors.New("not sent")

@@ -43,7 +43,7 @@ func (s *Lease) Valid() bool {
 //
 // [ErrNotHeld] means that the lock was lost, or that this lease was released before. No other hold
 // is affected. Nil does not prove that the lock was still held: when a release passes the lock on
-// inside the process, Redis is not asked. Any other error means that Redis did not answer, or
+// inside the process, Redis is not asked. [ErrNotReleased] means that Redis did not answer, or
 // refused. The Locker then repeats the release in the background until the lease is over.
 func (s *Lease) Release() error {
 	if s.released.Swap(true) {
@@ -291,8 +291,9 @@ func (l *Locker) sendRelease(h *hold, r request) error {
 	if err != nil {
 		l.cleanLocked(n, h.attempt, h.lease)
 		l.settleLocked(n, l.failedLocked(n, r.attempt, err), "")
-		return failed("release", h.key, err)
+		return failed(ErrNotReleased, "release", h.key, err)
 	}
+	n.served()
 	l.settleLocked(n, n.answered(r.attempt, a, true, r.sent, l.now()), Remote)
 	if a.kind == replyDropped {
 		return notHeld(h.key)

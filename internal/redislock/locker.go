@@ -5,6 +5,7 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -52,6 +53,11 @@ type lock struct {
 	hold    *hold     // while held
 	gone    func()    // ends the last request's wait for a connection
 
+	trouble error         // why Redis did not serve the last request, if so
+	asked   time.Time     // when the first request of a caller was sent since the last answer; zero if it was answered
+	pauses  time.Duration // the last one between such requests
+	pausing bool          // the last request was not carried out, and the next one is not sent yet
+
 	place  int  // in the agenda, from one; zero if it is not there
 	queued bool // its renewal is due and not sent
 }
@@ -69,9 +75,9 @@ type waiter struct {
 	outer   *hold  // the innermost that ctx has
 	begun   instant
 	answer  chan result   // of size 1
-	taken   chan struct{} // takes one value, at its first refusal; nil if nobody wants to know
-	refused bool          // taken has had its value; Locker.mu guards it
-	refusal error         // the last one that was to pass; Locker.mu guards it
+	news    chan error    // of size 2: nil when it learns that the lock is taken, and why Redis does not serve it, once each
+	taken   bool          // news has had the first; Locker.mu guards it
+	unhappy bool          // news has had the second; Locker.mu guards it
 	place   *list.Element // nil once it is out of the queue: then it has its answer
 }
 
@@ -100,8 +106,9 @@ func New(client Client, o Options) *Locker {
 }
 
 // Acquire waits until it holds the lock on key, its context is done, or Options.Wait is over. In
-// the last two cases it returns [ErrNotAcquired], joined with the context's cause if the context
-// ended. It then returns in time with any client, even while Redis is silent.
+// the last two cases it returns [ErrNotAcquired], or [ErrUnavailable] if Redis has not answered or refuses. The
+// context's cause stands beside it, if the context ended. It then returns in time with any client, even while
+// Redis is silent.
 //
 // Held is a child of ctx that also ends when the lock is lost. Its cause is then [ErrLost]. Do the
 // protected work under held. Check held.Err before every step that must not happen without the
@@ -115,7 +122,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (held context.Context,
 }
 
 // TryAcquire is [Locker.Acquire] without waiting. If the lock is held or waited for, it returns
-// [ErrNotAcquired] at once. Options.Wait bounds it while Redis is silent.
+// [ErrNotAcquired] at once. If Redis refuses, it returns [ErrUnavailable]. Options.Wait bounds it while Redis is silent.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error) {
 	return l.AcquireWith(ctx, key, AcquireOptions{try: true})
 }
@@ -146,8 +153,8 @@ type Locking interface {
 	Close(ctx context.Context) error
 }
 
-// Do runs fn while it holds the lock on key. It returns the error of Acquire, of fn, or of Release.
-// If the lock was lost meanwhile, the error also is [ErrLost].
+// Do runs fn while it holds the lock on key. It returns the error of Acquire, of fn, or of Release: the last one is
+// [ErrNotReleased] or [ErrNotHeld], and says that fn ran. If the lock was lost meanwhile, the error also is [ErrLost].
 func Do(ctx context.Context, l Locking, key string, fn func(held context.Context) error) (err error) {
 	held, lease, err := l.Acquire(ctx, key)
 	if err != nil {
@@ -226,7 +233,9 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 	case n.state == idle, n.state == ending, n.hold != nil:
 	case w == nil || w.Lease != n.lease: // nobody wants the attempt any more
 		n.gone()
-		l.cleanLocked(n, n.giveUp().over, n.lease)
+		if over := n.giveUp().over; !n.pausing {
+			l.cleanLocked(n, over, n.lease)
+		}
 	case next.serve:
 		n.hold = newHoldLocked(l, n, w, from)
 		n.endBy(n.hold.begun + w.MaxHold)
@@ -246,22 +255,54 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 			l.refuseLocked(n, err)
 		}
 	}
-	n.refuseNewLocked()
+	if n.state == idle { // nobody asks
+		n.served()
+	}
+	n.tellLocked()
 	l.scheduleLocked(n)
 }
 
-// refuseNewLocked tells the waiters that the lock is taken, once each. Those that do not know yet are
-// at the end of the queue.
-func (n *lock) refuseNewLocked() {
-	for e := n.waiters.Back(); e != nil && (n.state == waiting || n.state == held); e = e.Prev() {
-		w := e.Value.(*waiter)
-		if w.refused || w.taken == nil {
-			return
-		}
-		w.refused = true
-		w.taken <- struct{}{}
+// tellLocked tells the waiters that the lock is taken, or why Redis does not serve them, once each. Those that do not
+// know yet are at the end of the queue.
+func (n *lock) tellLocked() {
+	for e := n.waiters.Back(); e != nil && e.Value.(*waiter).tell(n.state == waiting || n.state == held, n.trouble); e = e.Prev() {
 	}
 }
+
+// tell says whether there was anything to tell.
+func (w *waiter) tell(taken bool, why error) bool {
+	taken, unhappy := taken && !w.taken, why != nil && !w.unhappy
+	w.taken, w.unhappy = w.taken || taken, w.unhappy || unhappy
+	if taken {
+		w.news <- nil
+	}
+	if unhappy {
+		w.news <- why
+	}
+	return taken || unhappy
+}
+
+// why is that of its lock. A wait that has seen the lock taken is not that of an outage after a moment.
+func (w *waiter) why(n *lock) error {
+	if w.taken {
+		return n.why(tellAfter)
+	}
+	return n.why(0)
+}
+
+// tellAfter is how long Redis may take to answer before a caller is told.
+const tellAfter = time.Second
+
+// why says why Redis does not serve the waiters, or that a request has had no answer for so long; or nil.
+func (n *lock) why(long time.Duration) error {
+	if past := time.Since(n.asked); n.trouble == nil && n.state == asking && past >= long {
+		return fmt.Errorf("no answer since %s, for %s", n.asked.Format(time.TimeOnly), past.Round(time.Millisecond))
+	}
+	return n.trouble
+}
+
+// served notes that Redis has answered.
+func (n *lock) served() { n.trouble, n.asked, n.pauses = nil, time.Time{}, 0 }
 
 // firstLocked returns the next waiter that still wants the lock, or nil.
 func (n *lock) firstLocked() *waiter {
@@ -270,7 +311,7 @@ func (n *lock) firstLocked() *waiter {
 		if w.ctx.Err() == nil {
 			return w
 		}
-		n.dismissLocked(w, result{err: notAcquired(w.key, context.Cause(w.ctx))})
+		n.dismissLocked(w, result{err: notAcquired(w.key, w.why(n), context.Cause(w.ctx))})
 	}
 	return nil
 }

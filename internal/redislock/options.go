@@ -53,8 +53,8 @@ type AcquireOptions struct {
 // runs in the goroutine of the event, which holds no mutex of the package. It must be quick. Its
 // context is the one that Acquire was called with, and may have ended.
 //
-// A panic in Waiting ends the wait. A panic in Acquired releases the lock. Panics in these two and in
-// Released reach the caller. Lost,
+// A panic in Waiting or NotServed ends the wait. A panic in Acquired releases the lock. Panics in these, in Failed and
+// in Released reach the caller. Lost,
 // Renewed and NotRenewed also run in goroutines of the Locker, and Evicts always does: a panic there ends
 // the process. Where it reaches a caller that recovers, the hooks of the other holds are still called.
 type Hooks struct {
@@ -62,6 +62,12 @@ type Hooks struct {
 	// once for each Acquire, in its goroutine and before Acquired; not if the wait is over by then.
 	// TryAcquire does not wait.
 	Waiting func(context.Context, Event)
+	// NotServed: Redis refuses what Acquire asks, or has not answered for a second, as Event.Err says. Acquire
+	// waits on. It is called at most once for each Acquire, in its goroutine. An Acquire without a bound, whose
+	// context cannot end, is not told of a silence: it returns when the client gives up its request.
+	NotServed func(context.Context, Event)
+	// Failed: Acquire or TryAcquire returns Event.Err, after Event.Took, in its goroutine.
+	Failed func(context.Context, Event)
 	// Acquired: the lock is held, after waiting for Event.Took.
 	Acquired func(context.Context, Event)
 	// Released: the lock was released or passed on, after Event.Took. Event.Err is the result of
@@ -89,10 +95,10 @@ type Hooks struct {
 // Event describes an event to a hook.
 type Event struct {
 	Key   string
-	Token int64         // of the hold; 0 of Waiting
+	Token int64         // of the hold; 0 without one
 	Took  time.Duration // the wait, or the hold so far
 	From  Handoff       // of Acquired
-	Err   error         // of Lost, NotRenewed and Released
+	Err   error         // of NotServed, Failed, Lost, NotRenewed and Released
 }
 
 // Handoff says where a lock came from.

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,8 +63,8 @@ func TestAcquireReturnsWhenItsCallerDoes(t *testing.T) {
 					if name == "try" {
 						call = l.TryAcquire
 					}
-					if _, _, err := call(ctx, t.Name()); !errors.Is(err, ErrNotAcquired) || errors.Is(err, context.DeadlineExceeded) != (end == context.DeadlineExceeded) || end != nil && !errors.Is(err, end) {
-						t.Errorf("silent %v: Acquire = %v, want ErrNotAcquired and %v", silent, err, end)
+					if _, _, err := call(ctx, t.Name()); errors.Is(err, ErrNotAcquired) == silent || errors.Is(err, ErrUnavailable) != silent || errors.Is(err, context.DeadlineExceeded) != (end == context.DeadlineExceeded) || end != nil && !errors.Is(err, end) {
+						t.Errorf("silent %v: Acquire = %v, want %v beside the reason", silent, err, end)
 					}
 					if took := time.Since(begun); took < patience*9/10 || took > 20*patience {
 						t.Errorf("silent %v: Acquire returned after %s, want %s", silent, took, patience)
@@ -154,16 +156,68 @@ func TestALaterCallerDoesNotShareATimeout(t *testing.T) {
 	})
 }
 
-// TestAnErrorAtTheEndOfTheWait says that, too: from that time on, and not before.
-func TestAnErrorAtTheEndOfTheWait(t *testing.T) {
-	withFake(t, func(t *testing.T, _ *fakeRedis, l *Locker) {
-		w := &waiter{AcquireOptions: AcquireOptions{Wait: time.Second}, ctx: t.Context(), key: "k", begun: l.now()}
-		time.Sleep(time.Second - time.Nanosecond)
-		for _, over := range []bool{false, true} {
-			if _, _, err := l.tell(w, result{err: errDown}); !errors.Is(err, errDown) || errors.Is(err, ErrNotAcquired) != over {
-				t.Errorf("the wait is over: %v; Acquire = %v", over, err)
-			}
-			time.Sleep(time.Nanosecond)
+// TestAWaitSaysWhyItHasNoSuccess: others have the lock, or Redis refuses, or is silent. A hook is called once,
+// while the wait lasts. The pauses between requests grow to a second.
+func TestAWaitSaysWhyItHasNoSuccess(t *testing.T) {
+	const wait = 20 * time.Second
+	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	fails := func(err error) func(context.Context) (any, error) {
+		return func(context.Context) (any, error) { return nil, err }
+	}
+	for name, c := range map[string]struct {
+		answer    func(context.Context) (any, error)
+		unbounded bool
+		is        error
+		says      string
+		hooks     string
+		requests  int
+	}{
+		"taken":                     {says(waitingReply), false, ErrNotAcquired, "not acquired", "waits, failed", 1},
+		"refused":                   {fails(redisError("READONLY a replica")), false, ErrUnavailable, "READONLY", "is not served, failed", 23},
+		"no connection":             {fails(refused), false, ErrUnavailable, "refused", "is not served, failed", 23},
+		"no connection, no bound":   {fails(refused), true, ErrUnavailable, "nothing was done", "failed", 1},
+		"silent":                    {func(context.Context) (any, error) { time.Sleep(time.Hour); return nil, errDown }, false, ErrUnavailable, "no answer since", "is not served, failed", 1},
+		"silent, no bound":          {noAnswer, true, ErrUnavailable, "outcome unknown", "is not served, failed", 1},
+		"slower than the lease":     {func(context.Context) (any, error) { time.Sleep(70 * time.Second); return heldReply, nil }, false, ErrUnavailable, "the lease is 1m0s", "is not served, failed", 3},
+		"a user without the rights": {fails(redisError("NOPERM User x has no permissions to run the 'evalsha' command")), false, ErrUnavailable, "nothing was done", "failed", 1},
+		"a script that fails":       {fails(redisError("NOPERM User x has no permissions to run the 'set' command script: 1, on @user_script:3")), false, ErrUnavailable, "outcome unknown", "failed", 1},
+	} {
+		for _, try := range []bool{false, true} {
+			withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+				listening(l)
+				var calls []string
+				note := func(what string) func(context.Context, Event) {
+					return func(_ context.Context, e Event) { calls = append(calls, what) }
+				}
+				l.opts.Hooks = Hooks{Waiting: note("waits"), NotServed: note("is not served"), Failed: note("failed")}
+				f.answers(acquireScript, c.answer)
+				o := AcquireOptions{Lease: time.Minute, Wait: wait, try: try}
+				if strings.Contains(name, "slower") {
+					o.Wait = 3 * time.Minute
+				} else if c.unbounded {
+					o.Wait = 0
+				}
+				begun := time.Now()
+				_, _, err := l.AcquireWith(t.Context(), "k", o)
+				if took := time.Since(begun); took > max(wait, o.Wait) || !errors.Is(err, c.is) || errors.Is(err, ErrNotAcquired) == errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), c.says) && !try {
+					t.Errorf("%s, try %v: after %s: %v", name, try, took, err)
+				}
+				if got := strings.Join(calls, ", "); !try && (got != c.hooks || len(f.requests(acquireScript)) != c.requests) {
+					t.Errorf("%s: hooks: %s, want %s; %d requests, want %d", name, got, c.hooks, len(f.requests(acquireScript)), c.requests)
+				}
+			})
+		}
+	}
+}
+
+// TestTheContextsCauseStandsBesideAnError of Redis.
+func TestTheContextsCauseStandsBesideAnError(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		ours := errors.New("ours")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		f.answers(acquireScript, func(context.Context) (any, error) { cancel(ours); return nil, errDown })
+		if _, _, err := l.Acquire(ctx, "k"); !errors.Is(err, ours) || !errors.Is(err, ErrUnavailable) {
+			t.Errorf("Acquire = %v, want the cause beside that Redis is down", err)
 		}
 	})
 }

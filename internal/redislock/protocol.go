@@ -194,25 +194,42 @@ func (s server) do(ctx context.Context, sc *script, n *lock, attempt uint64, mor
 	return parseReply(cmd.Result())
 }
 
-// send sends scripts' hashes, and then the scripts that Redis does not know. Each command has its own
-// error.
+// send sends scripts' hashes. Of scripts that Redis does not know it sends the source, with one of their commands
+// each, and then the hashes of the others again. Each command has its own error.
 func (s server) send(ctx context.Context, cmds ...redis.Cmder) {
+	s.sendOnce(ctx, cmds)
+	var sources, others []redis.Cmder
+	sent := map[*script]bool{}
+	for _, cmd := range cmds {
+		c := cmd.(*onceCmd)
+		if c.Err() == nil || !redis.HasErrorPrefix(c.Err(), "NOSCRIPT") {
+			continue
+		}
+		if args := c.Cmd.Args()[2:]; sent[c.script] {
+			c.Cmd = *redis.NewCmd(ctx, append([]any{"evalsha", c.script.sha}, args...)...)
+			others = append(others, c)
+		} else {
+			c.Cmd = *redis.NewCmd(ctx, append([]any{"eval", c.script.source}, args...)...)
+			sources, sent[c.script] = append(sources, c), true
+		}
+	}
+	s.sendOnce(ctx, sources)
+	s.sendOnce(ctx, others)
+}
+
+func (s server) sendOnce(ctx context.Context, cmds []redis.Cmder) {
+	if len(cmds) == 0 {
+		return
+	}
 	err := s.process(ctx, cmds...)
-	var unknown []redis.Cmder
 	for _, cmd := range cmds {
 		c := cmd.(*onceCmd)
 		if err != nil && (len(cmds) == 1 || c.Err() == nil && c.Val() == nil) {
 			c.SetErr(err) // also that of a hook
 		}
-		if c.Err() != nil && redis.HasErrorPrefix(c.Err(), "NOSCRIPT") {
-			c.Cmd = *redis.NewCmd(ctx, append([]any{"eval", c.script.source}, c.Cmd.Args()[2:]...)...)
-			unknown = append(unknown, c)
-		} else if c.Err() != nil && !c.read.Load() {
+		if c.Err() != nil && !c.read.Load() {
 			c.SetErr(fmt.Errorf("%w: %w", errNotSent, c.Err()))
 		}
-	}
-	if unknown != nil {
-		s.send(ctx, unknown...)
 	}
 }
 

@@ -149,10 +149,14 @@ func (l *Locker) renewedLocked(cmd *onceCmd, sent instant) {
 				l.events = append(l.events, func() { hook(h.parent, h.event(err)) })
 			}
 		}
-		n.notRenewed(cmd.attempt, l.now())
+		if n.notRenewed(cmd.attempt, l.now()); n.attempt == cmd.attempt && n.state == waiting {
+			n.trouble = err
+			n.tellLocked()
+		}
 		l.scheduleLocked(n)
 		return
 	}
+	n.served()
 	if by := n.jumped(cmd.script == renewScript, a, sent, l.now()); mine && by > 0 && l.now() > l.jumped+n.lease {
 		l.jumped = l.now()
 		for _, other := range l.locks { // Redis keeps expiries as times of its clock

@@ -119,7 +119,7 @@ func (l *Locker) confirmed(s *subscription) {
 func (l *Locker) notConfirmed(s *subscription, err error) {
 	l.mu.Lock()
 	defer l.unlock()
-	s.since, s.begun, s.err = 0, l.now(), fmt.Errorf("SUBSCRIBE: %w", err)
+	s.since, s.begun, s.err = 0, l.now(), fmt.Errorf("%w: %w", errSubscribe, err)
 	for _, n := range l.locks {
 		if n.state != asking {
 			l.refuseLocked(n, s.err)
@@ -130,7 +130,7 @@ func (l *Locker) notConfirmed(s *subscription, err error) {
 // refuseLocked ends all waits for a lock. A hold goes on.
 func (l *Locker) refuseLocked(n *lock, err error) {
 	for w := n.firstLocked(); w != nil; w = n.firstLocked() {
-		n.dismissLocked(w, result{err: failed("wait for", w.key, err)})
+		n.dismissLocked(w, result{err: failed(ErrUnavailable, "wait for", w.key, err)})
 	}
 	l.settleLocked(n, todo{}, "")
 }
@@ -157,6 +157,7 @@ func (l *Locker) hear(message string) {
 		if n == nil {
 			n = newLock(fields[3])
 		}
+		n.served()
 		l.settleLocked(n, n.pushed(attempt, reply{kind: replyHeld, epoch: epoch, others: others}, l.now()), Remote)
 	}
 }

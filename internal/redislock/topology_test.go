@@ -91,8 +91,8 @@ func TestASlotIsMoved(t *testing.T) {
 	m.move(Keys("", m.key).Lock) // the rest stays behind for a while
 	isRenewed(t, mine)
 	second := "{" + m.key + "}second" // in the slot, and unknown there
-	if _, _, err := l.AcquireWith(t.Context(), second, AcquireOptions{Wait: lease / 10}); err != nil && !errors.Is(err, ErrNotAcquired) {
-		t.Errorf("Acquire in a slot that is being moved = %v, want the lock or ErrNotAcquired", err)
+	if _, _, err := l.AcquireWith(t.Context(), second, AcquireOptions{Wait: lease / 10}); err != nil && !errors.Is(err, ErrUnavailable) {
+		t.Errorf("Acquire in a slot that is being moved = %v, want the lock or ErrUnavailable", err)
 	}
 	m.end()
 	release(t, mine)

@@ -94,8 +94,8 @@ func TestCleanupOutlivesTheCallersContext(t *testing.T) {
 		f.answers(cancelScript, down)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, _, err := l.Acquire(ctx, "k"); !errors.Is(err, ErrNotAcquired) {
-			t.Errorf("Acquire = %v, want ErrNotAcquired", err)
+		if _, _, err := l.Acquire(ctx, "k"); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("Acquire = %v, want ErrUnavailable", err)
 		}
 		begun := time.Now()
 		time.Sleep(3 * fakeLease)
@@ -145,11 +145,11 @@ func TestALostReleaseIsSentAgain(t *testing.T) {
 			ended <- err
 		}()
 		synctest.Wait()
-		if err := lease.Release(); err == nil || errors.Is(err, ErrNotHeld) {
-			t.Errorf("Release without an answer = %v, want that the outcome is unknown", err)
+		if err := lease.Release(); !errors.Is(err, ErrNotReleased) || errors.Is(err, ErrUnavailable) {
+			t.Errorf("Release without an answer = %v, want ErrNotReleased", err)
 		}
-		if err := <-ended; !errors.Is(err, ErrNotAcquired) {
-			t.Errorf("Acquire = %v, want ErrNotAcquired", err)
+		if err := <-ended; !errors.Is(err, ErrUnavailable) {
+			t.Errorf("Acquire = %v, want ErrUnavailable", err)
 		}
 		time.Sleep(5 * fakeLease)
 		before := len(f.requests(cancelScript))

@@ -140,6 +140,7 @@ var answers = []struct {
 	{stock.ErrStale, versionChanged, "the item has another ETag than If-Match: nothing was done"},
 	{stock.ErrTooMany, tooMany, fmt.Sprintf("an item has at most %d units: nothing was done", stock.MaxStock)},
 	{redislock.ErrLost, LockLost, "the lock was lost before anything was written: nothing was sold"},
+	{redislock.ErrUnavailable, Unavailable, errNotNow.detail},
 	{redislock.ErrClosed, ShuttingDown, "the shop is shutting down: nothing was sold"},
 	{strategy.ErrOneItem, invalid, "the strategy of this request sells one item at a time"},
 	{strategy.ErrBusy, Busy, "the lock was not free in time: nothing was sold"},

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/redis/go-redis/v9"
-
 	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
@@ -45,9 +43,6 @@ func LockOptions(d Deps) redislock.Options {
 func (g LockGuard) Hold(ctx context.Context, key string) (held context.Context, token int64, release func(), err error) {
 	held, lease, err := g.Acquire(ctx, key)
 	if errors.Is(err, redislock.ErrNotAcquired) && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
-		if _, refused := errors.AsType[redis.Error](err); refused {
-			return nil, 0, nil, err // no other sale holds the lock: the server cannot take it now
-		}
 		return nil, 0, nil, fmt.Errorf("%w: %w", ErrBusy, err)
 	}
 	if err != nil {

@@ -48,7 +48,8 @@ func newLocker(q *quorum, o Options) *Locker {
 	p := &Locker{quorum: q, opts: o, turns: map[string]*turn{}}
 	p.closing, p.close = context.WithCancel(context.Background())
 	h := &o.Hooks
-	h.Acquired, h.Evicts, h.Released, h.Lost = nil, nil, p.freeing(h.Released), p.freeing(h.Lost)
+	h.Acquired, h.Evicts, h.NotServed, h.Failed = nil, nil, nil, nil
+	h.Released, h.Lost = p.freeing(h.Released), p.freeing(h.Lost)
 	client := redis.NewClient(&redis.Options{MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
 	client.AddHook(q) // so it never connects, and there is nothing to close
 	p.core = redislock.New(client, o.Options)
@@ -71,12 +72,24 @@ func (p *Locker) freeing(hook func(context.Context, redislock.Event)) func(conte
 
 // Acquire is that of [redislock.Locker], polling every Options.Retry with jitter.
 func (p *Locker) Acquire(ctx context.Context, key string) (held context.Context, lease *redislock.Lease, err error) {
-	return p.acquire(ctx, key, true)
+	begun := time.Now()
+	held, lease, err = p.acquire(ctx, key, true)
+	return held, lease, p.failed(ctx, key, begun, err)
 }
 
 // TryAcquire is that of [redislock.Locker].
 func (p *Locker) TryAcquire(ctx context.Context, key string) (held context.Context, lease *redislock.Lease, err error) {
-	return p.acquire(ctx, key, false)
+	begun := time.Now()
+	held, lease, err = p.acquire(ctx, key, false)
+	return held, lease, p.failed(ctx, key, begun, err)
+}
+
+// failed calls the hook.
+func (p *Locker) failed(ctx context.Context, key string, begun time.Time, err error) error {
+	if hook := p.opts.Hooks.Failed; err != nil && hook != nil {
+		hook(ctx, redislock.Event{Key: key, Took: time.Since(begun), Err: err})
+	}
+	return err
 }
 
 func (p *Locker) acquire(ctx context.Context, key string, wait bool) (held context.Context, lease *redislock.Lease, err error) {
@@ -84,11 +97,13 @@ func (p *Locker) acquire(ctx context.Context, key string, wait bool) (held conte
 		return p.try(ctx, key, time.Now())
 	}
 	begun, over := time.Now(), time.After(cmp.Or(p.opts.Wait, math.MaxInt64))
-	refuse := sync.OnceFunc(func() {
-		if hook := p.opts.Hooks.Waiting; hook != nil {
-			hook(ctx, redislock.Event{Key: key, Took: time.Since(begun)})
+	told := map[bool]bool{}
+	tell := func(hook func(context.Context, redislock.Event), taken bool, why error) { // once for each of the two
+		before := told[taken]
+		if told[taken] = true; hook != nil && !before {
+			hook(ctx, redislock.Event{Key: key, Took: time.Since(begun), Err: why})
 		}
-	})
+	}
 	err = fmt.Errorf("acquire %q: %w", key, redislock.ErrNotAcquired)
 	t, asks := p.join(key), false
 	defer func() { p.leave(key, t, asks) }()
@@ -103,17 +118,26 @@ func (p *Locker) acquire(ctx context.Context, key string, wait bool) (held conte
 				p.acquired(ctx, lease, begun)
 			}
 		}
-		if !wait || ctx.Err() != nil || !errors.Is(err, redislock.ErrNotAcquired) {
+		_, undecided := errors.AsType[*noMajority](err)
+		if told[true] && !undecided && errors.Is(err, redislock.ErrUnavailable) { // the last try had no time
+			err = fmt.Errorf("acquire %q: %w", key, errors.Join(redislock.ErrNotAcquired, context.Cause(ctx)))
+		}
+		taken := errors.Is(err, redislock.ErrNotAcquired)
+		if !wait || ctx.Err() != nil || !taken && !undecided {
 			return held, lease, err
 		}
-		refuse()
+		if taken {
+			tell(p.opts.Hooks.Waiting, true, nil)
+		} else {
+			tell(p.opts.Hooks.NotServed, false, err)
+		}
 		var again <-chan time.Time
-		taken, freed := t.taken, (chan struct{})(nil)
+		turn, freed := t.taken, (chan struct{})(nil)
 		if asks { // jitter keeps processes that failed together from trying together again
-			taken, freed, again = nil, t.freed, time.After(p.opts.Retry/2+rand.N(p.opts.Retry))
+			turn, freed, again = nil, t.freed, time.After(p.opts.Retry/2+rand.N(p.opts.Retry))
 		}
 		select {
-		case taken <- struct{}{}:
+		case turn <- struct{}{}:
 			asks = true
 		case <-freed:
 		case <-again:
@@ -126,15 +150,19 @@ func (p *Locker) acquire(ctx context.Context, key string, wait bool) (held conte
 	}
 }
 
-// try asks once. A majority that refuses is no reason to stop, nor is one that does not answer.
+// try asks once. Others have the lock where a majority has answered.
 func (p *Locker) try(ctx context.Context, key string, begun time.Time) (context.Context, *redislock.Lease, error) {
 	var o redislock.AcquireOptions
 	if p.opts.Wait > 0 {
 		o.Wait = max(p.opts.Wait-time.Since(begun), 1)
 	}
 	held, lease, err := p.core.TryAcquireWith(ctx, key, o)
-	if why, ok := errors.AsType[*noMajority](err); ok && !errors.Is(err, redislock.ErrNotAcquired) && !errors.Is(err, redislock.ErrLost) {
-		err = fmt.Errorf("acquire %q: %w: %w", key, redislock.ErrNotAcquired, errors.Join(append(why.errs, why)...))
+	if why, ok := errors.AsType[*noMajority](err); ok && errors.Is(err, redislock.ErrUnavailable) {
+		is := redislock.ErrUnavailable
+		if why.yes+why.no > why.of/2 {
+			is = redislock.ErrNotAcquired
+		}
+		err = fmt.Errorf("acquire %q: %w: %w", key, is, errors.Join(append(why.errs, why)...))
 	}
 	return held, lease, err
 }

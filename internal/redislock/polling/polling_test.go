@@ -204,14 +204,14 @@ func TestAMajorityDecides(t *testing.T) {
 			t.Errorf("Release = %v, want ErrNotHeld", err)
 		}
 		begun = time.Now()
-		if _, _, err := b.Acquire(t.Context(), "k"); !errors.Is(err, redislock.ErrNotAcquired) {
+		if _, _, err := b.Acquire(t.Context(), "k"); !errors.Is(err, redislock.ErrUnavailable) {
 			t.Errorf("Acquire without a majority = %v", err)
 		}
 		if took := time.Since(begun); took != 3*lease {
 			t.Errorf("it took %s, want Options.Wait", took)
 		}
 		begun = time.Now()
-		if _, _, err := a.TryAcquire(t.Context(), "k"); !errors.Is(err, redislock.ErrNotAcquired) || time.Since(begun) != lease/5 {
+		if _, _, err := a.TryAcquire(t.Context(), "k"); !errors.Is(err, redislock.ErrUnavailable) || time.Since(begun) != lease/5 {
 			t.Errorf("TryAcquire without a majority = %v after %s", err, time.Since(begun))
 		}
 		for _, s := range f[:3] {
