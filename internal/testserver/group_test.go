@@ -2,6 +2,7 @@ package testserver_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -85,8 +86,8 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			parent, said := startParent(t, how)
 			dir, pids := said[0], said[1:]
-			if len(pids) != 3 {
-				t.Fatalf("the parent said %q, want a folder and three processes", said)
+			if len(pids) != 5 {
+				t.Fatalf("the parent said %q, want a folder and five processes", said)
 			}
 			switch how {
 			case "interrupt":
@@ -161,6 +162,70 @@ func leftovers(dir string, pids []string) (left []string) {
 	return left
 }
 
+// startFamily starts a process apart that has a worker, and returns the number of that.
+func startFamily(g *testserver.Group) (p *testserver.Process, worker func() int) {
+	folder, err := g.Folder("family")
+	if err != nil {
+		panic(err)
+	}
+	worker = func() (pid int) {
+		said, _ := os.ReadFile(folder + "/worker")
+		if of, worker, _ := strings.Cut(strings.TrimSpace(string(said)), " "); of == strconv.Itoa(p.PID()) {
+			pid, _ = strconv.Atoi(worker)
+		}
+		return pid
+	}
+	p = &testserver.Process{Program: testserver.Program{
+		Name: "a family", Args: []string{"/bin/sh", "-c", "sleep 1000 & echo $$ $! > worker; wait"}, Dir: folder, Apart: true,
+		Ready: func(context.Context) error {
+			if worker() == 0 {
+				return errors.New("no worker")
+			}
+			return nil
+		},
+	}}
+	if err := g.Launch(context.Background(), p); err != nil {
+		panic(err)
+	}
+	return p, worker
+}
+
+// TestAProcessApart is stopped, killed and started again with its workers, and nobody else is.
+func TestAProcessApart(t *testing.T) {
+	g := testserver.Start(t)
+	p, worker := startFamily(g)
+	other, otherWorker := startFamily(g)
+	state := func(pid int) string {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return "gone"
+		}
+		return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))[0]
+	}
+	if state(os.Getpid()) == "gone" {
+		t.Skip("there is no /proc")
+	}
+	first := worker()
+	for _, tt := range []struct {
+		what string
+		do   func() error
+		want string
+	}{{"Pause", p.Pause, "T"}, {"Resume", p.Resume, "S"}, {"Kill", p.Kill, "gone"}} {
+		if err := tt.do(); err != nil {
+			t.Fatalf("%s: %v", tt.what, err)
+		}
+		if got := state(first); got != tt.want && got != "R" && !(tt.want == "gone" && got == "Z") {
+			t.Errorf("after %s the worker is in the state %s, want %s", tt.what, got, tt.want)
+		}
+	}
+	if err := p.Restart(t.Context()); err != nil || state(worker()) != "S" || worker() == first {
+		t.Errorf("Restart: %v, the worker is in the state %s", err, state(worker()))
+	}
+	if !other.Alive() || state(otherWorker()) != "S" {
+		t.Error("another process was hit")
+	}
+}
+
 // parent is what TestNothingIsLeft starts.
 func parent(how string) {
 	interrupted := make(chan os.Signal, 1)
@@ -192,7 +257,8 @@ func parent(how string) {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(r.Dir(), pids[0], pids[1], db.PID())
+	family, worker := startFamily(r)
+	fmt.Println(r.Dir(), pids[0], pids[1], db.PID(), family.PID(), worker())
 	switch how {
 	case "close":
 		if err := r.Close(); err != nil {

@@ -22,6 +22,8 @@ type Program struct {
 	Env  []string // NAME=value, added to this process's environment
 	Dir  string   // what the process prints is appended to the file log there
 	Cwd  string   // the working directory, empty for Dir
+	// Apart gives the process a process group of its own: what it starts is paused, and ends, with it.
+	Apart bool
 	// Ready returns nil once the process does its work. It is called every 20 ms while the process
 	// starts.
 	Ready func(context.Context) error
@@ -32,10 +34,11 @@ type Program struct {
 // runs.
 type Process struct {
 	Program
-	group int
+	reaper *reaper
 
 	mu     sync.Mutex // guards the rest
 	cmd    *exec.Cmd
+	apart  *anchor       // of its own process group, nil where it has none
 	exited chan struct{} // closed when cmd has ended
 }
 
@@ -47,7 +50,7 @@ const (
 
 // Launch starts p, waits until it is ready and hands it to the group.
 func (g *Group) Launch(ctx context.Context, p *Process) error {
-	p.group = g.reaper.group()
+	p.reaper = g.reaper
 	if err := p.start(ctx); err != nil {
 		return err
 	}
@@ -78,8 +81,18 @@ func (p *Process) start(ctx context.Context) error {
 	cmd.Env = append(os.Environ(), p.Env...)
 	cmd.Dir = cmp.Or(p.Cwd, p.Dir)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: p.group}
+	group, apart := p.reaper.group(), (*anchor)(nil)
+	if p.Apart {
+		if apart, err = p.reaper.apart(); err != nil {
+			return fmt.Errorf("testserver: start %s: %w", p.Name, err)
+		}
+		group = apart.Process.Pid
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: group}
 	if err := cmd.Start(); err != nil {
+		if apart != nil {
+			err = errors.Join(err, p.reaper.letGo(apart))
+		}
 		return fmt.Errorf("testserver: start %s: %w", p.Name, err)
 	}
 	exited := make(chan struct{})
@@ -88,7 +101,7 @@ func (p *Process) start(ctx context.Context) error {
 		close(exited)
 	}()
 	p.mu.Lock()
-	p.cmd, p.exited = cmd, exited
+	p.cmd, p.exited, p.apart = cmd, exited, apart
 	p.mu.Unlock()
 	if err := p.awaitReady(ctx, exited); err != nil {
 		return errors.Join(err, p.end())
@@ -133,6 +146,9 @@ func (p *Process) Pause() error {
 	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
+	if group := p.ownGroup(); group != 0 {
+		return awaitGroup(group, "TtXZ")
+	}
 	return awaitStopped(p.PID())
 }
 
@@ -145,27 +161,44 @@ func (p *Process) Kill() error {
 		return err
 	}
 	<-p.Exited()
-	return nil
+	p.mu.Lock()
+	apart := p.apart
+	p.apart = nil
+	p.mu.Unlock()
+	if apart == nil {
+		return nil
+	}
+	return errors.Join(awaitGroup(apart.Process.Pid, "XZ"), p.reaper.letGo(apart))
 }
 
 // Stop asks the process to end, waits, and kills it when it takes too long.
 func (p *Process) Stop() error {
 	if !p.Alive() {
-		return nil
+		return p.end()
 	}
 	err := errors.Join(p.signal(syscall.SIGCONT), p.signal(syscall.SIGTERM))
 	if err == nil && ended(p.Exited(), stopPatience) {
-		return nil
+		return p.end()
 	}
 	return p.Kill()
 }
 
 // end is how a group ends its processes: nobody needs their last words or data.
 func (p *Process) end() error {
-	if !p.Alive() {
+	if !p.Alive() && p.ownGroup() == 0 {
 		return nil
 	}
 	return p.Kill()
+}
+
+// ownGroup is the number of the process group of a process that is apart, 0 for another one.
+func (p *Process) ownGroup() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.apart == nil {
+		return 0
+	}
+	return p.apart.Process.Pid
 }
 
 // Restart starts a process that has ended, or ends it first, and waits until it
@@ -218,7 +251,13 @@ func (p *Process) signal(s syscall.Signal) error {
 	p.mu.Lock()
 	cmd := p.cmd
 	p.mu.Unlock()
-	if err := cmd.Process.Signal(s); err != nil {
+	err := error(nil)
+	if group := p.ownGroup(); group != 0 {
+		err = syscall.Kill(-group, s)
+	} else {
+		err = cmd.Process.Signal(s)
+	}
+	if err != nil {
 		return fmt.Errorf("testserver: signal %s: %w", p.Name, err)
 	}
 	return nil

@@ -1,11 +1,38 @@
 package testserver
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// awaitGroup returns when each member of a process group is in one of some states, or gone.
+func awaitGroup(group int, states string) error {
+	for limit := time.Now().Add(stopPatience); ; time.Sleep(time.Millisecond) {
+		all, err := filepath.Glob("/proc/[0-9]*/stat")
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(all, func(path string) bool {
+			stat, _ := os.ReadFile(path)
+			fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // state, parent, process group
+			return len(fields) > 2 && fields[2] == strconv.Itoa(group) && !strings.Contains(states, fields[0])
+		}) {
+			return nil
+		}
+		if time.Now().After(limit) {
+			return fmt.Errorf("testserver: process group %d goes on", group)
+		}
+	}
+}
 
 // awaitStopped returns when a child is stopped, or has ended. It leaves what it learns to whoever waits for the end.
 func awaitStopped(pid int) error {

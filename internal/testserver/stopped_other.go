@@ -2,5 +2,7 @@
 
 package testserver
 
-// awaitStopped does nothing: SIGSTOP takes effect soon, and no portable call says when.
+// awaitStopped and awaitGroup do nothing: a signal takes effect soon, and no portable call says when.
 func awaitStopped(int) error { return nil }
+
+func awaitGroup(int, string) error { return nil }

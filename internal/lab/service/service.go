@@ -229,7 +229,7 @@ func (s *Service) start(ctx context.Context, i int, redisAddr string, dsn *mysql
 		return nil, s.File.mistake("start.command", "the service cannot be started: %v", err)
 	}
 	p.Process = &testserver.Process{Program: testserver.Program{
-		Name: fmt.Sprintf("%s, process %d", s.File.Name, i+1), Args: args, Env: s.env(values), Dir: folder, Cwd: s.File.path(s.File.Start.Dir),
+		Name: fmt.Sprintf("%s, process %d", s.File.Name, i+1), Args: args, Env: s.env(values), Dir: folder, Cwd: s.File.path(s.File.Start.Dir), Apart: true,
 		Ready: func(ctx context.Context) error { return s.ready(ctx, p) },
 	}}
 	ctx, cancel := s.startContext(ctx)
