@@ -236,6 +236,9 @@ func (t *try) add(p report.TriedPart) {
 	if p.Record != nil {
 		p.Mends, p.Replay = mends[p.Record.Outcome.Cause], t.replay(*p.Record)
 	}
+	if p.Verdict == verdict.Held && (p.Part == "explore" || p.Part == "faults") {
+		p.Reason = strings.Join(append([]string{p.Reason}, t.probe.Beyond()...), "; ")
+	}
 	t.parts = append(t.parts, p)
 	v := verdict.Of(p.Verdict)
 	t.found = t.found || v.Bad

@@ -53,6 +53,9 @@ func (t *try) atTheWire(ctx context.Context) {
 	if on == nil {
 		return
 	}
+	if ends := on.Ends(); len(ends) > 0 && !t.JSON {
+		fmt.Fprintf(t.out, "keys that end, and are no lock: %s\n", strings.Join(ends, ", "))
+	}
 	if leases, renewed := on.Leases(); leases && !t.JSON {
 		fmt.Fprintf(t.out, "a lock with a lease, %s\n", map[bool]string{true: "which is renewed: it ends only where its process is stopped, or its renewals are withheld", false: "which nobody renews"}[renewed])
 	}
@@ -107,15 +110,19 @@ func (t *try) explore(ctx context.Context, on *wirestage.Stage) []task {
 		for _, e := range events {
 			what += searched[e]
 		}
+		if leases, _ := on.Leases(); !leases && len(events) > 0 {
+			what = searched[""] + ", while a key of one ends that is no lock"
+		}
 		return task{"explore", what, func(until time.Time) error { return t.search(ctx, on, by, what, until, events...) }}
 	}
 	tasks := []task{search(on)}
 	leases, renewed := on.Leases()
+	if leases && !renewed || len(on.Ends()) > 0 {
+		tasks = append(tasks, search(on, schedule.Wait))
+	}
 	switch {
-	case !leases:
-		return tasks
 	case !renewed:
-		return append(tasks, search(on, schedule.Wait))
+		return tasks
 	case on.Lease() > longestSearched:
 		t.add(report.TriedPart{Part: "explore", Verdict: verdict.Skipped, Reason: fmt.Sprintf(
 			"every order of two sales, while the lease of one ends: it is renewed, and ends in its own time, which %s are too long for: give it at most %s in start.env",

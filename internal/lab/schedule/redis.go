@@ -37,7 +37,7 @@ const unread = "?"
 
 var inQuotes = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 
-// redisTouches is what a command touches. A script touches the keys that it names.
+// redisTouches is what a command touches. A script touches the keys that it is given, and everything where it makes up others.
 func redisTouches(r Request) []Touch {
 	text := inQuotes.ReplaceAllString(r.Text, unread)
 	args := strings.Fields(text)
@@ -51,7 +51,7 @@ func redisTouches(r Request) []Touch {
 	does := Reads | Writes
 	switch name := strings.ToUpper(args[0]); name {
 	case "EVALSHA", "FCALL":
-		if len(args) < 4 {
+		if len(args) < 4 || !declares(r.Source) {
 			return Everything(r.Server)
 		}
 		n, err := strconv.Atoi(args[2])
@@ -83,4 +83,32 @@ func redisTouches(r Request) []Touch {
 		touches = append(touches, Touch{Server: r.Server, Thing: keyThing + k, Does: does})
 	}
 	return touches
+}
+
+var (
+	calls   = regexp.MustCompile(`\bredis\s*\.\s*p?call\b`)
+	given   = regexp.MustCompile(`^\(\s*['"](\w+)['"]\s*(?:\)|,\s*((?:KEYS\s*\[\s*\w+\s*\]|unpack\s*\(\s*KEYS\s*\)|\w+)(?:\s*,\s*KEYS\s*\[\s*\w+\s*\])*)\s*([,)]))`)
+	isGiven = regexp.MustCompile(`\blocal\s+(\w+)\s*=\s*KEYS\s*\[\s*\w+\s*\]\s*(?:[;\n]|local|if|return|redis|$)`)
+)
+
+// declares says whether a script calls Redis with the keys that it is given alone, as far as its text shows: each is
+// KEYS[n], or a local that is one. It is true for a script that is not known.
+func declares(source string) bool {
+	var locals []string
+	for _, l := range isGiven.FindAllStringSubmatch(source, -1) {
+		locals = append(locals, l[1])
+	}
+	for _, at := range calls.FindAllStringIndex(source, -1) {
+		call := given.FindStringSubmatch(strings.TrimSpace(source[at[1]:]))
+		if call == nil {
+			return false
+		}
+		name, key := strings.ToUpper(call[1]), call[2]
+		switch {
+		case key == "" && name == "TIME":
+		case commands[name].all && call[3] == ",", key == "", !strings.Contains(key, "KEYS") && !slices.Contains(locals, key):
+			return false
+		}
+	}
+	return true
 }

@@ -11,6 +11,7 @@ type Request struct {
 	Server string `json:"server"` // redis, mysql or quorum-N
 	Text   string `json:"text"`   // the command as it is sent
 	Tx     bool   `json:"-"`      // a statement of a transaction
+	Source string `json:"-"`      // of a script that is not the repository's own, where it is known
 	// Isolation is that of the transaction, in the words of database/sql. Earlier are the statements that
 	// the transaction has sent already.
 	Isolation string      `json:"-"`

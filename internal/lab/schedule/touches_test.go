@@ -162,3 +162,25 @@ func FuzzTouches(f *testing.F) {
 		}
 	})
 }
+
+// TestScriptsThatMakeUpKeys: a script touches the keys that it is given, unless its text shows others.
+func TestScriptsThatMakeUpKeys(t *testing.T) {
+	for source, declared := range map[string]bool{
+		"": true,
+		"if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0": true,
+		"local key = KEYS[1]\nredis.call(\"PEXPIRE\", key, ARGV[1]) return redis.call('TIME')":         true,
+		"return redis.call('DEL', KEYS[1], KEYS[2])":                                                   true,
+		"return redis.call('DEL', unpack(KEYS))":                                                       true,
+		"redis.call('sadd', KEYS[1], ARGV[2]) return redis.call('decr', 'stock:'..ARGV[1])":            false,
+		"return redis.call('DEL', KEYS[1], 'lock:'..ARGV[1])":                                          false,
+		"local key = KEYS[1] .. ':x'\nreturn redis.call('GET', key)":                                   false,
+		"return redis.call('GET', KEYS[1] .. ':x')":                                                    false,
+		"return redis.pcall(ARGV[1], KEYS[1])":                                                         false,
+		"local call = redis.call return call('GET', 'x')":                                              false,
+	} {
+		touches := Schema{}.Touches(Request{Server: "redis", Text: "EVALSHA 1 1 lock:1 a", Source: source})
+		if _, named := touches[0].Key(); named != declared {
+			t.Errorf("%q touches %+v", source, touches)
+		}
+	}
+}

@@ -290,6 +290,27 @@ func (p *Probe) Sends(shape string) bool {
 	return slices.ContainsFunc(p.Sold, is) || slices.ContainsFunc(p.SoldOut, is)
 }
 
+// Beyond says what of a sale was not attacked, although it sends it: a lease in a row of SQL ends by a clock that the lab does not
+// move, and a procedure is one request.
+func (p *Probe) Beyond() (all []string) {
+	for _, of := range []struct {
+		form *regexp.Regexp
+		says string
+	}{{rowLease, "leases in rows were not ended"}, {procedure, "what a CALL does inside is one step"}} {
+		if slices.ContainsFunc(p.Sold, func(s Step) bool {
+			return s.Server == wire.MySQL && of.form.MatchString(varying.ReplaceAllString(s.Sent, "?"))
+		}) {
+			all = append(all, of.says)
+		}
+	}
+	return all
+}
+
+var (
+	rowLease  = regexp.MustCompile(`(?i)^(?:INSERT|UPDATE|REPLACE|DELETE)\b.*(?:\b\w*(?:until|expir|lease|locked_)\w*\b|\bINTERVAL\b|[<>]=? ?(?:NOW|CURRENT_TIMESTAMP|UTC_TIMESTAMP|UNIX_TIMESTAMP)\b)`)
+	procedure = regexp.MustCompile(`(?i)(?:^|; ?)CALL\b`)
+)
+
 // Last is the form of the last request of a sale that was answered so, empty where that is not known.
 func (p *Probe) Last(answered load.Outcome) string {
 	steps := map[load.Outcome][]Step{load.Sold: p.Sold, load.SoldOut: p.SoldOut}[answered]

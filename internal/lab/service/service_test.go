@@ -196,3 +196,18 @@ func TestAServiceThatNeverGetsReady(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestWhatIsBeyond: what a held part does not speak of is said.
+func TestWhatIsBeyond(t *testing.T) {
+	for sent, want := range map[string]string{
+		"UPDATE shedlock SET lock_until = '2026-01-01' WHERE name = 'a' AND lock_until <= '2025-01-01'": "leases in rows were not ended",
+		"UPDATE leases SET ends = NOW(3) + INTERVAL 1 SECOND WHERE ends < NOW(3)":                       "leases in rows were not ended",
+		"INSERT INTO orders (item_id, customer, made) VALUES (1, 'lease', NOW())":                       "",
+		"CALL buy(1)": "what a CALL does inside is one step",
+	} {
+		p := &Probe{Sold: []Step{{Server: "mysql", Sent: sent}}}
+		if got := strings.Join(p.Beyond(), "; "); got != want {
+			t.Errorf("%s: %q, want %q", sent, got, want)
+		}
+	}
+}

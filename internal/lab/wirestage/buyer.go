@@ -36,6 +36,7 @@ type held struct {
 type buyer struct {
 	customer schedule.Customer
 	process  *service.Process
+	database string // of the tables that are known
 	sale     service.Sale
 	state    state
 	heard    time.Time
@@ -91,7 +92,10 @@ func (b *buyer) holds() (all []schedule.Statement) {
 // request is what a customer sends, as the table of independence reads it. What it does after another one's
 // answer was lost is not known.
 func (b *buyer) request(h *held) schedule.Request {
-	q := schedule.Request{Server: h.Server, Text: h.Text, Tx: h.Tx, Isolation: h.Isolation, Earlier: b.tx[h.Conn]}
+	q := schedule.Request{Server: h.Server, Text: h.Text, Tx: h.Tx, Isolation: h.Isolation, Earlier: b.tx[h.Conn], Source: h.Source}
+	if h.Database != "" && h.Database != b.database { // whose tables are not known
+		q.Text = "USE " + h.Database + "; " + h.Text
+	}
 	if h.Isolation == "Serializable" {
 		return q.Serializable()
 	}
@@ -107,13 +111,13 @@ func (r *run) pointless(b *buyer) bool {
 	}
 	what, same := poll(h.Text), 0
 	for _, t := range slices.Backward(b.tries) {
-		if !t.nothing {
-			break
-		}
 		if t.what != what {
+			if !t.nothing {
+				break
+			}
 			continue
 		}
-		if same++; t.failed && !reads(h.Name) || same == 2 {
+		if same++; t.nothing && t.failed && !reads(h.Name) || same == 2 {
 			return true
 		}
 	}

@@ -42,7 +42,7 @@ func (r *run) conclude(ctx context.Context) (schedule.Record, error) {
 	r.whatWasRead(record.Outcome.Orders)
 	record.Entries, record.Holds = r.entries, r.holds
 	record.Decide()
-	record.Conclude(end, false)
+	record.Conclude(end, r.other)
 	return record, nil
 }
 

@@ -21,7 +21,7 @@ func (r *run) eventOptions(e schedule.Event) (all []stage.Option) {
 	}
 	leased := r.lock.Locked() && r.lock.TTLMS > 0
 	if !e.HitsOne() {
-		if e.Forgets() && (r.keeps || r.plan.Everything) || e == schedule.Wait && leased {
+		if e.Forgets() && (r.keeps || r.plan.Everything) || e == schedule.Wait && r.ending != "" && (r.plan.Everything || r.ending != r.main || !r.stage.renews) {
 			add(0)
 		}
 		return all
@@ -60,18 +60,19 @@ func (r *run) happen(ctx context.Context, c schedule.Choice) error {
 		b.mu.Unlock()
 		return nil
 	case schedule.Wait:
-		err = r.endLease(ctx)
+		r.other = r.other || r.ending != r.main
+		err = r.endKey(ctx, r.ending)
 	case schedule.FlushAll, schedule.Evict, schedule.Restart, schedule.Failover:
 		err = r.breakRedis(ctx, c.Event)
 	case schedule.Withhold:
 		r.withhold(c.Customer)
-		err = r.endLease(ctx)
+		err = r.endKey(ctx, r.main)
 		r.withhold(0)
 	case schedule.Pause:
 		if err = b.process.Pause(); err != nil {
 			break
 		}
-		err = r.endLease(ctx)
+		err = r.endKey(ctx, r.main)
 		if resumed := b.process.Resume(); err == nil {
 			err = resumed
 		}

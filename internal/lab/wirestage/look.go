@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/wire"
 	"stocklock/internal/redisconn"
 )
@@ -29,7 +30,9 @@ for _, k in ipairs(redis.call('KEYS', '*')) do
 	local kind, held = redis.call('TYPE', k)['ok'], ''
 	if kind == 'string' then held = redis.call('GET', k)
 	elseif kind == 'hash' then held = table.concat(redis.call('HGETALL', k), ' ')
-	elseif kind == 'list' then held = table.concat(redis.call('LRANGE', k, 0, 20), ' ') end
+	elseif kind == 'list' then held = table.concat(redis.call('LRANGE', k, 0, 20), ' ')
+	elseif kind == 'set' then held = table.concat(redis.call('SMEMBERS', k), ' ')
+	elseif kind == 'zset' then held = table.concat(redis.call('ZRANGE', k, 0, 20), ' ') end
 	table.insert(found, {k, string.sub(held, 1, 200), redis.call('PTTL', k)})
 end
 return found`
@@ -57,10 +60,7 @@ func (r *run) inDatabase(ctx context.Context, command ...any) redisconn.Reply {
 func (r *run) ownKeys(ctx context.Context) (own []string, err error) {
 	all, err := r.keys(ctx)
 	for name, now := range all {
-		if was, there := r.before[name]; there && was.value == now.value {
-			continue
-		}
-		if slices.ContainsFunc(r.entries, func(e schedule.Entry) bool { return strings.Contains(e.Sent, name) }) {
+		if r.isOwn(name, now) {
 			own = append(own, name)
 		}
 	}
@@ -68,16 +68,26 @@ func (r *run) ownKeys(ctx context.Context) (own []string, err error) {
 	return own, err
 }
 
-// takes says whether a command can take a lock: it makes a key only where there is none, or is a script.
+// isOwn says whether the sales have made or changed a key. A script, or a function, can make one that it does not name.
+func (r *run) isOwn(name string, now key) bool {
+	if was, there := r.before[name]; there && was.value == now.value {
+		return false
+	}
+	return slices.ContainsFunc(r.entries, func(e schedule.Entry) bool {
+		return e.Server == wire.Redis && (strings.Contains(e.Sent, name) || strings.HasPrefix(e.Sent, "EVALSHA ") || strings.HasPrefix(e.Sent, "FCALL "))
+	})
+}
+
+// takes says whether a command makes a key only where there is none.
 func takes(sent string) bool {
 	words := strings.Fields(sent)
 	if len(words) == 0 {
 		return false
 	}
 	switch words[0] {
-	case "SETNX", "EVALSHA", "FCALL", "HSETNX", "MULTI;":
+	case "SETNX", "HSETNX":
 		return true
-	case "SET":
+	case "SET", "ZADD":
 		return slices.Contains(words, "NX")
 	}
 	return false
@@ -86,33 +96,74 @@ func takes(sent string) bool {
 // endsBefore says whether a key is rather the lock than another one: a lock ends first.
 func endsBefore(a, b key) bool { return a.ttl > 0 && (b.ttl <= 0 || a.ttl < b.ttl) }
 
+// learn notes which keys sales delete before they end, and which of them end. It is called in the first sales of a stage,
+// with what was there at the last look.
+func (r *run) learn(all map[string]key) {
+	elapsed := time.Since(r.seenAt).Milliseconds()
+	for name, was := range r.seen {
+		if _, there := all[name]; !there && r.isOwn(name, was) && (was.ttl < 0 || was.ttl > elapsed) {
+			r.stage.deletes[service.Shape(name)] = true
+		}
+	}
+	for name, now := range all {
+		if now.ttl > 0 && r.isOwn(name, now) {
+			r.stage.ends[service.Shape(name)] = true
+		}
+	}
+	r.seen, r.seenAt = all, time.Now()
+}
+
+// lockAmong is the key by which a sale keeps others out, empty where there is none: a command has made it where there was
+// none, or sales delete it.
+func (r *run) lockAmong(all map[string]key, sent string) (main string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, now := range all {
+		made := takes(sent) && strings.Contains(sent, name) || r.stage.deletes[service.Shape(name)]
+		if _, was := r.before[name]; was || !made || now.value == "" || !r.isOwn(name, now) {
+			continue
+		}
+		r.made[name] = true
+		if main == "" || endsBefore(now, all[main]) || now.ttl == all[main].ttl && name < main {
+			main = name
+		}
+	}
+	return main
+}
+
+// firstEnd is the key of the sales that ends first by itself, empty for none. While a lock is renewed nothing else ends: what
+// is beside it may be renewed, too.
+func (r *run) firstEnd(all map[string]key) (first string) {
+	if _, held := all[r.main]; held && r.stage.renews {
+		return r.main
+	}
+	for name, now := range all {
+		if now.ttl > 0 && (first == "" || now.ttl < all[first].ttl) && r.isOwn(name, now) {
+			first = name
+		}
+	}
+	return first
+}
+
 // look asks Redis for the lock, and draws the conclusions from what has changed: who took it, and who or what
 // ended whose hold. By is the customer whose step came before, 0 for none.
 func (r *run) look(ctx context.Context, by schedule.Customer, event schedule.Event, sent string) error {
-	if r.main == "" && !takes(sent) {
+	if !slices.ContainsFunc(r.entries, func(e schedule.Entry) bool { return e.Server == wire.Redis }) {
 		return nil
 	}
 	all, err := r.keys(ctx)
 	if err != nil {
 		return err
 	}
+	if r.stage.learning {
+		r.learn(all)
+	}
 	if r.main == "" {
-		main := ""
-		r.mu.Lock()
-		for name, now := range all {
-			if _, was := r.before[name]; was || !strings.Contains(sent, name) || now.value == "" {
-				continue
-			}
-			r.made[name] = true
-			if main == "" || endsBefore(now, all[main]) {
-				main = name
-			}
-		}
-		r.main = main
-		r.mu.Unlock()
-		if r.main == "" {
-			return nil
-		}
+		r.main = r.lockAmong(all, sent)
+	}
+	r.ending = r.firstEnd(all)
+	if r.main == "" {
+		return nil
 	}
 	now := noLock
 	if k, ok := all[r.main]; ok {
@@ -120,7 +171,8 @@ func (r *run) look(ctx context.Context, by schedule.Customer, event schedule.Eve
 	}
 	before, until := r.lock, r.until
 	r.lock, r.until = now, time.Now().Add(time.Duration(now.TTLMS)*time.Millisecond)
-	if now.Locked() == before.Locked() && now.Lock == before.Lock {
+	counted := before.Locked() && now.Locked() && strings.HasPrefix(sent, "INCR") // by one who does not get it
+	if now.Locked() == before.Locked() && now.Lock == before.Lock || counted {
 		return nil
 	}
 	if before.TTLMS > 0 && !r.passed && !r.stage.renews && time.Now().After(until) {
@@ -157,7 +209,7 @@ func (r *run) renewed(ctx context.Context) (bool, error) {
 	left := time.Duration(r.lock.TTLMS) * time.Millisecond
 	for began := time.Now(); time.Since(began) < min(left+time.Second, longestWatch); {
 		elapsed := time.Since(began) // before Redis is asked: this process can be late afterwards
-		now, err := r.ttl(ctx)
+		now, err := r.ttl(ctx, r.main)
 		if err != nil {
 			return false, err
 		}
@@ -182,13 +234,13 @@ const (
 	lookEvery     = 25 * time.Millisecond
 )
 
-// ttl is what is left to the lock: negative for one without an end, or that is gone.
-func (r *run) ttl(ctx context.Context) (time.Duration, error) {
+// ttl is what is left to a key: negative for one without an end, or that is gone.
+func (r *run) ttl(ctx context.Context, name string) (time.Duration, error) {
 	all, err := r.keys(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if k, ok := all[r.main]; ok {
+	if k, ok := all[name]; ok {
 		return time.Duration(k.ttl) * time.Millisecond, nil
 	}
 	return -2 * time.Millisecond, nil
@@ -196,24 +248,28 @@ func (r *run) ttl(ctx context.Context) (time.Duration, error) {
 
 var errRenewed = errors.New("the lease was renewed, and did not end")
 
-// endLease has the lock end as its time would end it: at once, or in its own time.
-func (r *run) endLease(ctx context.Context) error {
+// longestEnd is the longest life of a key other than the lock that is waited for. No sale goes by a clock of its own there.
+const longestEnd = time.Minute
+
+// endKey has a key end as its time would end it: at once, or in its own time.
+func (r *run) endKey(ctx context.Context, name string) error {
 	r.passed = true
-	left, err := r.ttl(ctx)
+	left, err := r.ttl(ctx, name)
 	if err != nil || left < 0 {
 		return err
 	}
-	if !r.stage.inTime {
-		if err := r.inDatabase(ctx, "PEXPIRE", r.main, 1).Err; err != nil {
+	inTime := r.stage.inTime && (name == r.main || left <= longestEnd)
+	if !inTime {
+		if err := r.inDatabase(ctx, "PEXPIRE", name, 1).Err; err != nil {
 			return fmt.Errorf("end the lease: %w", err)
 		}
 	}
 	for until := time.Now().Add(left + time.Second); time.Now().Before(until); {
-		now, err := r.ttl(ctx)
+		now, err := r.ttl(ctx, name)
 		if err != nil || now < 0 {
 			return err
 		}
-		if r.stage.inTime && now > left {
+		if inTime && now > left {
 			return errRenewed
 		}
 		if err := pause(ctx, min(now+time.Millisecond, lookEvery)); err != nil {
@@ -232,7 +288,7 @@ func (r *run) outlast(ctx context.Context) (note string, err error) {
 	killed := slices.Contains(r.stage.dirty, true)
 	inTime := r.stage.inTime
 	r.stage.inTime = inTime || r.stage.renews && !killed // a renewed one lives on where nobody stops that
-	err = r.endLease(ctx)
+	err = r.endKey(ctx, r.main)
 	r.stage.inTime = inTime
 	if errors.Is(err, errRenewed) {
 		return "the lock was renewed on", nil

@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -34,6 +35,8 @@ type Stage struct {
 	probe  *service.Probe
 	schema schedule.Schema
 
+	database string // of the schema
+
 	// renewals are requests that renew a lock, in the form of [service.Shape].
 	renewals sync.Map
 
@@ -46,11 +49,14 @@ type Stage struct {
 	lease  time.Duration
 	inTime bool // leases end by themselves, and are not ended early
 	late   bool // the second customer comes after the event
+
+	learning      bool            // the first sales show which keys sales delete, and which end by themselves
+	deletes, ends map[string]bool // in the form of [service.Shape]
 }
 
 // Open prepares a service that was probed. It finds out whether sales keep leases, and renew them.
 func Open(ctx context.Context, on *service.Service, probe *service.Probe) (*Stage, error) {
-	s := &Stage{on: on, probe: probe, dirty: make([]bool, len(on.Processes)), cold: make([]bool, len(on.Processes))}
+	s := &Stage{on: on, probe: probe, deletes: map[string]bool{}, ends: map[string]bool{}, dirty: make([]bool, len(on.Processes)), cold: make([]bool, len(on.Processes))}
 	if len(on.Processes) < Customers {
 		return nil, errors.New("it is one process, which can keep its own customers apart: each customer needs a process of its own")
 	}
@@ -58,25 +64,40 @@ func Open(ctx context.Context, on *service.Service, probe *service.Probe) (*Stag
 	if s.schema, err = stage.LoadSchema(ctx, on.DB); err != nil {
 		return nil, err
 	}
-	watched := false
+	if err = on.DB.QueryRowContext(ctx, "SELECT COALESCE(DATABASE(), '')").Scan(&s.database); err != nil {
+		return nil, err
+	}
+	lock, watched := "", false
 	look := func(r *run) error {
 		if !r.lock.Locked() || r.lock.TTLMS <= 0 || watched {
 			return nil
 		}
-		watched, s.leases, s.lease = true, true, time.Duration(r.lock.TTLMS)*time.Millisecond
+		watched, s.leases, s.lease, lock = true, true, time.Duration(r.lock.TTLMS)*time.Millisecond, service.Shape(r.main)
 		var err error
 		s.renews, err = r.renewed(ctx)
 		return err
 	}
-	if _, err = s.play(ctx, s.plan(nil), stage.Follow(nil), look); errors.Is(err, errLearned) {
-		_, err = s.play(ctx, s.plan(nil), stage.Follow(nil), look)
+	s.learning = true
+	for range 2 { // the second time it is known which keys are deleted: they are locks, however they are made
+		if _, err = s.play(ctx, s.plan(nil), stage.Follow(nil), look); errors.Is(err, errLearned) {
+			_, err = s.play(ctx, s.plan(nil), stage.Follow(nil), look)
+		}
+		if err != nil || watched || len(s.deletes) == 0 {
+			break
+		}
 	}
+	s.learning = false
+	delete(s.ends, lock)
 	return s, err
 }
 
-// Leases says whether a sale keeps a key in Redis that ends by itself, and whether that is renewed while
+// Leases says whether a sale keeps others out by a key in Redis that ends by itself, and whether that is renewed while
 // the sale goes on.
 func (s *Stage) Leases() (leases, renewed bool) { return s.leases, s.renews }
+
+// Ends are the other keys of a sale that end by themselves, in the form of [service.Shape]. It made them without asking
+// whether they were there, and did not delete them.
+func (s *Stage) Ends() []string { return slices.Sorted(maps.Keys(s.ends)) }
 
 // Lease is about how long the lease of a lock is: what was left of it when it was seen first.
 func (s *Stage) Lease() time.Duration { return s.lease }
@@ -263,7 +284,7 @@ func (s *Stage) play(ctx context.Context, p stage.Plan, choose stage.Chooser, lo
 	}
 	for i, c := range schedule.Customers(p.Customers) {
 		r.buyers = append(r.buyers, &buyer{
-			customer: c, process: s.on.Processes[i], sale: s.on.NewSale(item, fmt.Sprintf("item%d-%c", item, c+'a'-'A')),
+			customer: c, process: s.on.Processes[i], database: s.database, sale: s.on.NewSale(item, fmt.Sprintf("item%d-%c", item, c+'a'-'A')),
 			counts: map[string]int{}, tx: map[connection][]schedule.Statement{}, named: map[connection][]schedule.Statement{},
 		})
 	}
