@@ -27,7 +27,7 @@ var shopHalf = map[string][]string{
 	"internal/strategy/declared":              {"internal/sale"},
 	"internal/strategy/declared/declaredtest": {"internal/strategy/declared", "internal/strategy/strategytest", "internal/strategy", "internal/stock", "internal/sale"},
 	"internal/strategy/ladder": {"internal/strategy", "internal/strategy/declared", "internal/stock", "internal/redislock",
-		"internal/redislock/polling", "internal/sale"},
+		"internal/redislock/polling", "internal/sale", "sql/lab"},
 	"internal/strategy/baskets": {"internal/strategy/ladder", "internal/strategy", "internal/strategy/declared", "internal/stock",
 		"internal/redislock", "internal/sale"},
 	"internal/stock/stocktest":   {"internal/stock", "internal/testserver"},
@@ -40,11 +40,12 @@ var shopHalf = map[string][]string{
 	"internal/testserver":        {"internal/redisconn"},
 	"internal/stalltest":         {},
 	"sql":                        {},
+	"sql/lab":                    {"sql"},
 }
 
 // onlyForTheLab lists what a copy of the shop does without.
 var onlyForTheLab = []string{"internal/shop/labmode", "internal/strategy/ladder", "internal/strategy/baskets",
-	"internal/strategy/declared", "internal/strategy/declared/declaredtest"}
+	"internal/strategy/declared", "internal/strategy/declared/declaredtest", "sql/lab"}
 
 // forTests lists what every test may import.
 var forTests = []string{"internal/testserver", "internal/stalltest", "internal/stock/stocktest", "internal/strategy/strategytest", "internal/strategy/declared/declaredtest"}

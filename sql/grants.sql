@@ -4,7 +4,7 @@ GRANT SELECT ON * TO shop;
 GRANT UPDATE ON items TO shop;
 GRANT INSERT ON orders TO shop;
 GRANT UPDATE (idempotency_key, keyed_at) ON orders TO shop; -- keys are cleared after SHOP_KEY_TTL
--- With SHOP_STAFF=true:
+-- With SHOP_STAFF_ADDR:
 GRANT INSERT ON items TO shop;
 GRANT UPDATE (cancelled_at) ON orders TO shop;
 GRANT INSERT ON changes TO shop; -- nobody may change or delete an entry

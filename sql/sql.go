@@ -12,6 +12,6 @@ import (
 //go:embed migrations/*.sql
 var Migrations embed.FS
 
-// Lab holds lab/NNNNN_name.sql: what strategies keep that break. It is nil in a build without the lab. Each
-// of them may be applied again.
+// Lab holds the tables that strategies keep which break. Package sql/lab sets it, where it is imported: a
+// production shop has none. Each of these migrations may be applied again.
 var Lab fs.FS

@@ -39,7 +39,7 @@ func (s *Shop) change(read func(*gin.Context) (wish, error)) gin.HandlerFunc {
 			return made, err
 		}
 		replayed := false
-		made, err := inTime(s, c, func(ctx context.Context) (made stock.Change, err error) {
+		made, err := inSlot(s, c, s.changes, func(ctx context.Context) (made stock.Change, err error) {
 			made, replayed, err = once(ctx, before, func(ctx context.Context) (stock.Change, error) { return asked.make(ctx, by) })
 			return made, err
 		})
@@ -62,9 +62,6 @@ func (s *Shop) author(c *gin.Context) (by stock.Author, err error) {
 	by = stock.Author{RequestID: requestID(c), Shop: s.Name}
 	if by.Subject, err = s.subject(c); err != nil {
 		return by, err
-	}
-	if by.Subject == "" {
-		return by, refusal{malformed, "the request does not name who asks for the change"}
 	}
 	if by.IdempotencyKey, err = requestKey(c.Request.Header, by.Subject); err != nil {
 		return by, err
@@ -222,7 +219,7 @@ func (s *Shop) orderToCancel(c *gin.Context) (stock.Order, error) {
 	if err != nil {
 		return stock.Order{}, err
 	}
-	order, err := inTime(s, c, func(ctx context.Context) (stock.Order, error) { return s.store.Order(ctx, id) })
+	order, err := inSlot(s, c, s.changes, func(ctx context.Context) (stock.Order, error) { return s.store.Order(ctx, id) })
 	if err != nil {
 		return stock.Order{}, err
 	}

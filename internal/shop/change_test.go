@@ -10,14 +10,16 @@ import (
 	"stocklock/internal/stock"
 )
 
-// staffed has the changes of items on the internal listener.
-func staffed(c *Config) { c.Staff, c.Subject = true, SubjectHeader("X-Subject") }
+// staffed has the changes of items on a listener of their own, where another header says who asks.
+func staffed(c *Config) {
+	c.Subject, c.Staff = SubjectHeader("X-Subject"), SubjectHeader("X-Staff")
+}
 
 // staff asks for a change, as ann. The headers are added, or replace those of the key and the
 // subject.
 func (r *running) staff(method, path, key, body string, headers ...string) answer {
 	r.t.Helper()
-	header := http.Header{"Content-Type": {"application/json"}, "X-Subject": {"ann"}}
+	header := http.Header{"Content-Type": {"application/json"}, "X-Staff": {"ann"}}
 	if key != "" {
 		header.Set(IdempotencyKeyHeader, key)
 	}
@@ -27,7 +29,7 @@ func (r *running) staff(method, path, key, body string, headers ...string) answe
 			header.Del(headers[i])
 		}
 	}
-	got, err := send(r.t.Context(), method, r.internal+path, body, header)
+	got, err := send(r.t.Context(), method, r.staffURL+path, body, header)
 	if err != nil {
 		r.t.Fatalf("%s %s: %v", method, path, err)
 	}
@@ -219,7 +221,7 @@ func TestChangesThatAreRefusedChangeNothing(t *testing.T) {
 		}
 	}
 	for name, headers := range map[string][]string{
-		"no key": {"Idempotency-Key", ""}, "no subject": {"X-Subject", ""}, "a subject with a space": {"X-Subject", "a b"},
+		"no key": {"Idempotency-Key", ""}, "no subject": {"X-Staff", ""}, "a customer": {"X-Staff", "", "X-Subject", "ann"}, "a subject with a space": {"X-Staff", "a b"},
 	} {
 		if got := s.staff("POST", path+"/restocks", "k", `{"quantity":1}`, headers...); got.problem() != "malformed" {
 			t.Errorf("%s: %d %s, want malformed", name, got.status, got.body)
@@ -231,15 +233,14 @@ func TestChangesThatAreRefusedChangeNothing(t *testing.T) {
 	}
 }
 
-// TestOnlyTheInternalListenerChangesItems asks the public listener of a shop with changes, and the
-// internal one of a shop without.
-func TestOnlyTheInternalListenerChangesItems(t *testing.T) {
+// TestOnlyTheListenerOfTheStaffChangesItems asks the others.
+func TestOnlyTheListenerOfTheStaffChangesItems(t *testing.T) {
 	for name, refused := range map[string]struct {
 		change func(*Config)
 		url    func(*running) string
 	}{
-		"public":          {staffed, func(s *running) string { return s.url }},
-		"not switched on": {func(c *Config) { c.Subject = SubjectHeader("X-Subject") }, func(s *running) string { return s.internal }},
+		"public":   {staffed, func(s *running) string { return s.url }},
+		"internal": {staffed, func(s *running) string { return s.internal }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, refused.change)
@@ -252,7 +253,7 @@ func TestOnlyTheInternalListenerChangesItems(t *testing.T) {
 				{"PUT", itemPath(item) + "/stock", `{"stock":1}`},
 				{"POST", "/api/v1/orders/" + order.ID + "/cancellation", ""},
 			} {
-				header := http.Header{"Content-Type": {"application/json"}, "X-Subject": {"ann"}, "Idempotency-Key": {"key-of-some-customer-1"}, "If-Match": {`"1"`}}
+				header := http.Header{"Content-Type": {"application/json"}, "X-Subject": {"ann"}, "X-Staff": {"ann"}, "Idempotency-Key": {"key-of-some-customer-1"}, "If-Match": {`"1"`}}
 				got, err := send(t.Context(), change.method, refused.url(s)+change.path, change.body, header)
 				if err != nil || got.status != 404 && got.status != 405 {
 					t.Errorf("%s %s: %d %s, %v", change.method, change.path, got.status, got.body, err)

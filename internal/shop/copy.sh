@@ -24,7 +24,7 @@ mkdir -p "$1"
 cd "$1"
 
 # What only the lab needs, and how this repository is tested and shown.
-rm -r internal/lab internal/shop/labmode internal/strategy/ladder internal/strategy/baskets internal/strategy/declared internal/shop/program/lab.go cmd/loadtest bench docs/make
+rm -r internal/lab internal/shop/labmode internal/strategy/ladder internal/strategy/baskets internal/strategy/declared internal/shop/program/lab.go cmd/loadtest bench docs/make sql/lab
 rm -rf internal/shop/copy.sh scripts docker-compose.yml deploy/lab.sh .ci .github .env pages.go README* CHANGELOG.md CONTRIBUTING.md
 
 # Of the pages, those on the shop and its lock, without their links to the others.

@@ -29,6 +29,7 @@ type running struct {
 	*Shop
 	t        *testing.T
 	url      string
+	staffURL string // empty without staff
 	internal string
 	store    *stock.Store
 	redis    redis.UniversalClient
@@ -83,12 +84,20 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 	if err != nil {
 		t.Fatal(err)
 	}
+	var staff net.Listener
+	staffURL := ""
+	if cfg.Staff != nil {
+		if staff, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+		staffURL = "http://" + staff.Addr().String()
+	}
 	ctx, end := context.WithCancel(context.Background())
-	r := &running{Shop: s, t: t, url: "http://" + listener.Addr().String(), internal: "http://" + internal.Addr().String(), store: store, redis: client, log: log, end: end, ended: make(chan error, 1)}
+	r := &running{Shop: s, t: t, url: "http://" + listener.Addr().String(), staffURL: staffURL, internal: "http://" + internal.Addr().String(), store: store, redis: client, log: log, end: end, ended: make(chan error, 1)}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		r.ended <- s.Serve(ctx, listener, internal)
+		r.ended <- s.Serve(ctx, listener, staff, internal)
 	}()
 	t.Cleanup(func() {
 		end()

@@ -20,7 +20,7 @@ func SubjectHeader(name string) func(*http.Request) (string, error) {
 		case len(subjects) == 0:
 			return "", nil
 		case len(subjects) > 1 || subjects[0] == "":
-			return "", fmt.Errorf("%s must be there once, and name the customer", name)
+			return "", fmt.Errorf("%s must be there once, and name who asks", name)
 		default:
 			return subjects[0], nil
 		}
@@ -29,18 +29,22 @@ func SubjectHeader(name string) func(*http.Request) (string, error) {
 
 // subject returns who asks. It is empty if nobody is named, where that is allowed.
 func (s *Shop) subject(c *gin.Context) (string, error) {
-	if s.Subject == nil {
+	name, anonymous := s.Subject, s.Anonymous && s.Limit == 0
+	if c.GetBool(forStaff) {
+		name, anonymous = s.Staff, false
+	}
+	if name == nil {
 		return "", nil
 	}
-	switch subject, err := s.Subject(c.Request); {
+	switch subject, err := name(c.Request); {
 	case err != nil:
 		return "", refusal{malformed, err.Error()}
-	case subject == "" && s.Anonymous && s.Limit == 0:
+	case subject == "" && anonymous:
 		return "", nil
 	case subject == "":
-		return "", refusal{malformed, "the request does not name the customer, which the gateway in front of the shop has to do"}
+		return "", refusal{malformed, "the request does not name who asks, which the gateway in front of the shop has to do"}
 	case !isLabel(subject, maxSubjectLength):
-		return "", refusal{malformed, fmt.Sprintf("the name of the customer must be 1 to %d printable characters without space", maxSubjectLength)}
+		return "", refusal{malformed, fmt.Sprintf("the name of who asks must be 1 to %d printable characters without space", maxSubjectLength)}
 	default:
 		return subject, nil
 	}

@@ -42,10 +42,10 @@ func TestAnOrderIsReadByItsSubject(t *testing.T) {
 		url, path, subject string
 		status             int
 	}{
-		{s.url, byID, "ann", 200}, {s.url, byID, "eve", 404}, {s.internal, byID, "staff", 200},
+		{s.url, byID, "ann", 200}, {s.url, byID, "eve", 404}, {s.staffURL, byID, "staff", 200},
 		{s.url, byKey, "ann", 200}, {s.url, byKey, "eve", 404},
 	} {
-		header := http.Header{"X-Subject": {test.subject}}
+		header := http.Header{"X-Subject": {test.subject}, "X-Staff": {test.subject}}
 		if test.path == byKey {
 			header.Set("Idempotency-Key", key)
 		}

@@ -87,7 +87,7 @@ func (s *Shop) handle(handler func(*gin.Context) error) gin.HandlerFunc {
 // staffEngine serves the routes of customers, and the changes of items.
 func (s *Shop) staffEngine() *gin.Engine {
 	e := s.customerRoutes(staffDocs, func(c *gin.Context) { c.Set(forStaff, true) })
-	staff := e.Group(apiPrefix, s.onlyWhenStarted, s.notWhileDraining)
+	staff := e.Group(apiPrefix, s.onlyWhenStarted)
 	staff.POST("/items", s.change(s.readNewItem))
 	staff.PATCH(oneItem, s.change(s.readRename))
 	staff.POST("/items/:item/restocks", s.change(s.readRestock))
@@ -95,13 +95,6 @@ func (s *Shop) staffEngine() *gin.Engine {
 	staff.POST("/orders/:order/cancellation", s.change(s.readCancellation))
 	staff.POST("/orders/:order/lines/:item/cancellation", s.change(s.readLineCancellation))
 	return e
-}
-
-// notWhileDraining refuses changes before the end, because the internal listener has no drain.
-func (s *Shop) notWhileDraining(c *gin.Context) {
-	if s.draining.Load() {
-		s.fail(c, errDraining)
-	}
 }
 
 // onlyWhenStarted refuses requests until there is a schema.
@@ -120,20 +113,16 @@ func (s *Shop) onlyWhenStarted(c *gin.Context) {
 	}
 }
 
-// internalRoutes has the routes for operators. It has the probes, too, because the public listener
-// bounds its connections. It does not show the command line, because flags may hold passwords.
+// internalRoutes has the routes for operators. It has the probes, too, because the other listeners
+// bound their connections. It does not show the command line, because flags may hold passwords.
 func (s *Shop) internalRoutes() http.Handler {
 	mux := http.NewServeMux()
-	if s.Staff {
-		mux.Handle("/", s.staffEngine()) // which has the probes, too
-	} else {
-		probes := gin.New()
-		probes.Use(identify)
-		probes.Match(read, "/livez", s.getLive)
-		probes.Match(read, "/readyz", s.getReady)
-		mux.Handle("/livez", probes)
-		mux.Handle("/readyz", probes)
-	}
+	probes := gin.New()
+	probes.Use(identify)
+	probes.Match(read, "/livez", s.getLive)
+	probes.Match(read, "/readyz", s.getReady)
+	mux.Handle("/livez", probes)
+	mux.Handle("/readyz", probes)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelError)}))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

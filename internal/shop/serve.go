@@ -32,25 +32,34 @@ const abortGrace = 2 * time.Second
 // beside a Redis that is silent. It returns nil only if ctx ended, every sale finished, and every lock was
 // released.
 //
-// The internal listener serves metrics and profiles until the very end. It may be nil.
-func (s *Shop) Serve(ctx context.Context, public, internal net.Listener) error {
+// The listener of the staff has the same bounds and drain. It may be nil, and must be without Config.Staff.
+// The internal listener serves metrics, profiles and probes until the very end. It may be nil.
+func (s *Shop) Serve(ctx context.Context, public, staff, internal net.Listener) error {
 	watching, stopWatching := context.WithCancel(context.Background())
 	selling, abort := context.WithCancelCause(context.Background())
 	defer abort(nil)
-	server := s.server(s.handler())
 	s.serving = selling
-	server.BaseContext = func(net.Listener) context.Context { return selling }
 
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer stopWatching()
 	background.Go(func() { s.health.watch(watching) })
 	background.Go(func() { s.clearKeys(watching) })
-	served := make(chan error, 1)
-	s.bounded = &boundedListener{Listener: public, most: s.MaxConnections, open: map[net.Conn]*place{}}
-	server.ConnState, server.ConnContext = s.bounded.count, s.bounded.context
-	background.Go(func() { served <- server.Serve(s.bounded) })
-	s.Log.Info("listening", "addr", public.Addr().String())
+	served := make(chan error, 2)
+	var fronts fronts
+	front := func(listener net.Listener, handler http.Handler, serving string) {
+		server := s.server(handler)
+		server.BaseContext = func(net.Listener) context.Context { return selling }
+		bounded := &boundedListener{Listener: listener, most: s.MaxConnections, open: map[net.Conn]*place{}}
+		server.ConnState, server.ConnContext = bounded.count, bounded.context
+		fronts = append(fronts, server)
+		background.Go(func() { served <- server.Serve(bounded) })
+		s.Log.Info(serving, "addr", listener.Addr().String())
+	}
+	front(public, s.handler(), "listening")
+	if staff != nil {
+		front(staff, neverKept(s.staffEngine()), "listening for staff")
+	}
 	if internal != nil {
 		metrics := s.server(neverKept(s.internalRoutes()))
 		metrics.WriteTimeout = profileTimeout
@@ -69,10 +78,10 @@ func (s *Shop) Serve(ctx context.Context, public, internal net.Listener) error {
 	ending, cancel := context.WithTimeout(context.Background(), s.DrainDelay+s.DrainTimeout+abortGrace)
 	defer cancel()
 	if err == nil {
-		err = s.drain(ending, server, abort)
+		err = s.drain(ending, fronts, abort)
 	}
 	stopWatching()
-	err = errors.Join(err, server.Close(), s.seller.Close(ending), s.probe.Close())
+	err = errors.Join(err, fronts.Close(), s.seller.Close(ending), s.probe.Close())
 	if s.lab != nil {
 		err = errors.Join(err, s.lab.Close())
 	}
@@ -86,6 +95,29 @@ func (s *Shop) handler() http.Handler {
 		return s.lab.Requests(routes)
 	}
 	return routes
+}
+
+// fronts are the servers with a drain.
+type fronts []*http.Server
+
+// Shutdown shuts all down, and waits for their requests.
+func (f fronts) Shutdown(ctx context.Context) (err error) {
+	ended := make(chan error)
+	for _, server := range f {
+		go func() { ended <- server.Shutdown(ctx) }()
+	}
+	for range f {
+		err = errors.Join(err, <-ended)
+	}
+	return err
+}
+
+// Close closes all, with their connections.
+func (f fronts) Close() (err error) {
+	for _, server := range f {
+		err = errors.Join(err, server.Close())
+	}
+	return err
 }
 
 // neverKept keeps answers out of caches, and keeps browsers from guessing their types.
@@ -122,7 +154,7 @@ func (s *Shop) waitForDependencies(ctx context.Context) error {
 
 // drain lets the sales under way finish. It cancels those that take too long, which still releases
 // their locks. It returns when ending ends, at the latest.
-func (s *Shop) drain(ending context.Context, server *http.Server, abort context.CancelCauseFunc) error {
+func (s *Shop) drain(ending context.Context, server fronts, abort context.CancelCauseFunc) error {
 	s.Log.Info("draining", "delay", s.DrainDelay.String(), "timeout", s.DrainTimeout.String())
 	s.draining.Store(true)
 	time.Sleep(s.DrainDelay)

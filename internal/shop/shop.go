@@ -50,9 +50,9 @@ type Config struct {
 	KeyTTL time.Duration // how long idempotency keys are kept; 0 for ever
 	Limit  int64         // how many units of one item a customer may have in orders that stand; 0 for any number
 
-	// Staff serves the changes of items on the internal listener. It needs a mixable strategy and a
-	// subject header.
-	Staff bool
+	// Staff names who asks on the listener of the staff, as Subject does on the public one. There, a request
+	// that names nobody makes no change. Changes need a mixable strategy.
+	Staff func(*http.Request) (string, error)
 
 	StartupTimeout time.Duration // how long to wait for MySQL and Redis
 	DrainDelay     time.Duration // how long to serve on after readiness has ended
@@ -81,13 +81,13 @@ type Shop struct {
 	health  *health
 	metrics *metrics
 
-	bounded  *boundedListener // the public one, while it serves
-	sales    *slots           // for MaxInFlight requests
-	reads    *slots           // for maxReads requests
-	inFlight atomic.Int64     // slots that are taken
-	serving  context.Context  // ends when the sales under way are to end
-	advised  sync.Map         // when each advice was last logged, by its text
-	draining atomic.Bool      // not ready any more, still selling
+	sales    *slots          // for MaxInFlight requests
+	changes  *slots          // for as many requests of the staff as reads
+	reads    *slots          // for maxReads requests
+	inFlight atomic.Int64    // slots that are taken
+	serving  context.Context // ends when the sales under way are to end
+	advised  sync.Map        // when each advice was last logged, by its text
+	draining atomic.Bool     // not ready any more, still selling
 }
 
 // New prepares a shop. It opens no connection before [Shop.Serve].
@@ -106,7 +106,7 @@ func New(cfg Config) (*Shop, error) {
 	cfg.PingTimeout = cmp.Or(cfg.PingTimeout, pingTimeout)
 	cfg.KeyInterval = cmp.Or(cfg.KeyInterval, keyInterval)
 	s := &Shop{Config: cfg, store: store, probe: apart(cfg.Deps.Redis), sales: newSlots(cfg.MaxInFlight), serving: context.Background()}
-	s.reads = newSlots(s.maxReads())
+	s.reads, s.changes = newSlots(s.maxReads()), newSlots(s.maxReads())
 	s.Log = newLog(cfg.Log, func(level slog.Level) { s.metrics.logDropped.WithLabelValues(strings.ToLower(level.String())).Inc() })
 	dependencies := []*dependency{
 		{name: "mysql", where: store.Addr(), prepare: func(ctx context.Context) error { return prepare(ctx, s.Log) }, there: store.Ping, ping: store.CanSell},

@@ -37,8 +37,12 @@ func (s *Store) Migrate(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer db.Close()
-	if sources := migrations.ListSources(); isAt(ctx, db, sources[len(sources)-1].Version) {
-		return migrateLab(ctx, db)
+	lab, err := labMigrations(db)
+	if err != nil {
+		return err
+	}
+	if isDone(ctx, db, goose.DefaultTablename, migrations) && (lab == nil || isDone(ctx, db, labVersions, lab)) {
+		return nil
 	}
 	began := time.Now()
 	working, stop := context.WithCancel(ctx)
@@ -56,30 +60,27 @@ func (s *Store) Migrate(ctx context.Context, log *slog.Logger) error {
 	if err := migrate(ctx, db, migrations, log); err != nil {
 		return fmt.Errorf("stock: migrate: %w", err)
 	}
-	return migrateLab(ctx, db)
-}
-
-// migrateLab makes the tables of the lab, whose versions have a table of their own.
-func migrateLab(ctx context.Context, db *sql.DB) error {
-	if schema.Lab == nil {
-		return nil
-	}
-	files, err := fs.Sub(schema.Lab, "lab")
-	if err != nil {
-		return err
-	}
-	versions, err := database.NewStore(goose.DialectMySQL, "lab_db_version")
-	if err != nil {
-		return err
-	}
-	migrations, err := goose.NewProvider("", db, files, goose.WithStore(versions))
-	if err != nil {
-		return err
-	}
-	if _, err := migrations.Up(ctx); err != nil {
-		return fmt.Errorf("stock: migrate the lab: %w", err)
+	if lab != nil {
+		if _, err := lab.Up(ctx); err != nil {
+			return fmt.Errorf("stock: migrate the lab: %w", err)
+		}
 	}
 	return nil
+}
+
+// labVersions is the table with the versions of the lab's own tables.
+const labVersions = "lab_db_version"
+
+// labMigrations are those of the lab's own tables, or nil in a build without the lab.
+func labMigrations(db *sql.DB) (*goose.Provider, error) {
+	if schema.Lab == nil {
+		return nil, nil
+	}
+	versions, err := database.NewStore(goose.DialectMySQL, labVersions)
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider("", db, schema.Lab, goose.WithStore(versions))
 }
 
 // migrate applies what is missing. It begins again where a table was in use, as by the ALTER that the
@@ -113,11 +114,12 @@ func migrate(ctx context.Context, db *sql.DB, migrations *goose.Provider, log *s
 	}
 }
 
-// isAt reports whether the schema has a version, or a newer one.
-func isAt(ctx context.Context, db *sql.DB, version int64) bool {
+// isDone reports whether the schema has the newest of the migrations, or a newer one.
+func isDone(ctx context.Context, db *sql.DB, versions string, migrations *goose.Provider) bool {
 	var is int64
-	err := db.QueryRowContext(ctx, "SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&is)
-	return err == nil && is >= version
+	err := db.QueryRowContext(ctx, "SELECT COALESCE(MAX(version_id), 0) FROM "+versions+" WHERE is_applied").Scan(&is)
+	sources := migrations.ListSources()
+	return err == nil && is >= sources[len(sources)-1].Version
 }
 
 // Migrated returns an error unless the database has the version that this program needs, or a newer

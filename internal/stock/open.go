@@ -178,7 +178,9 @@ func (s *Store) Ping(ctx context.Context) error {
 	if err := s.apart.QueryRowContext(ctx, "SELECT UTC_TIMESTAMP(6)").Scan(&now); err != nil {
 		return err
 	}
-	s.ahead.Store(int64(now.Sub(asked.Add(time.Since(asked) / 2))))
+	// What is known may be right: the answer does not say when the clock was read. So times do not jump.
+	least, most := now.Sub(time.Now()), now.Sub(asked)+time.Microsecond
+	s.ahead.Store(int64(min(max(time.Duration(s.ahead.Load()), least), most)))
 	return nil
 }
 

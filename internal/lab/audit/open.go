@@ -11,6 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"stocklock/internal/stock"
+	_ "stocklock/sql/lab" // the tables that strategies keep
 )
 
 // countTimeout is how long MySQL may take to count: a million orders take longer than a shop waits.

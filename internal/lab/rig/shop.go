@@ -27,6 +27,7 @@ import (
 type Shop struct {
 	*testserver.Process
 	URL      string
+	Staff    string // the URL of its staff, where SHOP_STAFF_SUBJECT_HEADER is set
 	Internal string // the URL of its metrics and profiles
 }
 
@@ -52,13 +53,19 @@ func (r *Rig) Shop(ctx context.Context, o ShopOptions) (*Shop, error) {
 	err = testserver.WithPort(func(port int) error {
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		shop.URL = "http://" + addr
-		internalPort, err := testserver.FreePort()
-		if err != nil {
-			return err
+		settings := map[string]string{"SHOP_NAME": o.Name, "SHOP_ADDR": addr, "SHOP_DRAIN_DELAY": "0s"}
+		others := map[string]*string{"SHOP_INTERNAL_ADDR": &shop.Internal}
+		if o.Env["SHOP_STAFF_SUBJECT_HEADER"] != "" {
+			others["SHOP_STAFF_ADDR"] = &shop.Staff
 		}
-		internal := net.JoinHostPort("127.0.0.1", strconv.Itoa(internalPort))
-		shop.Internal = "http://" + internal
-		settings := map[string]string{"SHOP_NAME": o.Name, "SHOP_ADDR": addr, "SHOP_INTERNAL_ADDR": internal, "SHOP_DRAIN_DELAY": "0s"}
+		for setting, url := range others {
+			port, err := testserver.FreePort()
+			if err != nil {
+				return err
+			}
+			settings[setting] = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+			*url = "http://" + settings[setting]
+		}
 		maps.Copy(settings, o.Env)
 		var env []string
 		for name, value := range settings {

@@ -16,7 +16,7 @@ func TestGeneratedClients(t *testing.T) {
 	for n := range 3 {
 		createItem(t, shop, n)
 	}
-	arguments := " " + shop.URL + " " + shop.Internal + " 3 1 2"
+	arguments := " " + shop.URL + " " + shop.Staff + " 3 1 2"
 	for language, commands := range map[string][]string{
 		"go":         {"go generate", "go run ." + arguments},
 		"typescript": {"npm ci --no-audit --no-fund", "npm run generate", "npm start --silent --" + arguments},

@@ -62,7 +62,7 @@ func TestAShopSellsWithTheLeastRights(t *testing.T) {
 	cfg.User, cfg.Passwd = "shop", "geheim"
 	shop, err := processes.Shop(t.Context(), rig.ShopOptions{Name: "shop", Env: map[string]string{
 		"SHOP_MYSQL": cfg.FormatDSN(), "SHOP_REDIS": "redis://" + testserver.RedisAddr(t), "SHOP_MIGRATE": "false", "SHOP_LAB": "true",
-		"SHOP_STAFF": "true", "SHOP_SUBJECT_HEADER": "X-Subject",
+		"SHOP_STAFF_SUBJECT_HEADER": "X-Subject", "SHOP_SUBJECT_HEADER": "X-Subject",
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestAShopSellsWithTheLeastRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		header := http.Header{labmode.StrategyHeader: {name}, "Idempotency-Key": {"key-of-some-customer-" + name}}
+		header := http.Header{labmode.StrategyHeader: {name}, "X-Subject": {"ann"}, "Idempotency-Key": {"key-of-some-customer-" + name}}
 		if got := post(t.Context(), shop, item, header, ""); got == nil || got.StatusCode != 201 {
 			t.Errorf("%s: %+v; the log: %s", name, got, shop.LogTail())
 		}
@@ -104,7 +104,7 @@ func TestAShopSellsWithTheLeastRights(t *testing.T) {
 		{"PATCH", fmt.Sprintf("/api/v1/items/%d", item.ID), `{"name":"tea"}`},
 		{"POST", "/api/v1/orders/" + order.PublicID + "/cancellation", ""},
 	} {
-		request, err := http.NewRequestWithContext(t.Context(), change.method, shop.Internal+change.path, strings.NewReader(change.body))
+		request, err := http.NewRequestWithContext(t.Context(), change.method, shop.Staff+change.path, strings.NewReader(change.body))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ func TestSchemathesisFindsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, url := range map[string]string{"public": shop.URL, "internal": shop.Internal} {
+	for name, url := range map[string]string{"public": shop.URL, "staff": shop.Staff} {
 		t.Run(name, func(t *testing.T) {
 			args := []string{"--config-file=" + config, "run", url + "/openapi.yaml", "--checks=all", "--seed=1", "--no-color"}
 			schemathesis := exec.CommandContext(t.Context(), program, append(args, strings.Fields(os.Getenv("ARGS"))...)...)
@@ -53,7 +53,7 @@ func startProduction(t *testing.T) *rig.Shop {
 	}
 	t.Cleanup(func() { _ = started.Close() })
 	shop, err := started.Shop(t.Context(), rig.ShopOptions{Name: "shop", Env: map[string]string{
-		"SHOP_MYSQL": testserver.Database(t), "SHOP_REDIS": "redis://" + testserver.RedisAddr(t), "SHOP_STAFF": "true", "SHOP_SUBJECT_HEADER": "X-Subject",
+		"SHOP_MYSQL": testserver.Database(t), "SHOP_REDIS": "redis://" + testserver.RedisAddr(t), "SHOP_STAFF_SUBJECT_HEADER": "X-Subject", "SHOP_SUBJECT_HEADER": "X-Subject",
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func startProduction(t *testing.T) *rig.Shop {
 // createItem creates an item with enough stock for every order that schemathesis may make.
 func createItem(t *testing.T, shop *rig.Shop, n int) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodPost, shop.Internal+"/api/v1/items", strings.NewReader(`{"name":"book","stock":1000000}`))
+	request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodPost, shop.Staff+"/api/v1/items", strings.NewReader(`{"name":"book","stock":1000000}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,7 +103,7 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 	testbed := rig.TestbedOptions{Faults: true, ProxyMySQL: true, Env: map[string]string{
 		"SHOP_LAB": "true", "SHOP_LOG_LEVEL": "error", "SHOP_MAX_IN_FLIGHT": "300",
 		"SHOP_LEASE": lease.String(), "SHOP_WAIT": wait.String(), "SHOP_LAB_WORK": work.String(),
-		"SHOP_STAFF": "true", "SHOP_SUBJECT_HEADER": load.SubjectHeader, "SHOP_LIMIT": fmt.Sprint(limit),
+		"SHOP_STAFF_SUBJECT_HEADER": staffHeader, "SHOP_SUBJECT_HEADER": load.SubjectHeader, "SHOP_LIMIT": fmt.Sprint(limit),
 	}}
 	if o.ofKills() {
 		testbed = rig.TestbedOptions{Env: map[string]string{"SHOP_LAB": "true", "SHOP_LOG_LEVEL": "error", "SHOP_LAB_WORK": "0s"}}

@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"stocklock/internal/lab/load"
 	"stocklock/internal/shop"
 	"stocklock/internal/stock"
 )
@@ -82,6 +81,9 @@ func (s *staff) work(ctx context.Context) error {
 	return working.Wait()
 }
 
+// staffHeader is where the shops find who of the staff asks.
+const staffHeader = "X-Staff"
+
 // change has a wish and repeats it, at one shop after the other, until the answer is clear.
 func (s *staff) change(ctx context.Context, rng *rand.Rand) error {
 	w := s.wish(ctx, rng)
@@ -90,8 +92,8 @@ func (s *staff) change(ctx context.Context, rng *rand.Rand) error {
 	}
 	giveUp := time.Now().Add(s.Duration + settling)
 	for n := rng.IntN(len(s.testbed.Shops)); ; n++ {
-		at := s.testbed.Shops[n%len(s.testbed.Shops)].Internal
-		asked := http.Header{"Content-Type": {"application/json"}, load.SubjectHeader: {subjectName}, shop.IdempotencyKeyHeader: {w.key}}
+		at := s.testbed.Shops[n%len(s.testbed.Shops)].Staff
+		asked := http.Header{"Content-Type": {"application/json"}, staffHeader: {subjectName}, shop.IdempotencyKeyHeader: {w.key}}
 		if w.seen != "" {
 			asked.Set("If-Match", w.seen)
 		}

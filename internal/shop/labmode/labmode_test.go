@@ -74,7 +74,7 @@ func open(t *testing.T, cfg labmode.Config, options strategy.Options) *lab {
 	}
 	ctx, end := context.WithCancel(context.Background())
 	served := make(chan error)
-	go func() { served <- s.Serve(ctx, listener, nil) }()
+	go func() { served <- s.Serve(ctx, listener, nil, nil) }()
 	t.Cleanup(func() {
 		end()
 		if err := <-served; err != nil {

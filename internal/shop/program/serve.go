@@ -53,8 +53,8 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 	if err != nil {
 		return usage("--strategy (SHOP_STRATEGY): %w", err)
 	}
-	if set.Staff && !chosen.Mixable {
-		return usage("--staff (SHOP_STAFF): %s writes over what was restocked, or keeps its stock elsewhere: want %s",
+	if set.StaffAddr != "" && !chosen.Mixable {
+		return usage("--staff-addr (SHOP_STAFF_ADDR): %s writes over what was restocked, or keeps its stock elsewhere: want %s",
 			chosen.Name, strings.Join(strategy.Names(mixable()), ", "))
 	}
 	more, err := set.labSettings.open(ctx, set.Name)
@@ -85,11 +85,11 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		Deps:            deps,
 		Log:             log,
 		SchemaIsManaged: !set.Migrate,
-		Subject:         set.subject(),
+		Subject:         subject(set.SubjectHeader),
 		Anonymous:       set.Anonymous,
 		KeyTTL:          set.KeyTTL,
 		Limit:           set.Limit,
-		Staff:           set.Staff,
+		Staff:           subject(set.StaffHeader),
 		MaxInFlight:     set.MaxInFlight,
 		MaxConnections:  set.MaxConnections,
 		StartupTimeout:  set.StartupTimeout,
@@ -100,17 +100,18 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		return usage("--name (SHOP_NAME): %w", err)
 	}
 	more.Attach(s)
-	public, err := net.Listen("tcp", set.Addr)
-	if err != nil {
-		return fmt.Errorf("--addr (SHOP_ADDR) cannot be used: %w", err)
-	}
-	var internal net.Listener
-	if set.InternalAddr != "" {
-		if internal, err = net.Listen("tcp", set.InternalAddr); err != nil {
-			return fmt.Errorf("--internal-addr (SHOP_INTERNAL_ADDR) cannot be used: %w", errors.Join(err, public.Close()))
+	var listeners [3]net.Listener
+	for i, at := range []struct{ setting, addr string }{
+		{"--addr (SHOP_ADDR)", set.Addr}, {"--staff-addr (SHOP_STAFF_ADDR)", set.StaffAddr}, {"--internal-addr (SHOP_INTERNAL_ADDR)", set.InternalAddr},
+	} {
+		if at.addr == "" {
+			continue
+		}
+		if listeners[i], err = net.Listen("tcp", at.addr); err != nil {
+			return fmt.Errorf("%s cannot be used: %w", at.setting, err) // the process ends, and the others with it
 		}
 	}
-	return s.Serve(ctx, public, internal)
+	return s.Serve(ctx, listeners[0], listeners[1], listeners[2])
 }
 
 // mixable lists the strategies beside which items may be changed.

@@ -16,7 +16,7 @@ const defaultStrategy = "fenced-relative"
 // settings are all settings of a shop. Their ranges are checked by package flags.
 type settings struct {
 	Addr         string `env:"SHOP_ADDR" default:"127.0.0.1:8080" help:"Where to listen, host:port. Port 0 takes a free one."`
-	InternalAddr string `env:"SHOP_INTERNAL_ADDR" placeholder:"HOST:PORT" help:"Where operators find /metrics and /debug/pprof. Without it nowhere. Keep it on a network of your own."`
+	InternalAddr string `env:"SHOP_INTERNAL_ADDR" placeholder:"HOST:PORT" help:"Where operators find /metrics, /debug/pprof and probes. Without it nowhere. Keep it on a network of your own."`
 	MySQL        string `name:"mysql" env:"SHOP_MYSQL" placeholder:"DSN" help:"Where MySQL or MariaDB is: user:password@tcp(host:3306)/database. Required."`
 	Redis        string `env:"SHOP_REDIS" placeholder:"URL" help:"Where Redis or Valkey is: redis://user:password@host:6379/0, rediss:// for TLS, ?cluster=true for a node of Redis Cluster, ?master_name=NAME for a Sentinel. Without it redis://127.0.0.1:6379/0."`
 	Name         string `env:"SHOP_NAME" help:"The name of this process in its orders, 1 to 64 bytes. Without it host-pid."`
@@ -32,13 +32,14 @@ type settings struct {
 	Anonymous     bool          `env:"SHOP_ANONYMOUS" help:"Serve requests without the subject header, too. Their orders are nobody's: in no list, and read by everybody who knows the id."`
 	KeyTTL        time.Duration `env:"SHOP_KEY_TTL" default:"24h" min:"1m" max:"8760h" help:"How long an idempotency key is kept. A later repeat sells again."`
 	Limit         int64         `env:"SHOP_LIMIT" default:"0" min:"0" max:"10000" help:"How many units of one item a customer may have in all orders that stand; 0 for any number. Orders without a customer are then refused: --subject-header is needed, too."`
-	Staff         bool          `env:"SHOP_STAFF" help:"Serve the changes of items on --internal-addr: create, rename, restock, correct, and cancel an order. The audit says who made them: --subject-header is needed, too."`
+	StaffAddr     string        `env:"SHOP_STAFF_ADDR" placeholder:"HOST:PORT" help:"Where the staff changes items: create, rename, restock, correct, and cancel an order. Without it nowhere. It needs a gateway of its own, which sets --staff-subject-header."`
+	StaffHeader   string        `name:"staff-subject-header" env:"SHOP_STAFF_SUBJECT_HEADER" placeholder:"NAME" help:"The header in which the staff's gateway names who asks, for the audit."`
 
 	MySQLPool int `name:"mysql-pool" env:"SHOP_MYSQL_POOL" default:"50" min:"1" max:"1000" help:"How many connections to MySQL this process opens at most, and keeps. Probes and migrations take two more. The sum over all shops must stay below max_connections."`
 	RedisPool int `env:"SHOP_REDIS_POOL" default:"128" min:"1" max:"10000" help:"How many connections this process opens at most to each Redis server. Subscriptions and probes take a few more. The sum over all shops must stay below maxclients."`
 
 	MaxInFlight    int64         `env:"SHOP_MAX_IN_FLIGHT" default:"1000" min:"1" help:"How many API requests may be under way. More are rejected as busy."`
-	MaxConnections int64         `env:"SHOP_MAX_CONNECTIONS" default:"4000" min:"1" help:"How many connections may be open on --addr. One more replaces the one that was idle for longest, or is closed at once. A few more are for probes. The internal listener has no such bound."`
+	MaxConnections int64         `env:"SHOP_MAX_CONNECTIONS" default:"4000" min:"1" help:"How many connections may be open on --addr, and on --staff-addr. One more replaces the one that was idle for longest, or else was sending its request for longest, or is closed at once. A few more are for probes. The internal listener has no such bound."`
 	StartupTimeout time.Duration `env:"SHOP_STARTUP_TIMEOUT" default:"30s" min:"1s" max:"1h" help:"How long to wait for MySQL and Redis at the start."`
 	DrainDelay     time.Duration `env:"SHOP_DRAIN_DELAY" default:"5s" min:"0s" max:"10m" help:"How long to go on selling after SIGTERM, while readiness is off: longer than a load balancer needs to notice."`
 	DrainTimeout   time.Duration `env:"SHOP_DRAIN_TIMEOUT" default:"10s" min:"0s" max:"10m" help:"How long sales under way may then take to finish."`
@@ -64,13 +65,19 @@ func (s *settings) check() error {
 		}
 		s.Name = fmt.Sprintf("%.50s-%d", host, os.Getpid())
 	}
-	if s.InternalAddr != "" {
-		if _, _, err := splitAddr("--internal-addr (SHOP_INTERNAL_ADDR)", s.InternalAddr); err != nil {
+	for name, addr := range map[string]string{"--internal-addr (SHOP_INTERNAL_ADDR)": s.InternalAddr, "--staff-addr (SHOP_STAFF_ADDR)": s.StaffAddr} {
+		if addr == "" {
+			continue
+		}
+		if _, _, err := splitAddr(name, addr); err != nil {
 			return err
 		}
 	}
-	if s.Staff && (s.InternalAddr == "" || s.SubjectHeader == "") {
-		return usage("--staff (SHOP_STAFF) needs --internal-addr (SHOP_INTERNAL_ADDR) and --subject-header (SHOP_SUBJECT_HEADER)")
+	if was := os.Getenv("SHOP_STAFF"); was != "" && was != "false" {
+		return usage("SHOP_STAFF is no more: the staff has a listener of its own, --staff-addr (SHOP_STAFF_ADDR)")
+	}
+	if s.StaffAddr != "" && s.StaffHeader == "" {
+		return usage("--staff-addr (SHOP_STAFF_ADDR) needs --staff-subject-header (SHOP_STAFF_SUBJECT_HEADER)")
 	}
 	if s.Limit > 0 && s.SubjectHeader == "" {
 		return usage("--limit (SHOP_LIMIT) needs --subject-header (SHOP_SUBJECT_HEADER)")
@@ -93,12 +100,12 @@ func splitAddr(name, addr string) (host, port string, err error) {
 	return host, port, nil
 }
 
-// subject is where another way to verify customers goes: see SECURITY.md.
-func (s *settings) subject() func(*http.Request) (string, error) {
-	if s.SubjectHeader == "" {
+// subject is where another way to verify customers goes, or staff: see SECURITY.md.
+func subject(header string) func(*http.Request) (string, error) {
+	if header == "" {
 		return nil
 	}
-	return shop.SubjectHeader(s.SubjectHeader)
+	return shop.SubjectHeader(header)
 }
 
 func (s *settings) options() strategy.Options {

@@ -10,6 +10,7 @@ import (
 
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/declared"
+	_ "stocklock/sql/lab" // the tables that some of them keep
 )
 
 // breakable lists the strategies in teaching order. At least one scenario breaks each of those
