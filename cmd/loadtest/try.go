@@ -29,6 +29,7 @@ type tryCommand struct {
 	Require   []string      `placeholder:"PART" help:"The parts that must hold for exit code 0. Without it, those of --only, or all."`
 	Fast      bool          `help:"Each part ends at its first finding."`
 	Step      string        `placeholder:"SCHEDULE" help:"Play one schedule, such as: A.select B.select. It is shown with all requests."`
+	Spare     bool          `help:"With --step: there is a unit for each customer. Otherwise there is one less."`
 	Seed      uint64        `default:"1" help:"Which customer buys at which process under contention."`
 	AllowHost []string      `placeholder:"HOST" help:"A host other than this machine that may be loaded. It must be yours."`
 	JSON      bool          `name:"json" help:"Print the result as JSON. loadtest serve --tried shows it."`

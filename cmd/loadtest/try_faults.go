@@ -65,8 +65,16 @@ func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Eve
 	if event == schedule.Kill || event.Forgets() {
 		first = 1
 	}
+	places := len(t.probe.Sold) + 1 - first
+	rounds := 1
+	if event.Forgets() && on.KeepsStock() {
+		rounds = 2 // the second one with a unit more
+	}
+	defer on.Spare(false)
 	slow := event == schedule.Pause || event == schedule.Withhold // each takes a lease
-	for steps := first; steps <= len(t.probe.Sold); steps++ {
+	for i := range rounds * places {
+		steps := first + i%places
+		on.Spare(i >= places)
 		if time.Now().After(until) {
 			short = "; not all, since time was up: see --for"
 			break
@@ -85,15 +93,14 @@ func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Eve
 			short = "; not all, since it was interrupted"
 			break
 		}
-		decided.Add(record)
-		if !record.Outcome.Bad() {
-			continue
-		}
-		if event == schedule.Pause && !renewed { // the lease was ended early
+		if event == schedule.Pause && !renewed && record.Outcome.Bad() { // the lease was ended early
 			if record, err = on.InTime(ctx, record.Schedule); err != nil || !record.Outcome.Bad() {
 				decided.Fail(fmt.Sprint(steps), "it is bad where the lease is ended early, and not in its own time")
 				continue
 			}
+		}
+		if decided.Add(record); !record.Outcome.Bad() {
+			continue
 		}
 		if part.Bad++; part.Record == nil {
 			part.Record, part.Verdict = &record, record.Outcome.Verdict

@@ -80,6 +80,7 @@ func (t *try) unplayable() string {
 func (t *try) step(ctx context.Context, on *wirestage.Stage) []task {
 	return []task{{part: "step", play: func(time.Time) error {
 		t.progress("%s; a lease ends in its own time", t.order)
+		on.Spare(t.Spare)
 		record, err := on.InTime(ctx, t.order)
 		t.done()
 		if errors.Is(err, stage.ErrCannot) {
@@ -241,7 +242,11 @@ func (t *try) draw(record schedule.Record) {
 
 // replay is the command that plays a record again.
 func (t *try) replay(r schedule.Record) string {
-	return fmt.Sprintf("%s try %s --step %s", program(), quoted(t.File), quoted(r.Schedule.String()))
+	spare := ""
+	if r.Outcome.Stock >= int64(r.Customers) {
+		spare = " --spare"
+	}
+	return fmt.Sprintf("%s try %s --step %s%s", program(), quoted(t.File), quoted(r.Schedule.String()), spare)
 }
 
 // mends are the pages that mend a cause.

@@ -446,10 +446,6 @@ func (f *File) Fresh() bool {
 	return strings.Contains(f.Buy.Path+f.Buy.Body, "{item}")
 }
 
-// Spare says whether one unit more than the customers fight for is to be for sale when Redis loses what it has: the
-// stock is kept there, and nothing more could be lost of what is sold.
-func (f *File) Spare() bool { return f.Stock.LeftRedis != "" }
-
 // asks says whether the lab sends requests to the service that belong to no sale.
 func (f *File) asks() bool {
 	return f.Stock.SetRequest.Path+f.Stock.LeftRequest.Path+f.Stock.OrdersRequest.Path+f.Outcome.Path != ""

@@ -103,13 +103,16 @@ func (b *buyer) request(h *held) schedule.Request {
 }
 
 // pointless says whether a step repeats a try that failed, although nobody else has made a step since. Who
-// reads the same again is believed twice.
+// reads the same again is believed twice, and who counts it up, as a lock by INCR does, three times.
 func (r *run) pointless(b *buyer) bool {
 	h := b.queue[0]
 	if h.Server != wire.Redis && !strings.Contains(h.Text, "GET_LOCK(") || len(b.holds()) > 0 {
 		return false
 	}
 	what, same := poll(h.Text), 0
+	if n := len(b.tries); n >= countedUp && !slices.ContainsFunc(b.tries[n-countedUp:], func(t try) bool { return t.what != what }) {
+		return true
+	}
 	for _, t := range slices.Backward(b.tries) {
 		if t.what != what {
 			if !t.nothing {
@@ -123,6 +126,8 @@ func (r *run) pointless(b *buyer) bool {
 	}
 	return false
 }
+
+const countedUp = 3
 
 // poll is what a poll repeats: its command and its key, and not the owner's name.
 func poll(text string) string {

@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 //	blocking   a customer waits for a token with BLPOP, which the one before puts back
 //	late       the order is written when the customer has been answered
 //	lease      a lock in Redis with a lease of a second
+//	counting   the same lock, by INCR and PEXPIRE
 //	gives up   the same, and it sells nothing any more when Redis is another server than before
 //	panics     a sale that finds no unit where it read one panics
 //	redis      the stock is in Redis, and a service that is asked for it looks there
@@ -87,7 +88,7 @@ func serve(mode string) error {
 				return false, nil, err
 			}
 			return true, nil, take()
-		case "lease", "gives up":
+		case "lease", "gives up", "counting":
 			lock := "lock:" + item
 			if mode == "gives up" {
 				text, err := cache.Do(ctx, "INFO", "server").Text()
@@ -97,7 +98,16 @@ func serve(mode string) error {
 				}
 			}
 			for {
-				taken := cache.Do(ctx, "SET", lock, customer, "NX", "PX", 1000)
+				var taken redisconn.Reply
+				if mode != "counting" {
+					taken = cache.Do(ctx, "SET", lock, customer, "NX", "PX", 1000)
+				} else {
+					if taken = cache.Do(ctx, "INCR", lock); taken.Value == int64(1) {
+						taken = cache.Do(ctx, "PEXPIRE", lock, 1000)
+					} else {
+						taken.Value = nil
+					}
+				}
 				if taken.Err != nil {
 					return false, nil, taken.Err
 				}
@@ -296,6 +306,10 @@ func TestWhoComesAfterAServerBroke(t *testing.T) {
 			t.Errorf("%s: %+v, %v: both were to sell", event, r.Outcome, err)
 		}
 	}
+	s = openFile(t, described(t, "counting", ""))
+	if r, err := s.Fault(t.Context(), schedule.Kill, 2, false); err != nil || r.Outcome.Bad() || r.Undecided() != "" || r.Outcome.Answers["B"] != "sold" {
+		t.Errorf("who counts the lock up until it ends: %+v, undecided: %q, %v", r.Outcome, r.Undecided(), err)
+	}
 	s = openFile(t, described(t, "gives up", ""))
 	r, err := s.Fault(t.Context(), schedule.Restart, 3, false)
 	if err != nil || r.Outcome.Bad() || r.Undecided() != "B was answered with 500" || r.Outcome.Answers["A"] != "sold" {
@@ -348,6 +362,7 @@ func TestServicesThatDecideElsewhere(t *testing.T) {
 			if found := explored(t, s); found.Bad > 0 || !found.Decided().Held() {
 				t.Errorf("%d of %d are bad: %v, %s", found.Bad, found.Runs, found.Causes(), found.Decided())
 			}
+			s.Spare(tt.fault == schedule.FlushAll && s.KeepsStock())
 			if r, err := s.Fault(t.Context(), tt.fault, 1, false); err != nil || r.Outcome.Verdict != tt.want {
 				t.Errorf("%s: %+v %v, want %s", tt.fault, r.Outcome, err, tt.want)
 			}

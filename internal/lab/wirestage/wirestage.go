@@ -16,6 +16,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,7 +43,7 @@ type Stage struct {
 	renewals sync.Map
 
 	mu     sync.Mutex // held while a run is played; guards the rest
-	idled  bool       // the idle service was watched: see watchIdle
+	idled  bool       // the idle service was watched: see learns
 	dirty  []bool     // by process: it was killed, or must be started again
 	cold   []bool     // by process: its connections are gone
 	leases bool       // a sale keeps a key that ends by itself
@@ -52,6 +54,8 @@ type Stage struct {
 
 	learning      bool            // the first sales show which keys sales delete, and which end by themselves
 	deletes, ends map[string]bool // in the form of [service.Shape]
+	kept          bool            // the stock is kept in Redis: it is there before a sale
+	spare         bool            // there is a unit for each customer
 }
 
 // Open prepares a service that was probed. It finds out whether sales keep leases, and renew them.
@@ -69,6 +73,9 @@ func Open(ctx context.Context, on *service.Service, probe *service.Probe) (*Stag
 	}
 	lock, watched := "", false
 	look := func(r *run) error {
+		for name := range r.before {
+			s.kept = s.kept || strings.Contains(name, strconv.FormatInt(r.item, 10))
+		}
 		if !r.lock.Locked() || r.lock.TTLMS <= 0 || watched {
 			return nil
 		}
@@ -101,6 +108,17 @@ func (s *Stage) Ends() []string { return slices.Sorted(maps.Keys(s.ends)) }
 
 // Lease is about how long the lease of a lock is: what was left of it when it was seen first.
 func (s *Stage) Lease() time.Duration { return s.lease }
+
+// KeepsStock says whether the stock is kept in Redis. What is lost there of a unit that is sold shows nothing: faults
+// of Redis are played with one more, too.
+func (s *Stage) KeepsStock() bool { return s.kept }
+
+// Spare has a unit for each customer for sale from now on, or one less.
+func (s *Stage) Spare(spare bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spare = spare
+}
 
 func (s *Stage) plan(events []schedule.Event) stage.Plan {
 	return stage.Plan{Strategy: s.on.File.Name, Customers: Customers, Events: events, MaxEvents: 1, Observe: true}
@@ -263,7 +281,7 @@ func (s *Stage) play(ctx context.Context, p stage.Plan, choose stage.Chooser, lo
 	}
 	item := s.on.NewItem()
 	units := int64(p.Customers - 1)
-	if s.on.File.Spare() && slices.ContainsFunc(p.Events, schedule.Event.Forgets) {
+	if s.spare {
 		units++
 	}
 	if err := s.on.SetStock(ctx, item, units); err != nil {
