@@ -228,7 +228,7 @@ func (e Evidence) rowOf(o stock.Order) Row {
 
 func (e Evidence) row(i int) Row {
 	o := e.Orders[i]
-	return Row{ID: o.ID, Request: o.RequestID, Shop: o.Shop, Read: o.StockRead, Written: o.StockWritten, Token: o.Token, Nth: i + 1}
+	return Row{ID: o.ID, Request: o.RequestID, Shop: o.Shop, Read: o.StockRead, Written: o.StockWritten, Token: Token(o.Token), Nth: i + 1}
 }
 
 // label is the short name of a request: its number in the run.

@@ -1,5 +1,11 @@
 package explain
 
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
 // Cause is the reason for which a cell ended as it did.
 type Cause string
 
@@ -132,6 +138,20 @@ type Step struct {
 	Alarm  bool    `json:"alarm,omitempty"` // it broke something
 }
 
+// Token is a fencing token, 0 for none. In JSON it is a text: what reads numbers as float64, as JavaScript does, would round it,
+// and two tokens could look equal. A number is read, too: results of before have it.
+type Token int64
+
+// MarshalJSON writes a text.
+func (t Token) MarshalJSON() ([]byte, error) { return json.Marshal(strconv.FormatInt(int64(t), 10)) }
+
+// UnmarshalJSON reads a text or a number.
+func (t *Token) UnmarshalJSON(text []byte) error {
+	n, err := strconv.ParseInt(strings.Trim(string(text), `"`), 10, 64)
+	*t = Token(n)
+	return err
+}
+
 // Row is an order that the explanation speaks of, as MySQL has it.
 type Row struct {
 	ID      uint64 `json:"id"`
@@ -139,6 +159,6 @@ type Row struct {
 	Shop    string `json:"shop"`
 	Read    int64  `json:"stock_read"`
 	Written int64  `json:"stock_written"`
-	Token   int64  `json:"token,omitempty"`
+	Token   Token  `json:"token,omitempty"`
 	Nth     int    `json:"nth"` // its place in the order of commits, from 1
 }

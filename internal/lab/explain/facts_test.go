@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -345,4 +346,19 @@ var truths = map[Phrase]func(c claim) string{
 			unless(c.after().Sub(c.entered(c.f.Other)).Abs() < time.Millisecond, "it entered at %s", c.entered(c.f.Other)),
 			unless(c.entered(c.f.Other).After(c.gone(c.f.Holder).Add(-clockTolerance)), "it entered before the other was out"))
 	},
+}
+
+// TestTokensKeepAllDigits: neither a text nor a number of before loses any.
+func TestTokensKeepAllDigits(t *testing.T) {
+	for _, saved := range []string{`{"token":"3676770354272702465"}`, `{"token":3676770354272702465}`} {
+		var r struct {
+			Token Token `json:"token,omitempty"`
+		}
+		if err := json.Unmarshal([]byte(saved), &r); err != nil || r.Token != 3676770354272702465 {
+			t.Errorf("%s is read as %d, %v", saved, r.Token, err)
+		}
+		if text, err := json.Marshal(r); string(text) != `{"token":"3676770354272702465"}` {
+			t.Errorf("%s %v", text, err)
+		}
+	}
 }

@@ -41,7 +41,8 @@ type Entry struct {
 	Sold  *int64 `json:"sold,omitempty"`  // units in orders, as SQL counts them
 	Order uint64 `json:"order,omitempty"` // its id
 	Read  *int64 `json:"read,omitempty"`  // the stock that the order was computed from
-	Token int64  `json:"token,omitempty"` // fencing token
+	// Token is the fencing token.
+	Token explain.Token `json:"token,omitempty"`
 }
 
 // Kind is what an entry is about.
@@ -120,7 +121,8 @@ func (r reader) point(v labmode.Event) Entry {
 	if stock, ok := number("stock"); ok {
 		e.Stock = &stock
 	}
-	e.Token, _ = number("token")
+	token, _ := number("token")
+	e.Token = explain.Token(token)
 	return e
 }
 
@@ -157,7 +159,7 @@ func (r reader) all(v explain.Evidence, looks []Entry) []Entry {
 	for _, o := range v.Orders {
 		at := cmp.Or(written[o.RequestID], o.CreatedAt)
 		all = append(all, Entry{AtMS: r.ms(at), Kind: Ordered, Shop: o.Shop, Request: o.RequestID, Order: o.ID,
-			Read: &o.StockRead, Stock: &o.StockWritten, Token: o.Token})
+			Read: &o.StockRead, Stock: &o.StockWritten, Token: explain.Token(o.Token)})
 	}
 	slices.SortStableFunc(all, func(a, b Entry) int { return cmp.Compare(a.AtMS, b.AtMS) })
 	// Who steps through the record comes to each entry: no two have the same time.
