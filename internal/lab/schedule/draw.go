@@ -116,6 +116,9 @@ func (r Record) lockServer() string {
 func (r Record) cell(e Entry, c Customer) string {
 	switch {
 	case !e.Choice.IsStep() && (e.Choice.Customer == 0 || e.Choice.Customer == c):
+		if r.Wire { // its processes have the customers' names nowhere else
+			return "· " + e.Choice.String() + " ·"
+		}
 		return "· " + string(e.Choice.Event) + " ·"
 	case e.Choice.Customer != c:
 		return ""

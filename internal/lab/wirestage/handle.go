@@ -16,6 +16,10 @@ func (r *run) handle(ctx context.Context, m any) error {
 	switch m := m.(type) {
 	case *held:
 		b := r.buyers[m.Process]
+		if r.isDead(m.Process) {
+			m.release <- false
+			return nil
+		}
 		b.heard = time.Now()
 		b.queue = append(b.queue, m)
 		if b.state != onRow && b.state != onRedis {

@@ -134,6 +134,9 @@ func (r *run) breakRedis(ctx context.Context, e schedule.Event) error {
 // kill ends a customer's process as kill -9 does. It is started again before anybody else buys there.
 func (r *run) kill(ctx context.Context, b *buyer) error {
 	r.stage.dirty[b.customer-'A'] = true
+	r.mu.Lock()
+	r.dead[b.customer-'A'] = true
+	r.mu.Unlock()
 	if err := b.process.Kill(); err != nil {
 		return err
 	}

@@ -56,6 +56,7 @@ type run struct {
 	held map[*wire.Exchange]bool // the requests of sales that are held or under way
 	busy []int                   // how many of them each customer has
 	came []bool                  // by process: its customer has come
+	dead []bool                  // by process: it was killed
 	made map[string]bool         // the keys that came with the lock
 	// The renewals of a customer's process wait until withheld is closed. It is nil where none do.
 	withheld   chan struct{}

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"stocklock/internal/lab/explore"
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/stage/stagetest"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/wirestage"
 	"stocklock/internal/redisconn"
 )
@@ -177,5 +179,25 @@ func TestOddServices(t *testing.T) {
 				t.Errorf("found %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestAProcessDiesWithItsWorkers: what a shell, php -S or gunicorn has started sells no more.
+func TestAProcessDiesWithItsWorkers(t *testing.T) {
+	path := described(t, "family", "")
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, []byte(strings.Replace(string(text), "command: [", `command: ["/bin/sh", "-c", "$0 & wait", `, 1)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := openFile(t, path).Fault(t.Context(), schedule.Kill, 1, false)
+	if err != nil || r.Outcome.Verdict != verdict.Left || r.Outcome.Answers["A"] != load.NoAnswer {
+		t.Errorf("%+v %v", r.Outcome, err)
+	}
+	var drawn strings.Builder
+	if schedule.Draw(&drawn, r, 0); !strings.Contains(drawn.String(), "· kill:A ·") {
+		t.Errorf("nothing says who died:\n%s", &drawn)
 	}
 }

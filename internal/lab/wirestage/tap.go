@@ -30,7 +30,13 @@ type tap struct{ *run }
 // Sent passes what belongs to no sale, and holds the rest.
 func (t tap) Sent(x *wire.Exchange) bool {
 	r := t.run
-	if x.Process >= len(r.buyers) || r.stage.on.IsBackground(r.stage.probe, x.Text) {
+	if x.Process >= len(r.buyers) {
+		return true
+	}
+	if r.isDead(x.Process) {
+		return false
+	}
+	if r.stage.on.IsBackground(r.stage.probe, x.Text) {
 		return true
 	}
 	r.mu.Lock()
@@ -69,11 +75,19 @@ func (t tap) Sent(x *wire.Exchange) bool {
 	select {
 	case goes = <-h.release:
 	case <-r.over:
+		goes = !r.isDead(x.Process)
 	}
 	if !goes {
 		r.forget(x)
 	}
 	return goes
+}
+
+// isDead says whether a process was killed. What is left of it sends nothing more.
+func (r *run) isDead(process int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.dead[process]
 }
 
 // isRenewal says whether a request is about the lock of a sale that is held meanwhile, or has the form of one that

@@ -293,7 +293,7 @@ func (s *Stage) play(ctx context.Context, p stage.Plan, choose stage.Chooser, lo
 		}
 	}
 	r := &run{
-		stage: s, plan: p, item: item, units: units, looked: looked, messages: make(chan any, 4096), over: make(chan struct{}), lock: noLock, busy: make([]int, p.Customers), came: make([]bool, p.Customers), held: map[*wire.Exchange]bool{}, inSale: map[connection]bool{}, made: map[string]bool{},
+		stage: s, plan: p, item: item, units: units, looked: looked, messages: make(chan any, 4096), over: make(chan struct{}), lock: noLock, busy: make([]int, p.Customers), came: make([]bool, p.Customers), dead: make([]bool, p.Customers), held: map[*wire.Exchange]bool{}, inSale: map[connection]bool{}, made: map[string]bool{},
 		settleLimit: time.Duration(s.on.File.Settle),
 	}
 	var err error
