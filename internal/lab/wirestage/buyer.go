@@ -30,6 +30,7 @@ type connection = *wire.Conn
 type held struct {
 	*wire.Exchange
 	release chan bool // whether it may go to the server
+	entry   int       // of its step, -1 for none
 }
 
 // buyer is a customer in a run.
@@ -42,7 +43,7 @@ type buyer struct {
 	heard    time.Time
 	queue    []*held // what it waits with; the first is its next step
 	flying   *held   // what the server works on, nil for nothing
-	entry    int     // of that
+	parked   []*held // what servers make wait, while another connection of the process goes on
 	sent     int
 	last     string // what it has sent last, in the form of [service.Shape]
 	counts   map[string]int
@@ -70,8 +71,25 @@ type try struct {
 // step is a customer's next step, as a schedule has it.
 func (b *buyer) step() string { return schedule.StepName(b.queue[0].Name, b.counts[b.queue[0].Name]+1) }
 
-// atStep says whether a customer can make a step.
-func (b *buyer) atStep() bool { return b.state != ended && b.flying == nil && len(b.queue) > 0 }
+// atStep says whether a customer can make a step. While a server makes one of its requests wait, another connection of its
+// process can: what that has may be what is waited for.
+func (b *buyer) atStep() bool {
+	return b.state != ended && len(b.queue) > 0 && (b.flying == nil || b.state == onRow || b.state == onRedis)
+}
+
+// landed takes a request that was answered from those under way, nil for another one.
+func (b *buyer) landed(x *wire.Exchange) (h *held) {
+	is := func(of *held) bool { return of.Exchange == x }
+	if i := slices.IndexFunc(b.parked, is); i >= 0 {
+		h, b.parked = b.parked[i], slices.Delete(b.parked, i, i+1)
+	} else if b.flying != nil && is(b.flying) {
+		h, b.flying = b.flying, nil
+		if last := len(b.parked) - 1; last >= 0 {
+			b.flying, b.parked = b.parked[last], b.parked[:last]
+		}
+	}
+	return h
+}
 
 // stopAsking has a customer whose sale was accepted ask no more what became of it.
 func (b *buyer) stopAsking() {

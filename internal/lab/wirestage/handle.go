@@ -57,19 +57,18 @@ func (r *run) handle(ctx context.Context, m any) error {
 // answered notes what a server has answered, and what the connection holds now.
 func (r *run) answered(b *buyer, x *wire.Exchange) {
 	b.heard = time.Now()
-	if b.flying == nil || b.flying.Exchange != x {
+	h := b.landed(x)
+	if h == nil {
 		return
 	}
-	h := b.flying
-	b.flying = nil
 	if b.state != ended {
 		b.state = moving
 	}
-	if b.entry >= 0 {
-		r.entries[b.entry].Answer = x.Answer
+	if h.entry >= 0 {
+		r.entries[h.entry].Answer = x.Answer
 	}
-	if b.entry >= 0 && r.entries[b.entry].Note == "" && r.lost(b) {
-		r.entries[b.entry].Note = schedule.AnswerLost
+	if h.entry >= 0 && r.entries[h.entry].Note == "" && r.lost(b) {
+		r.entries[h.entry].Note = schedule.AnswerLost
 	}
 	request := b.request(h)
 	writes := slices.ContainsFunc(r.schema().Touches(request), func(t schedule.Touch) bool { return t.Does&schedule.Writes != 0 })
@@ -85,7 +84,7 @@ func (r *run) answered(b *buyer, x *wire.Exchange) {
 	if x.Server == wire.MySQL {
 		r.answeredByMySQL(b, x)
 	}
-	if b.reply != nil && !r.stage.probe.AfterAnswer && len(b.queue) == 0 {
+	if b.reply != nil && !r.stage.probe.AfterAnswer && b.flying == nil && len(b.queue) == 0 {
 		b.state = ended
 	}
 }

@@ -144,8 +144,10 @@ func (r *run) kill(ctx context.Context, b *buyer) error {
 		h.release <- false
 	}
 	b.queue = nil
-	if b.flying != nil && b.entry >= 0 {
-		r.entries[b.entry].Note = "no answer came"
+	for _, h := range append(b.parked, b.flying) {
+		if h != nil && h.entry >= 0 {
+			r.entries[h.entry].Note = "no answer came"
+		}
 	}
 	b.stopAsking()
 	<-b.done
@@ -156,7 +158,7 @@ func (r *run) kill(ctx context.Context, b *buyer) error {
 			return err
 		}
 	}
-	b.flying, b.state = nil, ended
+	b.flying, b.parked, b.state = nil, nil, ended
 	clear(b.tx)
 	clear(b.named)
 	if b.reply == nil {

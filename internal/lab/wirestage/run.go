@@ -207,10 +207,14 @@ func (r *run) options() []stage.Option {
 	var all []stage.Option
 	for i, b := range r.buyers {
 		if b.atStep() {
-			all = append(all, stage.Option{
+			o := stage.Option{
 				Choice: schedule.Choice{Customer: b.customer, Step: b.step()}, Touches: r.schema().StepTouches(i, r.parties()),
 				Retry: r.pointless(b), RowHeld: r.schema().IsHeld(i, r.parties()),
-			})
+			}
+			if b.flying != nil { // the party is what waits, and not this one
+				o.Touches, o.RowHeld = schedule.Everything(""), false
+			}
+			all = append(all, o)
 		}
 		if b.sent == 0 && !r.plan.Everything {
 			break // customers are alike: the second one never begins

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,7 +24,8 @@ import (
 
 // scripted sells by the lines of the file STEPS: SQL on one connection, and commands of Redis behind "redis ". What a
 // SELECT finds is {stock}, and less than 1 is sold out, as is an UPDATE with AND of no row. A line behind "~" is tried until
-// its answer is OK or 1. One behind "-" is carried out at the end of each sale, "!" only of one that is sold out.
+// its answer is OK or 1. "2 " is for another connection, and "& " for a
+// goroutine of its own, which the sale waits for at its end. One behind "-" is carried out at the end of each sale, "!" only of one that is sold out.
 func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, customer string) (sold bool, err error) {
 	lines, err := os.ReadFile(os.Getenv("STEPS"))
 	if err != nil {
@@ -34,6 +36,13 @@ func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, cus
 		return false, err
 	}
 	defer conn.Close()
+	second, err := db.Conn(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer second.Close()
+	var beside sync.WaitGroup
+	defer beside.Wait()
 	stock := 1
 	do := func(line string) (done bool, err error) {
 		line = strings.NewReplacer("{item}", item, "{customer}", customer, "{stock}", fmt.Sprint(stock), "{left}", fmt.Sprint(stock-1)).Replace(line)
@@ -46,6 +55,17 @@ func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, cus
 			}
 			reply := cache.Do(ctx, args...)
 			return reply.Value == "OK" || reply.Value == int64(1), reply.Err
+		}
+		if later, ok := strings.CutPrefix(line, "& "); ok {
+			beside.Go(func() {
+				time.Sleep(30 * time.Millisecond)
+				_, _ = second.ExecContext(ctx, later)
+			})
+			return true, nil
+		}
+		if line, ok := strings.CutPrefix(line, "2 "); ok {
+			_, err = second.ExecContext(ctx, line)
+			return true, err
 		}
 		if strings.HasPrefix(line, "SELECT") {
 			err = conn.QueryRowContext(ctx, line).Scan(&stock)
@@ -137,6 +157,7 @@ func TestOddServices(t *testing.T) {
 		{"lock by SADD", []string{"~redis SADD lock:{item} me", "redis PEXPIRE lock:{item} 1500", read, write, order, unlock}, "A.sadd A.pexpire wait B.sadd B.pexpire B.select", "overrun"},
 		{"lock by a script that does not name it", []string{"~redis EVAL return_redis.call('SET','lock:'..ARGV[1],'x','NX','PX',1500) 0 {item}", read, write, order, unlock}, "A.eval wait B.eval B.select", "overrun"},
 		{"lock beside a session", []string{"redis SET session:{item} x EX 600", "~redis SET lock:{item} {customer} NX PX 1500", read, write, order, unlock}, "A.set A.set2 wait B.set B.set2 B.select", "overrun"},
+		{"a worker that has the row", []string{"2 BEGIN", "2 UPDATE items SET stock = stock WHERE id = {item}", "& COMMIT", "UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock > 0", order}, "A.update", ""},
 		{"a key that ends", []string{"redis SET cached:{item} x PX 1500", "UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock > 0", order}, "A.set wait B.set", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

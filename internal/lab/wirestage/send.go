@@ -22,14 +22,17 @@ func (r *run) note(e schedule.Entry) int {
 func (r *run) send(ctx context.Context, b *buyer, quiet bool) error {
 	h := b.queue[0]
 	b.queue = b.queue[1:]
-	b.entry = -1
+	h.entry = -1
 	if !quiet {
 		b.counts[h.Name]++
 		b.sent++
-		b.entry = r.note(schedule.Entry{
+		h.entry = r.note(schedule.Entry{
 			Choice: schedule.Choice{Customer: b.customer, Step: schedule.StepName(h.Name, b.counts[h.Name])}, Customer: b.customer.String(),
 			Server: h.Server, Sent: h.Text, Tx: h.Tx,
 		})
+	}
+	if b.flying != nil {
+		b.parked = append(b.parked, b.flying)
 	}
 	b.flying, b.state, b.heard, b.last = h, moving, time.Now(), service.Shape(h.Text)
 	h.release <- true

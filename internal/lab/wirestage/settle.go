@@ -92,8 +92,8 @@ func (r *run) listen(ctx context.Context, b *buyer) error {
 }
 
 func (r *run) blocked(b *buyer, why string) {
-	if b.entry >= 0 {
-		r.entries[b.entry].Blocked = why
+	if b.flying.entry >= 0 {
+		r.entries[b.flying.entry].Blocked = why
 	}
 }
 

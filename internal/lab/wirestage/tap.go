@@ -69,7 +69,7 @@ func (t tap) Sent(x *wire.Exchange) bool {
 		}
 		return true
 	}
-	h := &held{x, make(chan bool, 1)}
+	h := &held{Exchange: x, release: make(chan bool, 1)}
 	r.messages <- h
 	goes := true
 	select {
