@@ -32,7 +32,7 @@ type Entry struct {
 	Outcome   load.Outcome `json:"outcome,omitempty"`    // of an answer
 	LatencyMS float64      `json:"latency_ms,omitempty"` // of an answer
 
-	Server string `json:"server,omitempty"` // which Redis announced
+	Server string `json:"server,omitempty"` // which Redis announced, or what something was done to; empty for MySQL
 	Key    string `json:"key,omitempty"`    // of the lock
 	What   string `json:"what,omitempty"`   // Redis's name of its event, or what the lab did
 	Over   bool   `json:"over,omitempty"`   // what the lab did is over
@@ -80,6 +80,9 @@ func (r reader) entries(seen any) []Entry {
 		return []Entry{{AtMS: r.ms(v.Time), Kind: Lock, Server: v.Server, Key: v.Key, What: string(v.What)}}
 	case explain.Intervention:
 		e := Entry{AtMS: r.ms(v.From), Kind: Done, Shop: v.Shop, What: v.What}
+		if v.Shop == "" {
+			e.Server = "Redis"
+		}
 		if !v.Until.IsZero() {
 			e.AtMS, e.Over = r.ms(v.Until), true
 		}

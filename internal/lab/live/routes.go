@@ -19,6 +19,7 @@ import (
 
 	"stocklock/internal/lab/pages"
 	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/verdict"
 )
 
@@ -247,5 +248,10 @@ func Words(language string) (map[string]string, error) {
 		return nil, err
 	}
 	words := verdict.Phrases(language)
+	if language == "en" {
+		for cause, doc := range schedule.Causes() {
+			words["cause."+string(cause)] = doc
+		}
+	}
 	return words, json.Unmarshal(content, &words)
 }

@@ -43,10 +43,9 @@ type stepRequest struct {
 // leads, if customer by customer goes to the end.
 type position struct {
 	schedule.Record
-	Options  []option `json:"options"`
-	Ended    bool     `json:"ended"`
-	Sentence string   `json:"sentence"`
-	Drawing  string   `json:"drawing,omitempty"` // as a terminal has it, of sales of several items
+	Options []option `json:"options"`
+	Ended   bool     `json:"ended"`
+	Drawing string   `json:"drawing,omitempty"` // as a terminal has it, of sales of several items
 }
 
 // played is what was asked, and how things stood: those who only watch see it.
@@ -196,7 +195,7 @@ func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
 			s.decided(cellName{Strategy: asked.Strategy}, asked.Schedule, at.Outcome.Verdict)
 		}
 		s.mu.Unlock()
-		p := position{Record: at.Record, Options: []option{}, Ended: at.Ended, Sentence: at.Sentence()}
+		p := position{Record: at.Record, Options: []option{}, Ended: at.Ended}
 		if asked.Baskets {
 			var drawn strings.Builder
 			schedule.Draw(&drawn, at.Record, 0)
@@ -302,11 +301,11 @@ func (s *Server) searching(asked stepRequest, event schedule.Event, runs int, fo
 // explored is the answer to an exploration.
 type explored struct {
 	stepRequest
-	Runs     int    `json:"runs"`
-	Bad      int    `json:"bad"`
-	Shortest string `json:"shortest,omitempty"` // a schedule that fails
-	Sentence string `json:"sentence,omitempty"` // how that ends
-	Unknown  string `json:"unknown,omitempty"`  // what could not be decided
+	Runs     int               `json:"runs"`
+	Bad      int               `json:"bad"`
+	Shortest string            `json:"shortest,omitempty"` // a schedule that fails
+	Outcome  *schedule.Outcome `json:"outcome,omitempty"`  // of it
+	Unknown  string            `json:"unknown,omitempty"`  // what could not be decided
 }
 
 // serveExploration runs every order of the steps, with the event that was asked for at every place, as
@@ -325,7 +324,7 @@ func (s *Server) serveExploration(w http.ResponseWriter, r *http.Request) {
 		}
 		e := explored{stepRequest: asked, Runs: found.Runs, Bad: found.Bad, Unknown: found.Unknown()}
 		if len(found.Shortest) > 0 {
-			e.Shortest, e.Sentence = found.Shortest[0].Schedule.String(), found.Shortest[0].Sentence()
+			e.Shortest, e.Outcome = found.Shortest[0].Schedule.String(), &found.Shortest[0].Outcome
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()

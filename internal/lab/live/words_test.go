@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/schedule"
 	"stocklock/internal/strategy/baskets"
 	"stocklock/internal/strategy/ladder"
 )
@@ -41,7 +43,7 @@ func TestBothLanguagesSayTheSame(t *testing.T) {
 			}
 		}
 	}
-	fromServer := []string{"scenario.", "name.", "strategy.", "topology.", "property.", "said."} // English ones come from the shop and the server
+	fromServer := []string{"scenario.", "name.", "strategy.", "topology.", "property.", "said.", "cause."} // English ones come from the shop and the server
 	for phrase := range zh {
 		known := en[phrase] != ""
 		for _, prefix := range fromServer {
@@ -54,6 +56,16 @@ func TestBothLanguagesSayTheSame(t *testing.T) {
 	for _, s := range slices.Concat(ladder.All(), baskets.All()) {
 		if zh["strategy."+s.Name] == "" {
 			t.Errorf("the strategy %s is not described in Chinese", s.Name)
+		}
+	}
+	for cause := range schedule.Causes() {
+		if zh["cause."+string(cause)] == "" {
+			t.Errorf("the cause %s is not said in Chinese", cause)
+		}
+	}
+	for _, s := range scenario.All() {
+		if done, _, _ := strings.Cut(s.Play.Intervention, " "); done != "" && en["done."+done] == "" {
+			t.Errorf("what %s does has no words: %s", s.Name, done)
 		}
 	}
 	menu := unserved(t).menu

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"cmp"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -85,6 +86,9 @@ var causes = map[Cause]string{
 
 // Doc says in one line what went wrong. It is empty for what is no cause.
 func (c Cause) Doc() string { return causes[c] }
+
+// Causes has what each cause is in words.
+func Causes() map[Cause]string { return maps.Clone(causes) }
 
 // Conclude finds the cause of a record's outcome in what the servers showed. End is the state after the
 // run. Keeps says that something else than a lock can have kept others out.

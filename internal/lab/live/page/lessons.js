@@ -4,7 +4,7 @@ import {ask, get, mayDrive, start} from './api.js';
 import {lastRun, on, store} from './store.js';
 import {askClass, classVotes} from './class.js';
 import {linkOf, recordTable} from './step.js';
-import {notice, verdictChip} from './verdict.js';
+import {ended, notice, verdictChip} from './verdict.js';
 
 const courses = {};
 
@@ -84,11 +84,11 @@ function commandCard({line, output, action}, leaving) {
   }
   const kindsOf = events => (events || []).length ? events.map(e => t('event.' + e, {who: t('somebody')})).join(t('list')) : t('no.event');
   const exploredWords = e => h('div', {class: 'explored'}, h('p', {'data-bad': e.bad}, h('b', {}, t('lesson.explored', {strategy: e.strategy, runs: e.runs, bad: e.bad})), e.unknown ? ' ' + e.unknown : ''),
-    e.shortest && h('p', {}, inWords(e.sentence), ' ', h('a', {class: 'button', href: linkOf(stepName(e), e.customers, e.shortest) + '/end'}, e.shortest)));
+    e.shortest && h('p', {}, ended(e.outcome), ' ', h('a', {class: 'button', href: linkOf(stepName(e), e.customers, e.shortest) + '/end'}, e.shortest)));
   function played(p) {
     const at = p.position;
     fill(out, at.drawing ? h('pre', {class: 'output', tabindex: '0'}, at.drawing) : h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('record')}, recordTable(at, p.customers)),
-      h('p', {class: 'ending'}, h('span', {class: 'v ' + at.outcome.verdict}, t('verdict.' + at.outcome.verdict), at.outcome.n ? ' ' + at.outcome.n : ''), ' ', inWords(at.sentence),
+      h('p', {class: 'ending'}, ended(at.outcome),
         ' ', h('a', {class: 'button', href: linkOf(stepName(p), p.customers, p.schedule)}, t('step.it'))));
   }
   // The cells of a run, and of a single one why it ended so.

@@ -1,8 +1,8 @@
 import {fill, h} from './dom.js';
-import {known, said as inWords, t} from './words.js';
+import {said as inWords, t} from './words.js';
 import {ask, mayDrive} from './api.js';
 import {on, store} from './store.js';
-import {notice} from './verdict.js';
+import {ended as endedWords, notice} from './verdict.js';
 
 export const linkOf = (strategy, customers, schedule) => `#/step/${strategy}/${customers}/${encodeURIComponent(schedule)}`;
 
@@ -75,9 +75,8 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
         [h('p', {}, h('b', {}, state.holder ? t('lock.of', {name: state.holder}) : '')), h('p', {}, h('code', {}, state.lock)), h('p', {class: 'soft'}, ttlWords(state))]),
       h('div', {class: 'source server' + (over ? ' broken' : '')}, h('h2', {}, t('mysql')), h('p', {}, h('b', {id: 'step-stock'}, t('stock.now', {n: state.stock})), state.fence ? ' · ' + t('fence', {n: state.fence}) : ''),
         orders.length ? h('ul', {class: 'orders'}, orders.map(o => h('li', {}, t('order.now', o)))) : h('p', {class: 'soft'}, t('no.orders')))];
-    const verdict = p.outcome.verdict;
     const ending = h('p', {class: 'ending', id: 'ending', 'data-ended': p.ended ? 'yes' : 'no'}, p.ended ? [t('ended.step'), ' '] : [t('leads.to', {verdict: ''}), ' '],
-      h('span', {class: 'v ' + verdict}, t('verdict.' + verdict), p.outcome.n ? ' ' + p.outcome.n : ''), p.outcome.cause ? ' ' + known('cause.' + p.outcome.cause, p.outcome.cause) : '');
+      endedWords(p.outcome));
     fill(place,
       h('div', {class: 'bar schedule-bar'}, mayDrive() && [h('button', {type: 'button', id: 'undo', disabled: !choices.length, onclick: () => go(strategy, customers, (how === 'end' ? choices : choices.slice(0, -1)).join(' '))}, '↶ ', t('undo')),
         h('button', {type: 'button', id: 'restart', disabled: !choices.length, onclick: () => go(strategy, customers, '')}, '⇤ ', t('restart'))],

@@ -1,5 +1,5 @@
 import {h} from './dom.js';
-import {said, t} from './words.js';
+import {known, said, t} from './words.js';
 
 // count is a verdict with its number, in one word or two.
 export const count = run => t('verdict.' + run.verdict) + (run.n ? ' ' + run.n : '');
@@ -8,6 +8,9 @@ export const count = run => t('verdict.' + run.verdict) + (run.n ? ' ' + run.n :
 export const verdict = run => count(run) + (run.surprise ? ', ' + t('expected', {word: t('verdict.' + run.expected)}) : '');
 
 export const verdictChip = run => h('span', {class: 'v big ' + run.verdict + (run.surprise ? ' surprise' : '')}, count(run));
+
+// ended is how a schedule ended, and why.
+export const ended = o => [h('span', {class: 'v ' + o.verdict}, count(o)), ' ', t('ended.orders', {orders: (o.orders || []).length, units: o.stock}), o.cause && [t('colon'), known('cause.' + o.cause, o.cause)]];
 
 // skipped is why nothing of a topology can run here.
 export const skipped = of => t('verdict.skipped') + t('colon') + said(of.missing);
