@@ -14,8 +14,9 @@ import (
 	"stocklock/internal/lab/verdict"
 )
 
-// TriedVersion is the format of a [Tried] that is kept.
-const TriedVersion = 1
+// TriedVersion is the format of a [Tried] that is kept. Those of version 1 say held also of places that decided nothing,
+// and are read as [Tried.Early].
+const TriedVersion = 2
 
 // Tried is what a try of a described service came to.
 type Tried struct {
@@ -72,6 +73,9 @@ func (p TriedPart) Drawn() string {
 	schedule.Draw(&drawn, *p.Record, 0)
 	return drawn.String()
 }
+
+// Early says that the result is of before places were told apart that decide nothing.
+func (t Tried) Early() bool { return t.Version < 2 }
 
 // Verdict is the first part that is bad, or else the first of which nothing can be said, or else held.
 func (t Tried) Verdict() verdict.Kind {
@@ -144,8 +148,8 @@ func readTried(from io.Reader) (t Tried, err error) {
 	switch {
 	case err != nil:
 		return t, err
-	case t.Version != TriedVersion:
-		return t, fmt.Errorf("version is %d, want %d", t.Version, TriedVersion)
+	case t.Version < 1 || t.Version > TriedVersion:
+		return t, fmt.Errorf("version is %d, want 1 to %d", t.Version, TriedVersion)
 	case t.Service == "" || len(t.Parts) == 0:
 		return t, errors.New("it has no service, or no parts")
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -61,10 +62,27 @@ func TestTriedIsShown(t *testing.T) {
 	}
 }
 
+// TestAnEarlierResultIsRead, and its page says what it lacks.
+func TestAnEarlierResultIsRead(t *testing.T) {
+	for version, early := range map[int]bool{1: true, 2: false} {
+		kept := someTried()
+		kept.Version = version
+		content, err := json.Marshal(kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := readTried(bytes.NewReader(content))
+		var page bytes.Buffer
+		if err := cmp.Or(err, again.HTML(&page, "")); err != nil || strings.Contains(page.String(), "earlier version") != early {
+			t.Errorf("version %d: %v, early: want %v", version, err, early)
+		}
+	}
+}
+
 // TestWhatIsNoResultOfATry is refused, with its reason.
 func TestWhatIsNoResultOfATry(t *testing.T) {
 	for says, change := range map[string]func(*Tried){
-		"version is 0, want 1":            func(r *Tried) { r.Version = 0 },
+		"version is 0, want 1 to 2":       func(r *Tried) { r.Version = 0 },
 		"no service, or no parts":         func(r *Tried) { r.Parts = nil },
 		`there is no verdict "marvelous"`: func(r *Tried) { r.Parts[0].Verdict = "marvelous" },
 		"has 9 customers":                 func(r *Tried) { r.Parts[2].Record.Customers = 9 },

@@ -54,7 +54,7 @@ func (r *run) anotherComes(ctx context.Context) (came bool, err error) {
 		}
 		r.note(schedule.Entry{Note: fmt.Sprintf("%s was answered with %s, and another customer comes", b.customer, b.reply)})
 		b.others++
-		b.reply, b.sale = nil, r.stage.on.NewSale(r.item, fmt.Sprintf("item%d-%c%d", r.item, b.customer+'a'-'A', b.others+1))
+		b.reply, b.sale = nil, r.stage.on.NewSale(r.item, fmt.Sprintf("%d-%c%d", r.item, b.customer+'a'-'A', b.others+1))
 		r.arrive(ctx, b)
 		came = true
 	}

@@ -119,6 +119,12 @@ func (r *run) waitsInRedis(ctx context.Context, addr string) (bool, error) {
 // letTimePass is what happens where nobody can go on: who polls tries again, and who waits is looked at.
 func (r *run) letTimePass(ctx context.Context, next stage.Next) error {
 	r.passed = true
+	if dead := r.owner != 0 && r.stage.dirty[r.owner-'A']; dead && r.lock.TTLMS > 0 && !r.stage.inTime { // who polls would see nothing else
+		if err := r.endKey(ctx, r.main); err != nil {
+			return err
+		}
+		return r.look(ctx, 0, "", "")
+	}
 	for _, o := range next.Options {
 		if o.Choice.IsStep() && o.Retry {
 			return r.send(ctx, r.buyer(o.Choice.Customer), true)

@@ -242,7 +242,7 @@ func (s *Stage) warm(ctx context.Context, p *service.Process) error {
 			return err
 		}
 		last := s.awaitLast()
-		reply := s.on.Buy(ctx, p, s.on.NewSale(item, fmt.Sprintf("warm%d-%d", item, time.Now().UnixNano()%1e6)))
+		reply := s.on.Buy(ctx, p, s.on.NewSale(item, fmt.Sprintf("%d-%d", item, time.Now().UnixNano()%1e6)))
 		if reply.Outcome == load.Sold {
 			return last(ctx)
 		}
@@ -301,8 +301,9 @@ func (s *Stage) play(ctx context.Context, p stage.Plan, choose stage.Chooser, lo
 		return schedule.Record{}, err
 	}
 	for i, c := range schedule.Customers(p.Customers) {
+		// The name leaves the form of a request as the probe has seen it: see [service.Shape].
 		r.buyers = append(r.buyers, &buyer{
-			customer: c, process: s.on.Processes[i], database: s.database, sale: s.on.NewSale(item, fmt.Sprintf("item%d-%c", item, c+'a'-'A')),
+			customer: c, process: s.on.Processes[i], database: s.database, sale: s.on.NewSale(item, fmt.Sprintf("%d-%c", item, c+'a'-'A')),
 			counts: map[string]int{}, tx: map[connection][]schedule.Statement{}, named: map[connection][]schedule.Statement{},
 		})
 	}
