@@ -2,12 +2,10 @@ package stock
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"slices"
+	"strings"
 
-	mysqldriver "github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 )
 
@@ -18,9 +16,7 @@ import (
 // one round trip less. The order could then not say which stock it read, and the ids of orders
 // would not follow their commits.
 func (s *Store) Decrement(ctx context.Context, sale Sale) (Order, error) {
-	return s.decrement(ctx, sale, func(ctx context.Context, tx *gorm.DB, line Line) (left int64, ok bool, err error) {
-		return take(ctx, tx, line.ItemID, line.Quantity)
-	})
+	return s.decrement(ctx, sale, unfenced)
 }
 
 // DecrementFenced is [Store.Decrement] that also raises each item's fence to the line's token. It is
@@ -30,81 +26,140 @@ func (s *Store) Decrement(ctx context.Context, sale Sale) (Order, error) {
 // the same, because it subtracts from the stock in the row. Only a write that depends on a read
 // needs [Store.RaiseFence], which raises the fence in a commit of its own before the read.
 func (s *Store) DecrementFenced(ctx context.Context, sale Sale) (Order, error) {
-	return s.decrementFenced(ctx, sale, func(line Line) int64 { return line.Token })
+	return s.decrement(ctx, sale, fencedBelow)
 }
 
 // DecrementOverFence is [Store.DecrementFenced] that sets the fences to the tokens whatever they
 // were. It is for a holder that was not overtaken, and met the fence of a clock that was ahead.
 func (s *Store) DecrementOverFence(ctx context.Context, sale Sale) (Order, error) {
-	return s.decrementFenced(ctx, sale, func(Line) int64 { return math.MaxInt64 })
+	return s.decrement(ctx, sale, overFence)
 }
 
-func (s *Store) decrementFenced(ctx context.Context, sale Sale, most func(Line) int64) (Order, error) {
-	return s.decrement(ctx, sale, func(ctx context.Context, tx *gorm.DB, line Line) (left int64, ok bool, err error) {
-		return leftAfter(ctx, tx,
-			"UPDATE items SET stock = LAST_INSERT_ID(stock - ?), version = version + 1, fence = ? WHERE id = ? AND fence <= ? AND stock >= ?",
-			line.Quantity, line.Token, line.ItemID, most(line), line.Quantity)
-	})
-}
+// fence says what an UPDATE does with the fences.
+type fence int
 
-// decrement takes the units of each line and records the order. After a refusal, it asks for the
-// reason without the locks on the rows.
-func (s *Store) decrement(ctx context.Context, sale Sale, take func(context.Context, *gorm.DB, Line) (left int64, ok bool, err error)) (Order, error) {
-	var refused *Line
-	order, err := s.sell(ctx, rowTimeout, sale, sale.ready, func(tx *gorm.DB, _ int, line Line) (int64, error) {
-		left, ok, err := take(tx.Statement.Context, tx, line)
-		if err == nil && !ok {
-			refused, err = &line, ErrSoldOut
+const (
+	unfenced    fence = iota
+	fencedBelow       // it sets them to the tokens, where none is above its token
+	overFence         // it sets them to the tokens
+)
+
+// decrement takes the units of all lines and records the order. After a refusal, it asks for the reason
+// without the locks on the rows.
+func (s *Store) decrement(ctx context.Context, sale Sale, by fence) (order Order, err error) {
+	refused := false
+	err = s.transaction(ctx, rowTimeout, func(tx *gorm.DB) (err error) {
+		if err = sale.ready(tx); err != nil {
+			return err
 		}
-		return left + line.Quantity, err
+		read, ok, err := takeLines(tx, sale.Lines(), by)
+		if err == nil && !ok {
+			refused, err = true, ErrSoldOut
+		}
+		if err != nil {
+			return err
+		}
+		for range sale.More {
+			if sale.Taken != nil {
+				sale.Taken()
+			}
+		}
+		order, err = record(tx, sale, read)
+		return err
 	})
-	if refused != nil {
+	if err = s.lookUp(ctx, err, order); refused {
 		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor) // a lock that is lost is no reason
 		defer cancel()
-		err = s.whyRefused(asking, sale, *refused)
+		err = s.whyRefused(asking, sale)
 	}
 	return order, orderError(sale, err)
 }
 
-// whyRefused says why a line was refused. Units that have come back since then do not count for it.
-func (s *Store) whyRefused(ctx context.Context, sale Sale, refused Line) error {
+// whyRefused says why a sale was refused. If units have come back since then, it is a conflict.
+func (s *Store) whyRefused(ctx context.Context, sale Sale) error {
 	items, err := s.ReadLines(ctx, sale)
 	if err != nil {
 		return err
 	}
 	for i, line := range sale.Lines() {
-		item := &items[i]
-		if line.Token > 0 && item.Fence > line.Token && item.Stock >= line.Quantity {
+		if item := items[i]; line.Token > 0 && item.Fence > line.Token && item.Stock >= line.Quantity {
 			return ErrFenced
 		}
-		if line.ItemID == refused.ItemID {
-			item.Stock = min(item.Stock, line.Quantity-1)
-		}
 	}
-	return sale.Check(items)
+	if len(sale.More) == 0 {
+		items[0].Stock = min(items[0].Stock, sale.Quantity-1)
+	}
+	if err := sale.Check(items); err != nil {
+		return err
+	}
+	return ErrConflict
+}
+
+// takeLines takes the units of all lines, if each item has so many, and returns the stock that each line
+// found. The rows stay locked until the transaction ends.
+//
+// Of one line, the answer to the UPDATE has the units left. Several lines are one UPDATE and one SELECT. The
+// server locks their rows in the order of their ids, as each other writer does: FORCE INDEX and ORDER BY
+// make it read them so, and no others, however few rows the table has.
+func takeLines(tx *gorm.DB, lines []Line, by fence) (read []int64, ok bool, err error) {
+	set, setArgs, where, args := "", []any(nil), "", []any(nil)
+	if len(lines) == 1 {
+		line := lines[0]
+		if by != unfenced {
+			set, setArgs = ", fence = ?", []any{line.Token}
+		}
+		where, args = "id = ? AND stock >= ?", []any{line.ItemID, line.Quantity}
+		if by == fencedBelow {
+			where, args = where+" AND fence <= ?", append(args, line.Token)
+		}
+		matched, left, err := exec(tx, "UPDATE items SET stock = LAST_INSERT_ID(stock - ?), version = version + 1"+set+" WHERE "+where,
+			slices.Concat([]any{line.Quantity}, setArgs, args)...)
+		return []int64{left + line.Quantity}, matched == 1, err
+	}
+	quantities, quantityArgs := perItem(lines, func(line Line) int64 { return line.Quantity })
+	tokens, tokenArgs := perItem(lines, func(line Line) int64 { return line.Token })
+	ids := anyOf(itemsOf(lines))
+	in := "(?" + strings.Repeat(", ?", len(ids)-1) + ")"
+	if by != unfenced {
+		set, setArgs = ", fence = "+tokens, tokenArgs
+	}
+	where, args = "id IN "+in+" AND stock >= "+quantities, slices.Concat(ids, quantityArgs)
+	if by == fencedBelow {
+		where, args = where+" AND fence <= "+tokens, slices.Concat(args, tokenArgs)
+	}
+	matched, _, err := exec(tx, "UPDATE items FORCE INDEX (PRIMARY) SET stock = stock - "+quantities+", version = version + 1"+set+" WHERE "+where+" ORDER BY id",
+		slices.Concat(quantityArgs, setArgs, args)...)
+	if err != nil || matched != int64(len(lines)) {
+		return nil, false, err
+	}
+	err = tx.Raw("SELECT stock FROM items FORCE INDEX (PRIMARY) WHERE id IN "+in+" ORDER BY id", ids...).Scan(&read).Error
+	for i, line := range lines {
+		read[i] += line.Quantity
+	}
+	return read, err == nil, err
+}
+
+// perItem is an expression for a value of each line's item.
+func perItem(lines []Line, value func(Line) int64) (expression string, args []any) {
+	for _, line := range lines {
+		args = append(args, line.ItemID, value(line))
+	}
+	return "CASE id" + strings.Repeat(" WHEN ? THEN ?", len(lines)) + " END", args
+}
+
+func anyOf(ids []uint64) []any {
+	all := make([]any, len(ids))
+	for i, id := range ids {
+		all[i] = id
+	}
+	return all
 }
 
 // take takes units of an item, if it has so many, and returns the units left. The row stays locked
 // until the transaction ends.
-func take(ctx context.Context, tx *gorm.DB, itemID uint64, quantity int64) (left int64, ok bool, err error) {
-	return leftAfter(ctx, tx, "UPDATE items SET stock = LAST_INSERT_ID(stock - ?), version = version + 1 WHERE id = ? AND stock >= ?",
-		quantity, itemID, quantity)
-}
-
-// leftAfter sends an UPDATE that sets LAST_INSERT_ID to the units left. The answer to the UPDATE
-// returns it, which saves a SELECT under the row's lock. It is plain SQL, because gorm does not
-// return the value.
-func leftAfter(ctx context.Context, tx *gorm.DB, update string, args ...any) (left int64, ok bool, err error) {
-	done, err := tx.Statement.ConnPool.ExecContext(ctx, update, args...)
-	if err != nil {
-		return 0, false, err
-	}
-	matched, err := done.RowsAffected()
-	if err != nil || matched == 0 {
-		return 0, false, err
-	}
-	left, err = done.LastInsertId()
-	return left, true, err
+func take(tx *gorm.DB, itemID uint64, quantity int64) (left int64, ok bool, err error) {
+	read, ok, err := takeLines(tx, []Line{{ItemID: itemID, Quantity: quantity}}, unfenced)
+	return read[0] - quantity, ok, err
 }
 
 // Outcome is the outcome of one sale of a batch.
@@ -120,15 +175,15 @@ type Outcome struct {
 // together. Where a single row causes another error, the store makes each sale once more in a
 // transaction of its own. Any other error is returned, and is the outcome of all sales.
 func (s *Store) DecrementBatch(ctx context.Context, itemID uint64, sales []Sale) ([]Outcome, error) {
-	return s.DecrementOpenBatch(ctx, itemID, sales, nil)
+	return s.DecrementOpenBatch(ctx, itemID, func(FindOrders) ([]Sale, error) { return sales, nil })
 }
 
 // DecrementOpenBatch is [Store.DecrementBatch] of a batch that stays open while it waits for the row of
-// the item. When the row is locked, it calls join, which returns the sales that have come meanwhile. The
-// outcomes are those of sales, and then of these. Join may find the orders of keys in the transaction. An
-// error of join is that of the batch.
-func (s *Store) DecrementOpenBatch(ctx context.Context, itemID uint64, sales []Sale, join func(find FindOrders) ([]Sale, error)) ([]Outcome, error) {
-	outcomes, sales, err := s.decrementBatch(ctx, itemID, sales, join)
+// the item. When the row is locked, it calls gather for the sales, whose outcomes it returns. Gather may find
+// the orders of keys in the transaction: no other sale of the item can be made meanwhile. An error of gather
+// is that of the batch.
+func (s *Store) DecrementOpenBatch(ctx context.Context, itemID uint64, gather func(find FindOrders) ([]Sale, error)) ([]Outcome, error) {
+	outcomes, sales, err := s.decrementBatch(ctx, itemID, gather)
 	switch {
 	case len(sales) > 1 && isOneRows(err):
 		return s.decrementParts(ctx, itemID, sales, err), nil
@@ -146,7 +201,7 @@ type FindOrders func(keys []Key) (map[Key]Order, error)
 func (s *Store) decrementParts(ctx context.Context, itemID uint64, sales []Sale, failed error) []Outcome {
 	outcomes := make([]Outcome, len(sales))
 	var known map[Key]Order
-	if errors.Is(failed, gorm.ErrDuplicatedKey) {
+	if _, number := classOf(failed); number == duplicate {
 		var keys []Key
 		for _, sale := range sales {
 			if key := sale.Key(); key.IdempotencyKey != "" {
@@ -183,130 +238,61 @@ func (s *Store) decrementParts(ctx context.Context, itemID uint64, sales []Sale,
 	return outcomes
 }
 
-// decrementBatch returns all sales of the batch, also with an error.
-func (s *Store) decrementBatch(ctx context.Context, itemID uint64, sales []Sale, join func(FindOrders) ([]Sale, error)) ([]Outcome, []Sale, error) {
+// decrementBatch returns the sales that it gathered, also with an error.
+func (s *Store) decrementBatch(ctx context.Context, itemID uint64, gather func(FindOrders) ([]Sale, error)) (outcomes []Outcome, sales []Sale, err error) {
 	var orders []Order
-	var refused []error
-	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
-		sell := func(sales []Sale) error {
-			read, not, err := takeBatch(tx.Statement.Context, tx, itemID, sales, orders)
-			if err != nil {
-				return err
-			}
-			for i, sale := range sales {
-				if not[i] == nil {
-					orders = append(orders, newOrder(sale, read, read-sale.Quantity))
-					read -= sale.Quantity
-				}
-			}
-			refused = append(refused, not...)
-			return nil
-		}
-		if err := sell(sales); err != nil {
+	err = s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
+		item, err := lockItem(tx, itemID)
+		if err != nil {
 			return err
 		}
-		if join != nil {
-			joined, err := join(func(keys []Key) (map[Key]Order, error) { return ordersByKeys(tx.Statement.Context, tx, keys) })
-			sales = slices.Concat(sales, joined)
-			if err == nil && len(joined) > 0 {
-				err = sell(joined)
-			}
-			if err != nil {
-				return err
+		if sales, err = gather(func(keys []Key) (map[Key]Order, error) { return ordersByKeys(tx.Statement.Context, tx, keys) }); err != nil {
+			return err
+		}
+		had, err := hadBefore(tx, itemID, sales)
+		if err != nil {
+			return err
+		}
+		outcomes = make([]Outcome, len(sales))
+		left := item.Stock
+		for i, sale := range sales {
+			of := unitsKey{itemID, sale.Subject}
+			switch {
+			case sale.Quantity > left:
+				outcomes[i].Err = orderError(sale, ErrSoldOut)
+			case sale.Limit > 0 && sale.Quantity > sale.Limit-had[of]:
+				outcomes[i].Err = orderError(sale, ErrLimit)
+			default:
+				outcomes[i].Order = newOrder(tx, sale, left, left-sale.Quantity)
+				orders = append(orders, outcomes[i].Order)
+				left -= sale.Quantity
+				had[of] += sale.Quantity
 			}
 		}
 		if len(orders) == 0 {
 			return nil
 		}
-		return recordAll(tx, orders)
+		if _, _, err = take(tx, itemID, item.Stock-left); err != nil {
+			return err
+		}
+		_, err = insert(tx, orders...)
+		return err
 	})
-	if err = s.lookUp(ctx, err, orders...); err != nil {
-		return nil, sales, err
-	}
-	outcomes := make([]Outcome, len(sales))
-	for i, sale := range sales {
-		if outcomes[i].Err = orderError(sale, refused[i]); refused[i] == nil {
-			outcomes[i].Order, orders = orders[0], orders[1:]
-		}
-	}
-	return outcomes, sales, nil
-}
-
-// takeBatch takes the units of the sales from the stock. It returns the stock before, and why a sale
-// got none. The orders before are those of the transaction that are not yet inserted.
-func takeBatch(ctx context.Context, tx *gorm.DB, itemID uint64, sales []Sale, before []Order) (read int64, refused []error, err error) {
-	refused = make([]error, len(sales))
-	limited := slices.ContainsFunc(sales, func(s Sale) bool { return s.Limit > 0 })
-	if sum, ok := total(sales); ok && !limited {
-		left, all, err := take(ctx, tx, itemID, sum)
-		if err != nil {
-			return 0, nil, err
-		}
-		if all {
-			return left + sum, refused, nil
-		}
-	}
-	item, err := lockItem(tx, itemID)
-	if err != nil {
-		return 0, nil, err
-	}
-	had, err := hadBefore(tx, itemID, sales, limited)
-	if err != nil {
-		return 0, nil, err
-	}
-	for _, order := range before {
-		had[unitsKey{itemID, order.Subject}] += order.Quantity
-	}
-	taken := int64(0)
-	for i, sale := range sales {
-		of := unitsKey{itemID, sale.Subject}
-		switch {
-		case sale.Quantity > item.Stock-taken:
-			refused[i] = ErrSoldOut
-		case sale.Limit > 0 && sale.Quantity > sale.Limit-had[of]:
-			refused[i] = ErrLimit
-		default:
-			taken += sale.Quantity
-			had[of] += sale.Quantity
-		}
-	}
-	if taken > 0 {
-		_, _, err = take(ctx, tx, itemID, taken)
-	}
-	return item.Stock, refused, err
+	return outcomes, sales, s.lookUp(ctx, err, orders...)
 }
 
 // hadBefore counts the units that the customers of a batch have already. The item's row is locked.
-func hadBefore(tx *gorm.DB, itemID uint64, sales []Sale, limited bool) (map[unitsKey]int64, error) {
-	if !limited {
+func hadBefore(tx *gorm.DB, itemID uint64, sales []Sale) (map[unitsKey]int64, error) {
+	var subjects []string
+	for _, sale := range sales {
+		if sale.Limit > 0 {
+			subjects = append(subjects, sale.Subject)
+		}
+	}
+	if len(subjects) == 0 {
 		return map[unitsKey]int64{}, nil
 	}
-	subjects := make([]string, len(sales))
-	for i, sale := range sales {
-		subjects[i] = sale.Subject
-	}
 	return unitsOf(tx, []uint64{itemID}, subjects)
-}
-
-// recordAll inserts orders in one statement. Their ids have the order of the slice. The ids are not
-// set, because gorm assumes steps of 1, and a cluster counts in steps that it changes.
-func recordAll(tx *gorm.DB, orders []Order) error {
-	err := tx.Create(&orders).Error
-	for i := range orders {
-		orders[i].ID = 0
-	}
-	return err
-}
-
-// total adds the quantities, and reports whether the sum fits into an int64.
-func total(sales []Sale) (sum int64, ok bool) {
-	for _, sale := range sales {
-		if sale.Quantity > math.MaxInt64-sum {
-			return 0, false
-		}
-		sum += sale.Quantity
-	}
-	return sum, true
 }
 
 // tooLong is the error for a value that does not fit into its column.
@@ -314,8 +300,8 @@ const tooLong = 1406
 
 // isOneRows reports whether an error is one that a single row of a batch can cause.
 func isOneRows(err error) bool {
-	fromServer, ok := errors.AsType[*mysqldriver.MySQLError](err)
-	return errors.Is(err, gorm.ErrDuplicatedKey) || ok && fromServer.Number == tooLong
+	_, number := classOf(err)
+	return number == duplicate || number == tooLong
 }
 
 // Key identifies a customer's order: see Sale.IdempotencyKey.

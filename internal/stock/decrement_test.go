@@ -86,8 +86,8 @@ func TestBatchSellsAllThatFit(t *testing.T) {
 	}
 }
 
-// joining returns a join that brings the sales, and fails the test if it comes before the row is locked.
-func joining(t *testing.T, store *stock.Store, item stock.Item, sales []stock.Sale) func(stock.FindOrders) ([]stock.Sale, error) {
+// gathering returns a function that brings the sales, and fails the test if it comes before the row is locked.
+func gathering(t *testing.T, store *stock.Store, item stock.Item, sales []stock.Sale) func(stock.FindOrders) ([]stock.Sale, error) {
 	return func(stock.FindOrders) ([]stock.Sale, error) {
 		row := store.Pool().QueryRowContext(t.Context(), "SELECT id FROM items WHERE id = ? FOR UPDATE SKIP LOCKED", item.ID)
 		if err := row.Scan(new(uint64)); !errors.Is(err, sql.ErrNoRows) {
@@ -115,8 +115,7 @@ func TestSalesJoinABatchThatHasTheRow(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			item := newItem(t, store, tt.stock)
 			sales := wanted(item, slices.Concat(tt.first, tt.joined)...)
-			first, joined := sales[:len(tt.first)], sales[len(tt.first):]
-			outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, first, joining(t, store, item, joined))
+			outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, gathering(t, store, item, sales))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +132,7 @@ func TestALimitCountsTheBatchThatIsJoined(t *testing.T) {
 	for i := range sales {
 		sales[i].Subject, sales[i].Limit = "ann", 3
 	}
-	outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, sales[:1], joining(t, store, item, sales[1:]))
+	outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, gathering(t, store, item, sales))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +158,7 @@ func TestJoiningFindsOrders(t *testing.T) {
 	failed := errors.New("of the test")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, err := store.DecrementOpenBatch(ctx, item.ID, sales[:1], func(find stock.FindOrders) (_ []stock.Sale, err error) {
+	_, err := store.DecrementOpenBatch(ctx, item.ID, func(find stock.FindOrders) (_ []stock.Sale, err error) {
 		if found, err = find([]stock.Key{sales[1].Key(), sales[2].Key()}); err != nil {
 			t.Error(err)
 		}
@@ -206,7 +205,7 @@ func TestOneRowsErrorIsItsOwn(t *testing.T) {
 	sales := wanted(item, 1, 1, 1, 1)
 	sales[1].IdempotencyKey = "used"                   // 1062
 	sales[2].RequestID = strings.Repeat("x", 64) + "y" // 1406
-	outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, sales[:2], joining(t, store, item, sales[2:]))
+	outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, gathering(t, store, item, sales))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +271,7 @@ func TestCommitWithoutAnAnswer(t *testing.T) {
 			direct, store := openBehind(t, losesOneCommit(tt.deliver))
 			item := newItem(t, direct, 10)
 			sales := wanted(item, 1, 2)
-			outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, sales[:1], joining(t, direct, item, sales[1:]))
+			outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, gathering(t, direct, item, sales))
 			if !tt.deliver {
 				if !errors.Is(err, stock.ErrUnknown) {
 					t.Errorf("DecrementBatch = %v, want ErrUnknown", err)

@@ -74,11 +74,20 @@ func (s Sale) refuse(lines LineErrors) error {
 
 // Check compares the sale with the items of its lines, as they were read. An item without an id is
 // none.
-func (s Sale) Check(items []Item) error {
+func (s Sale) Check(items []Item) error { return s.refusedBy(items, nil) }
+
+// refusedBy is [Sale.Check] that also compares with the units that the subject has. Either may be nil.
+func (s Sale) refusedBy(items []Item, had map[unitsKey]int64) error {
 	var refused LineErrors
 	for i, line := range s.Lines() {
-		_, err := items[i].Take(line.Quantity)
-		if items[i].ID == 0 {
+		var err error
+		if had != nil && s.Limit > 0 && line.Quantity > s.Limit-had[unitsKey{line.ItemID, s.Subject}] {
+			err = ErrLimit
+		}
+		if items != nil && items[i].Stock < line.Quantity {
+			err = ErrSoldOut
+		}
+		if items != nil && items[i].ID == 0 {
 			err = ErrNotFound
 		}
 		if err != nil {
@@ -146,6 +155,9 @@ func rolledBack(err error) bool {
 	is, number := classOf(err)
 	return is == lost || slices.Contains(readOnly, number) || errors.Is(err, sql.ErrTxDone)
 }
+
+// duplicate is the error of a unique key.
+const duplicate = 1062
 
 // Errors of a server that refuses to write.
 var readOnly = numbers{1290, 1792, 1836, 1874}

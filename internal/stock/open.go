@@ -144,7 +144,6 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	ahead := &atomic.Int64{}
 	db, err := gorm.Open(mysql.New(mysql.Config{Conn: pool, SkipInitializeWithVersion: true}), &gorm.Config{
 		SkipDefaultTransaction: true,
-		TranslateError:         true, // gorm.ErrDuplicatedKey
 		DisableAutomaticPing:   true,
 		Logger:                 logger.Discard,
 		NowFunc: func() time.Time {

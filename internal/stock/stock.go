@@ -7,12 +7,10 @@ package stock
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 )
 
 // Item is something that can sell out.
@@ -127,7 +125,6 @@ type Order struct {
 	CancelledAt *time.Time `json:"cancelled_at,omitempty"` // nil for an order that stands
 
 	IdempotencyKey *string `json:"idempotency_key,omitempty"` // nil where the sale had none
-	KeyedAt        keyedAt `json:"-" gorm:"->:false;<-:create"`
 
 	More []Order `json:"more,omitempty" gorm:"-"` // the further rows, in the order of their items
 }
@@ -147,15 +144,4 @@ func (o Order) Row(itemID uint64) (row Order, ok bool) {
 		return Order{}, false
 	}
 	return rows[at], true
-}
-
-// keyedAt makes the database write the time of its clock. It reports whether there is a key.
-type keyedAt bool
-
-// GormValue implements [gorm.Valuer].
-func (k keyedAt) GormValue(context.Context, *gorm.DB) clause.Expr {
-	if k {
-		return clause.Expr{SQL: "UTC_TIMESTAMP(6)"}
-	}
-	return clause.Expr{SQL: "NULL"}
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -147,17 +148,18 @@ func (s *Store) writeWhere(ctx context.Context, sale Sale, read []Item, on condi
 func (on condition) write(read []Item) takeLine {
 	return func(tx *gorm.DB, i int, line Line) (int64, error) {
 		where, args := on.where(line, read[i])
-		done := setStock(tx.Where(where, args...), read[i].Stock-line.Quantity)
-		if done.Error == nil && done.RowsAffected == 0 {
+		matched, err := setStock(tx, read[i].Stock-line.Quantity, where, args...)
+		if err == nil && matched == 0 {
 			return 0, on.refused
 		}
-		return read[i].Stock, done.Error
+		return read[i].Stock, err
 	}
 }
 
 // setStock writes the stock of an item and raises its version.
-func setStock(item *gorm.DB, left int64) *gorm.DB {
-	return item.Table("items").Updates(map[string]any{"stock": left, "version": gorm.Expr("version + 1")})
+func setStock(tx *gorm.DB, left int64, where string, args ...any) (matched int64, err error) {
+	matched, _, err = exec(tx, "UPDATE `items` SET `stock`=?,`version`=version + 1 WHERE "+where, append([]any{left}, args...)...)
+	return matched, err
 }
 
 // ForUpdate sells under the database's row locks: SELECT ... FOR UPDATE for each line, then decide,
@@ -176,7 +178,8 @@ func (s *Store) ForUpdate(ctx context.Context, sale Sale, decide func(read []Ite
 		return decide(read)
 	}
 	order, err := s.sell(ctx, rowTimeout, sale, lock, func(tx *gorm.DB, i int, line Line) (int64, error) {
-		return read[i].Stock, setStock(tx.Where("id = ?", line.ItemID), read[i].Stock-line.Quantity).Error
+		_, err := setStock(tx, read[i].Stock-line.Quantity, "id = ?", line.ItemID)
+		return read[i].Stock, err
 	})
 	return order, orderError(sale, err)
 }
@@ -220,18 +223,48 @@ func record(tx *gorm.DB, sale Sale, read []int64) (Order, error) {
 	if err := sale.checkLimit(tx); err != nil {
 		return Order{}, err
 	}
-	order := newOrder(sale, read[0], read[0]-sale.Quantity)
-	if err := tx.Create(&order).Error; err != nil || len(sale.More) == 0 {
+	order := newOrder(tx, sale, read[0], read[0]-sale.Quantity)
+	var err error
+	if order.ID, err = insert(tx, order); err != nil || len(sale.More) == 0 {
 		return order, err
 	}
 	for i, line := range sale.More {
 		row := order
-		row.ID, row.LineOf, row.PublicID, row.IdempotencyKey, row.KeyedAt, row.More = 0, &order.ID, "", nil, false, nil
+		row.ID, row.LineOf, row.PublicID, row.IdempotencyKey, row.More = 0, &order.ID, "", nil, nil
 		row.ItemID, row.Quantity, row.Token = line.ItemID, line.Quantity, line.Token
 		row.StockRead, row.StockWritten = read[i+1], read[i+1]-line.Quantity
 		order.More = append(order.More, row)
 	}
-	return order, recordAll(tx, order.More)
+	_, err = insert(tx, order.More...)
+	return order, err
+}
+
+// insert inserts rows of orders in one statement. It returns the id of the first. The others have the order
+// of the rows, in steps that a cluster sets.
+func insert(tx *gorm.DB, rows ...Order) (id uint64, err error) {
+	const columns = "INSERT INTO `orders` (line_of, public_id, subject, item_id, quantity, stock_read, stock_written, token, strategy, run, shop, request_id, created_at, idempotency_key, keyed_at) VALUES "
+	const row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+	var statement strings.Builder
+	statement.WriteString(columns)
+	args := make([]any, 0, 14*len(rows))
+	for i, o := range rows {
+		if i > 0 {
+			statement.WriteString(", ")
+		}
+		statement.WriteString(row)
+		if o.IdempotencyKey != nil {
+			statement.WriteString("UTC_TIMESTAMP(6))")
+		} else {
+			statement.WriteString("NULL)")
+		}
+		publicID := any(o.PublicID)
+		if o.LineOf != nil {
+			publicID = nil
+		}
+		args = append(args, o.LineOf, publicID, o.Subject, o.ItemID, o.Quantity, o.StockRead, o.StockWritten, o.Token, o.Strategy, o.Run, o.Shop, o.RequestID, o.CreatedAt, o.IdempotencyKey)
+	}
+	_, last, err := exec(tx, statement.String(), args...)
+	return uint64(last), err
 }
 
 // checkLimit returns [ErrLimit] if the subject would have more units of an item than the sale's limit.
@@ -241,22 +274,38 @@ func (s Sale) checkLimit(tx *gorm.DB) error {
 	if s.Limit == 0 {
 		return nil
 	}
-	lines := s.Lines()
+	had, err := unitsOf(tx, itemsOf(s.Lines()), []string{s.Subject})
+	if err != nil {
+		return err
+	}
+	return s.refusedBy(nil, had)
+}
+
+// Refusal returns why the sale would be refused now, each line with its own reason, or nil. It locks
+// nothing.
+func (s *Store) Refusal(ctx context.Context, sale Sale) error {
+	items, err := s.ReadLines(ctx, sale)
+	if err != nil {
+		return err
+	}
+	had := map[unitsKey]int64{}
+	if sale.Limit > 0 {
+		had, err = again(ctx, func() (map[unitsKey]int64, error) {
+			return unitsOf(s.db.WithContext(ctx), itemsOf(sale.Lines()), []string{sale.Subject})
+		})
+		if err != nil {
+			return found("count units", err)
+		}
+	}
+	return sale.refusedBy(items, had)
+}
+
+func itemsOf(lines []Line) []uint64 {
 	ids := make([]uint64, len(lines))
 	for i, line := range lines {
 		ids[i] = line.ItemID
 	}
-	had, err := unitsOf(tx, ids, []string{s.Subject})
-	if err != nil {
-		return err
-	}
-	var refused LineErrors
-	for _, line := range lines {
-		if line.Quantity > s.Limit-had[unitsKey{line.ItemID, s.Subject}] {
-			refused = append(refused, LineError{line.ItemID, ErrLimit})
-		}
-	}
-	return s.refuse(refused)
+	return ids
 }
 
 type unitsKey struct {
@@ -282,16 +331,16 @@ func unitsOf(tx *gorm.DB, items []uint64, subjects []string) (map[unitsKey]int64
 
 // newOrder returns the first row of the order. It sets the public id before the INSERT. The source of
 // random numbers cannot fail.
-func newOrder(sale Sale, read, written int64) Order {
+func newOrder(tx *gorm.DB, sale Sale, read, written int64) Order {
 	if sale.OrderID == "" {
 		sale.OrderID = uuid.Must(uuid.NewV7()).String()
 	}
 	order := Order{
 		PublicID: sale.OrderID, Subject: sale.Subject, ItemID: sale.ItemID, Quantity: sale.Quantity, StockRead: read, StockWritten: written,
-		Token: sale.Token, Strategy: sale.Strategy, Run: sale.Run, Shop: sale.Shop, RequestID: sale.RequestID,
+		Token: sale.Token, Strategy: sale.Strategy, Run: sale.Run, Shop: sale.Shop, RequestID: sale.RequestID, CreatedAt: tx.NowFunc(),
 	}
 	if sale.IdempotencyKey != "" {
-		order.IdempotencyKey, order.KeyedAt = &sale.IdempotencyKey, true
+		order.IdempotencyKey = &sale.IdempotencyKey
 	}
 	return order
 }
@@ -308,7 +357,7 @@ func orderError(sale Sale, err error) error {
 
 func classify(err error) error {
 	// The idempotency key, or a public id which the sale brought: those of the store do not repeat.
-	if errors.Is(err, gorm.ErrDuplicatedKey) {
+	if _, number := classOf(err); number == duplicate {
 		return fmt.Errorf("%w: %w", ErrRepeated, err)
 	}
 	switch is, _ := classOf(err); {

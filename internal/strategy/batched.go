@@ -21,7 +21,7 @@ var batched = Strategy{
 	Baskets:      true,
 	Build: func(d Deps) (Guard, Decrement) {
 		b := &batcher{store: d.Store, Options: d.Options, sold: d.Batched, queues: map[uint64][]*waiter{}}
-		b.sellBasket = retryConflicts(d.Options, sellConditionally(&b.soldOut))
+		b.sellBasket = retryConflicts(d.Options, sellConditionally)
 		return Unguarded{}, b.sell
 	},
 }
@@ -36,9 +36,10 @@ const maxBatch = 256
 // A batcher is safe for concurrent use.
 type batcher struct {
 	Options
-	store   *stock.Store
-	sold    func(size int, waited time.Duration) // may be nil
-	soldOut soldOutItems
+	store *stock.Store
+	sold  func(size int, waited time.Duration) // may be nil
+	// refusals are looked at once for a batch, and for a basket or a limited customer before that.
+	refusals refusals
 	// sellBasket sells a basket in a transaction of its own: a batch has one item.
 	sellBasket Decrement
 
@@ -59,8 +60,15 @@ type waiter struct {
 }
 
 func (b *batcher) sell(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	if len(wanted.More) > 0 || b.refusals.isLimited(wanted) {
+		if err := b.refusals.check(ctx, store, wanted); err != nil {
+			return stock.Order{}, err
+		}
+	}
 	if len(wanted.More) > 0 {
-		return b.sellBasket(ctx, store, wanted)
+		order, err := b.sellBasket(ctx, store, wanted)
+		b.refusals.note(wanted, err)
+		return order, err
 	}
 	sale.At(ctx, sale.Read)
 	sale.At(ctx, sale.Write)
@@ -134,8 +142,8 @@ func (b *batcher) leadBatch(leader *waiter) {
 			w.done <- batch.outcomes[i]
 		}
 	}()
-	wanted := batch.add(b.take(itemID, maxBatch))
-	b.sellAll(context.WithoutCancel(leader.ctx), itemID, batch, wanted) // it goes on when the leader's ctx ends
+	batch.add(b.take(itemID, maxBatch))
+	b.sellAll(context.WithoutCancel(leader.ctx), itemID, batch) // it goes on when the leader's ctx ends
 }
 
 var errLeader = errors.New("strategy: the leader of the batch failed")
@@ -170,13 +178,14 @@ type batch struct {
 	outcomes []stock.Outcome // of each sale
 
 	// Indices of sales.
-	wanted   []int             // to be sold
+	first    []int             // the first under each key, and those without one
+	wanted   []int             // those of first whose keys have no orders, once that is known
 	repeats  map[int]int       // sales under the key of an earlier one of the batch
 	underKey map[stock.Key]int // the first sale under each key
 }
 
-// add adds sales, and returns the indices of those to be sold, unless their keys have orders.
-func (b *batch) add(more []*waiter) (wanted []int) {
+// add adds sales.
+func (b *batch) add(more []*waiter) {
 	for _, w := range more {
 		i := len(b.sales)
 		b.sales, b.outcomes = append(b.sales, w), append(b.outcomes, stock.Outcome{Err: errLeader})
@@ -191,25 +200,27 @@ func (b *batch) add(more []*waiter) (wanted []int) {
 			}
 			b.underKey[key] = i
 		}
-		wanted = append(wanted, i)
+		b.first = append(b.first, i)
 	}
-	return wanted
 }
 
 // want makes sales wanted whose keys have no orders, and sets the outcomes of the others. It returns the
-// wanted ones. After an error all are wanted.
-func (b *batch) want(all []int, find stock.FindOrders) (wanted []stock.Sale, err error) {
+// wanted ones.
+func (b *batch) want(find stock.FindOrders) (wanted []stock.Sale, err error) {
 	var keys []stock.Key
-	for _, i := range all {
+	for _, i := range b.first {
 		if key := b.sales[i].sale.Key(); key.IdempotencyKey != "" {
 			keys = append(keys, key)
 		}
 	}
 	var orders map[stock.Key]stock.Order
 	if len(keys) > 0 {
-		orders, err = find(keys)
+		if orders, err = find(keys); err != nil {
+			return nil, err
+		}
 	}
-	for _, i := range all {
+	b.wanted = b.wanted[:0]
+	for _, i := range b.first {
 		sale := b.sales[i].sale
 		if order, known := orders[sale.Key()]; known {
 			b.outcomes[i] = repeated(stock.Outcome{Order: order})
@@ -217,7 +228,7 @@ func (b *batch) want(all []int, find stock.FindOrders) (wanted []stock.Sale, err
 		}
 		b.wanted, wanted = append(b.wanted, i), append(wanted, sale)
 	}
-	return wanted, err
+	return wanted, nil
 }
 
 // repeated is the outcome of a sale under the key of another one. It has no order. The caller looks
@@ -229,15 +240,13 @@ func repeated(first stock.Outcome) stock.Outcome {
 	return first
 }
 
-// sellAll sells the batch and sets its outcomes.
-func (b *batcher) sellAll(ctx context.Context, itemID uint64, batch *batch, first []int) {
-	sales, err := batch.want(first, func(keys []stock.Key) (map[stock.Key]stock.Order, error) { return b.store.OrdersByKeys(ctx, keys) })
-	if err == nil && len(sales) > 0 {
-		err = b.sellWanted(ctx, itemID, batch, sales)
-	}
-	if err != nil {
-		for _, i := range batch.wanted {
-			batch.outcomes[i].Err = err
+// sellAll sells the batch and sets its outcomes. An error is the outcome of all sales.
+func (b *batcher) sellAll(ctx context.Context, itemID uint64, batch *batch) {
+	if len(batch.first) > 0 {
+		if err := b.sellFirst(ctx, itemID, batch); err != nil {
+			for _, i := range batch.first {
+				batch.outcomes[i] = stock.Outcome{Err: err}
+			}
 		}
 	}
 	for i, first := range batch.repeats {
@@ -245,15 +254,14 @@ func (b *batcher) sellAll(ctx context.Context, itemID uint64, batch *batch, firs
 	}
 }
 
-// sellWanted sells the wanted ones of the batch, and the sales that join them. An error is the outcome
-// of all of them.
-func (b *batcher) sellWanted(ctx context.Context, itemID uint64, batch *batch, sales []stock.Sale) error {
-	waited := time.Since(batch.sales[batch.wanted[0]].since)
-	if b.sold != nil {
-		defer func() { b.sold(len(batch.wanted), waited) }()
-	}
-	least := slices.MinFunc(sales, func(a, b stock.Sale) int { return cmp.Compare(a.Quantity, b.Quantity) })
-	if err := b.soldOut.check(ctx, b.store, stock.Sale{ItemID: itemID, Quantity: least.Quantity}); err != nil {
+// sellFirst sells the first sale under each key, also of those that join the batch while it waits for the
+// row.
+func (b *batcher) sellFirst(ctx context.Context, itemID uint64, batch *batch) error {
+	waited := time.Since(batch.sales[batch.first[0]].since)
+	least := slices.MinFunc(batch.first, func(i, j int) int {
+		return cmp.Compare(batch.sales[i].sale.Quantity, batch.sales[j].sale.Quantity)
+	})
+	if err := b.refusals.check(ctx, b.store, stock.Sale{ItemID: itemID, Quantity: batch.sales[least].sale.Quantity}); err != nil {
 		return err
 	}
 	lost := func() {
@@ -261,20 +269,22 @@ func (b *batcher) sellWanted(ctx context.Context, itemID uint64, batch *batch, s
 			sale.At(leader.ctx, sale.Waiting)
 		}
 	}
-	join := func(find stock.FindOrders) ([]stock.Sale, error) {
-		more, err := batch.want(batch.add(b.take(itemID, maxBatch-len(batch.sales))), find)
-		sales = slices.Concat(sales, more)
-		return more, err
+	gather := func(find stock.FindOrders) ([]stock.Sale, error) {
+		batch.add(b.take(itemID, maxBatch-len(batch.sales)))
+		return batch.want(find)
 	}
 	made, err := againstConflicts(ctx, b.Options, b.Retry, lost, func() ([]stock.Outcome, error) {
-		return b.store.DecrementOpenBatch(ctx, itemID, sales, join)
+		return b.store.DecrementOpenBatch(ctx, itemID, gather)
 	})
 	if err != nil {
 		return err
 	}
 	for n, i := range batch.wanted {
 		batch.outcomes[i] = made[n]
-		b.soldOut.note(batch.sales[i].sale, made[n].Err)
+		b.refusals.note(batch.sales[i].sale, made[n].Err)
+	}
+	if b.sold != nil && len(made) > 0 {
+		b.sold(len(made), waited)
 	}
 	return nil
 }

@@ -13,22 +13,18 @@ var conditional = Strategy{
 	WithoutRedis: true,
 	Mixable:      true,
 	Baskets:      true,
+	RefusesEarly: true,
+	FindsRepeats: true,
 	Build: func(d Deps) (Guard, Decrement) {
-		return Unguarded{}, retryConflicts(d.Options, sellConditionally(&soldOutItems{}))
+		return Unguarded{}, retryConflicts(d.Options, sellConditionally)
 	},
 }
 
 // sellConditionally passes the point read without reading, because a fault at that point must hit
-// this strategy, too.
-func sellConditionally(soldOut *soldOutItems) Decrement {
-	return func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
-		sale.At(ctx, sale.Read)
-		if err := soldOut.check(ctx, store, wanted); err != nil {
-			return stock.Order{}, err
-		}
-		wanted.Ready = lastLook(ctx)
-		order, err := store.Decrement(ctx, wanted)
-		soldOut.note(wanted, err)
-		return written(ctx, order, err)
-	}
+// this strategy, too. The INSERT finds a key that has an order.
+func sellConditionally(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	sale.At(ctx, sale.Read)
+	wanted.Ready = lastLook(ctx)
+	order, err := store.Decrement(ctx, wanted)
+	return written(ctx, order, err)
 }

@@ -8,10 +8,11 @@ import (
 )
 
 var fenced = Strategy{
-	Name:    "fenced",
-	Doc:     "the reference lock, and a database that refuses an overtaken holder: raise the fence, read, write",
-	Baskets: true,
-	Build:   func(d Deps) (Guard, Decrement) { return Reference(d), repeatConflicts(d.Options, FencedReadThenWrite) },
+	Name:         "fenced",
+	Doc:          "the reference lock, and a database that refuses an overtaken holder: raise the fence, read, write",
+	Baskets:      true,
+	RefusesEarly: true,
+	Build:        func(d Deps) (Guard, Decrement) { return Reference(d), repeatConflicts(d.Options, FencedReadThenWrite) },
 }
 
 // FencedReadThenWrite raises the fence of each item to the line's token, reads the stock, and writes

@@ -9,10 +9,11 @@ import (
 )
 
 var fencedRelative = Strategy{
-	Name:    "fenced-relative",
-	Doc:     "the reference lock, and one statement that subtracts, and raises the fence unless the holder was overtaken",
-	Mixable: true,
-	Baskets: true,
+	Name:         "fenced-relative",
+	Doc:          "the reference lock, and one statement that subtracts, and raises the fence unless the holder was overtaken",
+	Mixable:      true,
+	Baskets:      true,
+	RefusesEarly: true,
 	Build: func(d Deps) (Guard, Decrement) {
 		return Reference(d), repeatConflicts(d.Options, sellFencedRelative)
 	},

@@ -14,6 +14,7 @@ var forUpdate = Strategy{
 	WithoutRedis: true,
 	Mixable:      true,
 	Baskets:      true,
+	RefusesEarly: true,
 	Build: func(d Deps) (Guard, Decrement) {
 		return Unguarded{}, retryConflicts(d.Options, sellForUpdate)
 	},

@@ -12,6 +12,7 @@ var optimistic = Strategy{
 	WithoutRedis: true,
 	Mixable:      true,
 	Baskets:      true,
+	RefusesEarly: true,
 	Build: func(d Deps) (Guard, Decrement) {
 		return Unguarded{}, retryConflicts(d.Options, sellVersioned)
 	},

@@ -2,6 +2,7 @@ package strategy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -16,13 +17,19 @@ type Seller struct {
 	Store     *stock.Store
 	Guard     Guard
 	Decrement Decrement
+
+	refusals *refusals // nil where the strategy does not refuse early
 }
 
 // New builds a seller. Sellers of one process share only deps. Two sellers of the same strategy do
 // not see each other's local state. New panics if [Strategy.Check] returns an error.
 func New(s Strategy, deps Deps) *Seller {
 	guard, decrement := s.Build(deps)
-	return &Seller{Strategy: s, Store: deps.Store, Guard: guard, Decrement: decrement}
+	seller := &Seller{Strategy: s, Store: deps.Store, Guard: guard, Decrement: decrement}
+	if s.RefusesEarly {
+		seller.refusals = &refusals{}
+	}
+	return seller
 }
 
 // Close frees the guard's goroutines, subscriptions and locks. Sales that still run lose their
@@ -56,6 +63,11 @@ func (s *Seller) Sell(ctx context.Context, wanted stock.Sale) (stock.Order, erro
 		wanted.More = slices.Clone(wanted.More) // it gets the tokens
 		wanted.Taken = func() { sale.At(ctx, sale.Taken) }
 	}
+	if s.refusals != nil {
+		if err := s.refusals.check(ctx, s.Store, wanted); err != nil {
+			return stock.Order{}, err
+		}
+	}
 	var order stock.Order
 	key := s.LockKey(wanted)
 	if s.Strategy.LockKey != nil {
@@ -72,7 +84,22 @@ func (s *Seller) Sell(ctx context.Context, wanted stock.Sale) (stock.Order, erro
 	if order.ID != 0 || err == nil {
 		return order, nil
 	}
-	return stock.Order{}, err
+	if s.refusals != nil {
+		s.refusals.note(wanted, err)
+	}
+	return stock.Order{}, s.withLimits(ctx, wanted, err)
+}
+
+// withLimits adds to the reasons for which a basket was refused the lines that are beyond the customer's
+// limit. Under the locks, a sale stops at the first kind of reason.
+func (s *Seller) withLimits(ctx context.Context, wanted stock.Sale, err error) error {
+	if _, ok := errors.AsType[stock.LineErrors](err); !ok || wanted.Limit == 0 {
+		return err
+	}
+	if all, ok := errors.AsType[stock.LineErrors](s.Store.Refusal(ctx, wanted)); ok {
+		return all
+	}
+	return err
 }
 
 // inside runs fn under the locks of further lines, each acquired inside the one before, and sets

@@ -34,9 +34,12 @@ type Strategy struct {
 	NeedsQuorum bool
 	// WithoutRedis says that a sale uses no Redis. A shop then starts, is ready and sells without it.
 	WithoutRedis bool
-	// FindsRepeats says that the strategy looks for an order under a sale's idempotency key before it sells,
-	// and then refuses the sale with [stock.ErrRepeated]. A shop does not look for the order itself then.
+	// FindsRepeats says that a sale under the idempotency key of an order costs others nothing, and is refused
+	// with [stock.ErrRepeated]. A shop does not look for the order before the sale then.
 	FindsRepeats bool
+	// RefusesEarly says that a sale whose item was sold out, or whose customer was at the limit, first looks
+	// without any lock whether that is still so. The strategy looks by itself where it sells in batches.
+	RefusesEarly bool
 	// ShortestLease is the shortest lease that the lock can have. 0 means any.
 	ShortestLease time.Duration
 

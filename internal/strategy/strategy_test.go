@@ -14,6 +14,7 @@ import (
 	mysqldriver "github.com/go-sql-driver/mysql"
 	"github.com/ngrok/sqlmw"
 
+	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/stock/stocktest"
@@ -219,6 +220,60 @@ func TestASaleInDoubtIsNotRepeated(t *testing.T) {
 			_, err = seller.Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
 			if !errors.Is(err, stock.ErrUnknown) || l.commits.Load() != 1 {
 				t.Errorf("%v after %d COMMITs, want %v after one", err, l.commits.Load(), stock.ErrUnknown)
+			}
+		})
+	}
+}
+
+// TestWhatWasRefusedIsRefusedWithoutALock: the item is sold out, or its customer at the limit, and somebody
+// holds the lock and the row. One that was restocked is sold.
+func TestWhatWasRefusedIsRefusedWithoutALock(t *testing.T) {
+	for _, s := range strategy.All() {
+		t.Run(s.Name, func(t *testing.T) {
+			d := strategytest.Deps(t)
+			d.Wait = time.Minute
+			seller := strategytest.NewSeller(t, s, d)
+			out, other := strategytest.NewItem(t, d, 0), strategytest.NewItem(t, d, 10)
+			by := func(subject string, lines ...stock.Line) stock.Sale {
+				sale := stock.Sale{RequestID: "r", Shop: "test", Subject: subject, Limit: 1}
+				sale.SetLines(lines)
+				return sale
+			}
+			bought := by("ann", stock.Line{ItemID: other.ID, Quantity: 1})
+			if _, err := seller.Sell(t.Context(), bought); err != nil {
+				t.Fatal(err)
+			}
+			refused := map[*stock.Sale]error{
+				new(by("bob", stock.Line{ItemID: out.ID, Quantity: 1})):                                            stock.ErrSoldOut,
+				new(by("bob", stock.Line{ItemID: other.ID, Quantity: 1}, stock.Line{ItemID: out.ID, Quantity: 1})): stock.ErrSoldOut,
+				&bought: stock.ErrLimit,
+			}
+			sell := func(ctx context.Context) {
+				t.Helper()
+				for wanted, want := range refused {
+					if _, err := seller.Sell(ctx, *wanted); !errors.Is(err, want) {
+						t.Errorf("%d lines: %v, want %v", len(wanted.More)+1, err, want)
+					}
+				}
+			}
+			sell(t.Context())
+			holder := redislock.New(d.Redis, redislock.Options{})
+			defer holder.Close(t.Context())
+			for _, item := range []stock.Item{out, other} {
+				defer held(t, d, item)()
+				_, lease, err := holder.Acquire(t.Context(), sale.Key(item.ID))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer lease.Release()
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			sell(ctx)
+			both := by("ann", stock.Line{ItemID: other.ID, Quantity: 1}, stock.Line{ItemID: out.ID, Quantity: 1})
+			_, err := seller.Sell(ctx, both)
+			if lines, _ := errors.AsType[stock.LineErrors](err); len(lines) != 2 || !errors.Is(err, stock.ErrSoldOut) || !errors.Is(err, stock.ErrLimit) {
+				t.Errorf("a line sold out and one beyond the limit: %v, want both", err)
 			}
 		})
 	}
