@@ -60,7 +60,8 @@ func (t *try) atTheWire(ctx context.Context) {
 		fmt.Fprintf(t.out, "a lock with a lease, %s\n", map[bool]string{true: "which is renewed: it ends only where its process is stopped, or its renewals are withheld", false: "which nobody renews"}[renewed])
 	}
 	for i, each := range tasks {
-		share := time.Until(t.until) / time.Duration(len(tasks)-i)
+		left := time.Until(t.until)
+		share := min(left, 2*left/time.Duration(len(tasks)-i)) // most parts need less than an even one
 		t.part(ctx, each.part, each.what, func() error { return each.play(time.Now().Add(share)) })
 	}
 }
