@@ -291,12 +291,12 @@ func (p *Probe) Sends(shape string) bool {
 }
 
 // Beyond says what of a sale was not attacked, although it sends it: a lease in a row of SQL ends by a clock that the lab does not
-// move, and a procedure is one request.
+// move, and a procedure, or a text of several statements, is one request.
 func (p *Probe) Beyond() (all []string) {
 	for _, of := range []struct {
 		form *regexp.Regexp
 		says string
-	}{{rowLease, "leases in rows were not ended"}, {procedure, "what a CALL does inside is one step"}} {
+	}{{rowLease, "leases in rows were not ended"}, {procedure, "what a CALL does inside is one step"}, {several, "several statements in one text are one step"}} {
 		if slices.ContainsFunc(p.Sold, func(s Step) bool {
 			return s.Server == wire.MySQL && of.form.MatchString(varying.ReplaceAllString(s.Sent, "?"))
 		}) {
@@ -308,6 +308,7 @@ func (p *Probe) Beyond() (all []string) {
 
 var (
 	rowLease  = regexp.MustCompile(`(?i)^(?:INSERT|UPDATE|REPLACE|DELETE)\b.*(?:\b\w*(?:until|expir|lease|locked_)\w*\b|\bINTERVAL\b|[<>]=? ?(?:NOW|CURRENT_TIMESTAMP|UTC_TIMESTAMP|UNIX_TIMESTAMP)\b)`)
+	several   = regexp.MustCompile(`; ?\S`)
 	procedure = regexp.MustCompile(`(?i)(?:^|; ?)CALL\b`)
 )
 

@@ -204,6 +204,7 @@ func TestWhatIsBeyond(t *testing.T) {
 		"UPDATE leases SET ends = NOW(3) + INTERVAL 1 SECOND WHERE ends < NOW(3)":                       "leases in rows were not ended",
 		"INSERT INTO orders (item_id, customer, made) VALUES (1, 'lease', NOW())":                       "",
 		"CALL buy(1)": "what a CALL does inside is one step",
+		"UPDATE items SET stock = 0 WHERE note = 'a; b'; COMMIT": "several statements in one text are one step",
 	} {
 		p := &Probe{Sold: []Step{{Server: "mysql", Sent: sent}}}
 		if got := strings.Join(p.Beyond(), "; "); got != want {
