@@ -213,7 +213,7 @@ func (l *Locker) abandon(n *lock, w *waiter) error {
 	r := <-w.answer
 	switch {
 	case r.hold != nil:
-		l.calls.Go(func() { _, _ = r.hold.leave() })
+		l.calls.Go(func() { _, _ = r.hold.leave(0) })
 	case r.err != nil:
 		_, _, err = l.tell(w, r)
 	}
@@ -233,7 +233,7 @@ func (l *Locker) tell(w *waiter, r result) (context.Context, *Lease, error) {
 	if hook := l.opts.Hooks.Acquired; hook != nil {
 		e := h.event(nil)
 		e.Took, e.From = h.begun-w.begun, h.from
-		protect(func() { hook(w.ctx, e) }, func() { _ = h.release() })
+		protect(func() { hook(w.ctx, e) }, func() { _ = h.release(0) })
 	}
 	l.eviction.Do(func() { l.work.Go(l.askForEviction) }) // Close still waits for this call
 	return h, newLease(w.key, h), nil

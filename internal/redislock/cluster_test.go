@@ -62,9 +62,7 @@ func TestCluster(t *testing.T) {
 	locker := func() *Locker {
 		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true})
 		t.Cleanup(func() { client.Close() })
-		l := New(client, Options{Lease: 6 * time.Second, Hooks: Hooks{Lost: func(_ context.Context, e Event) { t.Errorf("lost %q: %v", e.Key, e.Err) }}})
-		t.Cleanup(func() { l.Close(context.Background()) })
-		return l
+		return closing(t, New(client, Options{Lease: 6 * time.Second, Hooks: Hooks{Lost: func(_ context.Context, e Event) { t.Errorf("lost %q: %v", e.Key, e.Err) }}}))
 	}
 	const keys, lockers, rounds = 5, 3, 20
 	var inside, last [keys]atomic.Int64

@@ -1,7 +1,6 @@
 package redislock
 
 import (
-	"context"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -35,9 +34,7 @@ func (k Kind) clients(t testing.TB, connect func(db int) *redis.Client) (clients
 }
 
 func (k Kind) make(t testing.TB, clients []Client, o Options) Locking {
-	l := k.Make(clients, o)
-	t.Cleanup(func() { l.Close(context.Background()) })
-	return l
+	return closing(t, k.Make(clients, o))
 }
 
 func (k Kind) new(t testing.TB, o Options) Locking { return k.with(t, o, func(*redis.Client) {}) }

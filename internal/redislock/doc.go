@@ -18,9 +18,10 @@
 //
 // # Guarantees
 //
-// The guarantees hold while Redis keeps its data, clocks run at rates within 1 % of each other,
-// the clocks of a primary and its replicas differ by less than a third of the lease, the clock of Redis is not
-// set forward, and holders stop when held.Err says so.
+// The guarantees hold while Redis keeps its data, clocks run at rates within 1 % of each other, the clocks of all
+// servers that can have the lock differ by less than a third of the lease, the clock of Redis is not set forward, and
+// holders stop when held.Err says so. Those servers are a primary, its replicas, and in a Cluster the primaries that its
+// slots are moved to: the atomic moves of Valkey 9 and Redis 8.4 carry expiries as times of a clock.
 //
 //   - There is at most one holder at a time, as far as the holders know, even across a planned
 //     failover. A hold has a deadline on the local monotonic clock. It counts from before the request
@@ -34,8 +35,8 @@
 //     after it got the lock, and only while its holds take less than 5 milliseconds on average.
 //     Where more than 8 processes wait, the number and the time shrink in proportion. When a
 //     goroutine gives up, the next one of its process takes its place.
-//   - A dead holder costs at most its lease. A lost message costs at most a third of the waiter's
-//     lease. A dead waiter costs nothing once Redis has closed its connection, if Redis saw it
+//   - A dead holder costs at most its lease, and the step if the clock of Redis is set back meanwhile. A lost
+//     message costs at most a third of the waiter's lease, or ten seconds if that is shorter. A dead waiter costs nothing once Redis has closed its connection, if Redis saw it
 //     listen. Otherwise it costs at most its lease.
 //   - A request whose answer was lost leaves no orphan. The Locker cancels the attempt in the
 //     background, for up to a lease. It remembers up to 10,000 such attempts. A request that had no
@@ -48,8 +49,8 @@
 // clock stops with it does not notice the pause. A Redis that loses acknowledged writes can give a
 // lock to a second holder. It loses them in a restart without data, in a failover to a replica that
 // was behind, or by evicting keys. Redis keeps expiries as times of its clock. After a failover to a
-// replica whose clock is ahead, or after the clock was set forward, leases end that much sooner than
-// their holders know. No client can prevent that; Hooks.ClockJumped reports it. Set maxmemory-policy to noeviction; Hooks.Evicts reports any other
+// replica whose clock is ahead, after an atomic move of a slot to such a primary, or after the clock was set forward,
+// leases end that much sooner than their holders know. No client can prevent that; Hooks.ClockJumped reports it. Set maxmemory-policy to noeviction; Hooks.Evicts reports any other
 // policy. In all these cases the tokens differ, and only a database that checks them is safe.
 //
 // A context derived from held with context.WithCancel or context.WithTimeout learns of the loss by
@@ -116,7 +117,7 @@
 // # Choosing lease and wait
 //
 // The lease is the time that others wait for a holder that died. Work may take longer, because the
-// lease is renewed. Choose a lease that is longer than the pauses of your machines: [DefaultLease] is
+// lease is renewed: at a third of it, and at least each ten seconds, so that a key that is gone is noticed by then. Choose a lease that is longer than the pauses of your machines: [DefaultLease] is
 // for most. Bound the wait with Options.Wait and not with a context's deadline, which would end the
 // hold as well. Code that may forget to release needs Options.MaxHold. Work that is finished after
 // its context's end, such as a commit, must fit into Options.Grace.
@@ -126,7 +127,8 @@
 // Give the Locker a client of its own. An application that uses up the connections of a shared
 // pool, as with BLPOP, delays renewals until the lock is lost. Set ContextTimeoutEnabled, so that
 // requests end with their deadline, and a ReadTimeout well below a third of the lease. Both decide
-// how soon errors are noticed. With any client, Acquire returns when its context or its wait ends.
+// how soon errors are noticed. With a ReadTimeout below zero and without ContextTimeoutEnabled, each request that meets a
+// silent Redis keeps a goroutine for ever. With any client, Acquire returns when its context or its wait ends.
 // The requests of Acquire and Release carry the values of the context that Acquire was called with. A
 // hook of the client, as for traces, can read them. Renewals carry none, because those of several
 // callers go out together.
@@ -136,21 +138,22 @@
 // An uncontended hold takes two requests. A hand-off inside a process takes none. A hand-off
 // between processes takes one message and one request. That request releases the lock, grants it to
 // the next process, and queues the caller's process again. If that one queues later, it takes two.
-// Each hold and each waiting process sends a renewal or heartbeat three to four times a lease. What is
+// Each hold and each waiting process sends a renewal or heartbeat three to four times a lease, or each eight to ten
+// seconds if the lease is longer. What is
 // due at the same time goes out in pipelines of up to 2,000 commands, the nearest deadline first. Up to
 // four of these are under way to each server, so an outage or a pause of the process costs a bounded
 // number of requests and goroutines. Only
 // Redis's queue grows with the waiters, by one entry for each process. The keys of a lock expire after
 // a lease or a minute, whichever is longer.
 //
-// A process keeps 30,000 holds of 10 seconds, also if others take its processor. This was measured for 15
-// seconds with GOMAXPROCS=1 and four goroutines that compute and allocate, beside Redis 7.0 and other
-// programs on two cores. A renewal takes about 8 microseconds of the process. Where some forty programs wanted the
-// two cores, it kept 10,000, and lost 11,000 to 26,000 of 30,000.
+// A process keeps 1,000 holds of 10 seconds, also if others take its processor: with GOMAXPROCS=1, four goroutines that
+// compute and allocate, and some forty programs that want its two cores. There it lost 2,800 of 10,000 holds, and without
+// the four goroutines none. A renewal takes about 8 microseconds of the process.
 //
 // # Servers
 //
-// The lock works on Redis 6.2 and later, and on Valkey. It works with Redis Cluster, even while
+// The lock works on Redis 7.0 and later, and on Valkey. Redis 6.2 wraps the refusals of scripts, which are then taken for
+// unknown outcomes. It works with Redis Cluster, even while
 // slots are moved, with Sentinel, and with endpoints that split reads or move to another primary.
 // All keys of a lock share a hash tag, which is the whole key if it has none: "a" and "{a}" are the
 // same lock. In a Cluster, a dead waiter is noticed only when its heartbeat expires, unless it

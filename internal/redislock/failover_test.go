@@ -81,9 +81,7 @@ func (m *moving) locker(o Options) *Locker {
 		}
 		return m.primary.Load()
 	})
-	l := New(apart{requests, messages}, o)
-	m.t.Cleanup(func() { l.Close(context.Background()) })
-	return l
+	return closing(m.t, New(apart{requests, messages}, o))
 }
 
 // TestPlannedFailoverMakesOneHolder: PUBLISH is replicated. A waiter whose subscription stays with

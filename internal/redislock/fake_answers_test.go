@@ -194,9 +194,7 @@ func withFake(t *testing.T, test func(t *testing.T, f *fakeRedis, l *Locker)) {
 		f := newFakeRedis(t)
 		l := New(f, Options{Lease: fakeLease})
 		test(t, f, l)
-		if err := l.Close(context.Background()); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+		closes(t, l)
 	})
 }
 

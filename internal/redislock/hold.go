@@ -45,7 +45,12 @@ func (s *Lease) Valid() bool {
 // is affected. Nil does not prove that the lock was still held: when a release passes the lock on
 // inside the process, Redis is not asked. [ErrNotReleased] means that Redis did not answer, or
 // refused. The Locker then repeats the release in the background until the lease is over.
-func (s *Lease) Release() error {
+func (s *Lease) Release() error { return s.Leave(0) }
+
+// Leave is [Lease.Release] of a lock that stays taken for d: a job that is done has not to be done again in its period.
+// Nobody holds it meanwhile, and nobody renews it. After an error it ends with the lease or after d. Leave of an inner
+// entry leaves the outer ones as they are. It releases at once if d is not positive.
+func (s *Lease) Leave(d time.Duration) error {
 	if s.released.Swap(true) {
 		return notHeld(s.key)
 	}
@@ -53,7 +58,7 @@ func (s *Lease) Release() error {
 		s.entry.cancel((*released)(s.entry.hold))
 		s.entry.hold.inner.Delete(s.entry)
 	}
-	return s.hold.release()
+	return s.hold.release(d)
 }
 
 // hold is one holder's time with the lock. It is the context of the first entry.
@@ -170,6 +175,7 @@ func (h *hold) of(name string) *hold {
 
 func newHoldLocked(l *Locker, n *lock, w *waiter, from Handoff) *hold {
 	h := &hold{locker: l, lock: n, parent: w.ctx, attempt: n.attempt, lease: n.lease, fence: n.token(), begun: l.now(), key: w.key, from: from, entries: 1}
+	l.calls.Add(1) // until it is released or lost
 	h.hold = h
 	h.deadline.Store(int64(n.deadline))
 	if w.outer == nil {
@@ -222,9 +228,9 @@ func (h *hold) event(err error) Event {
 	return Event{Key: h.key, Token: h.fence, Took: h.locker.now() - h.begun, Err: err}
 }
 
-// release is Release of [Lease].
-func (h *hold) release() error {
-	last, err := h.leave()
+// release is Leave of [Lease].
+func (h *hold) release(stays time.Duration) error {
+	last, err := h.leave(stays)
 	if hook := h.locker.opts.Hooks.Released; hook != nil && last {
 		hook(h.parent, h.event(err))
 	}
@@ -233,8 +239,8 @@ func (h *hold) release() error {
 }
 
 // leave ends one entry. The last one passes the lock to the next goroutine of this process, or
-// releases it in Redis.
-func (h *hold) leave() (last bool, err error) {
+// releases it in Redis, or leaves it there for some time.
+func (h *hold) leave(stays time.Duration) (last bool, err error) {
 	l, n := h.locker, h.lock
 	l.mu.Lock()
 	if h.loss() != nil && n.hold == h { // by the clock: the timer has not come to it
@@ -245,7 +251,7 @@ func (h *hold) leave() (last bool, err error) {
 		if n.hold == h {
 			return false, nil
 		}
-		if errors.Is(h.loss(), ErrHeldTooLong) && h.entries == 0 { // it was left to its lease, and its holder is done
+		if errors.Is(h.loss(), ErrHeldTooLong) && h.entries == 0 && !l.closed { // it was left to its lease, and its holder is done
 			l.cleanLocked(n, h.attempt, h.lease)
 		}
 		return false, notHeld(h.key)
@@ -253,19 +259,19 @@ func (h *hold) leave() (last bool, err error) {
 	h.end((*released)(h))
 	n.hold = nil
 	w := n.firstLocked()
-	if w != nil && n.mayPass(w.Lease, l.now()) {
+	if w != nil && stays <= 0 && n.mayPass(w.Lease, l.now()) {
 		l.settleLocked(n, n.pass(), Local)
+		l.calls.Done()
 		l.unlock()
 		return true, nil
 	}
 	r := request{lock: n, sent: l.now()}
 	n.stop()
-	if w != nil {
+	if w != nil && stays <= 0 {
 		r = l.beginLocked(n, w) // the release also is the request of that attempt
 	}
-	l.calls.Add(1)
 	l.unlock()
-	return true, l.sendRelease(h, r) // which has the rest settled
+	return true, l.sendRelease(h, r, stays) // which has the rest settled
 }
 
 // maxRelease bounds a Release that Redis does not answer, or refuses. The Locker goes on in the background.
@@ -273,23 +279,28 @@ const maxRelease = 5 * time.Second
 
 // sendRelease releases a hold in Redis, and processes the answer. The same request queues for the
 // next waiter of this process.
-func (l *Locker) sendRelease(h *hold, r request) error {
+func (l *Locker) sendRelease(h *hold, r request, stays time.Duration) error {
 	defer l.calls.Done()
-	var next []any
+	script, next := releaseScript, []any(nil)
 	if w := r.asker; w != nil {
 		next = []any{r.attempt, w.Lease.Milliseconds(), (r.sent - w.begun).Microseconds()}
 	}
+	if stays > 0 {
+		script, next = renewScript, []any{max(stays.Milliseconds(), 1)}
+	}
 	n, end := h.lock, r.sent+min(third(h.lease), maxRelease)
 	ctx := bounded{context.WithoutCancel(h.parent), l.base.Add(end)}
-	a, err := l.server.do(ctx, releaseScript, n, h.attempt, next...)
+	a, err := l.server.do(ctx, script, n, h.attempt, next...)
 	for pause := nextPause(0, h.lease); passing(err) && l.now()+pause <= end; pause = nextPause(pause, h.lease) {
 		time.Sleep(pause)
-		a, err = l.server.do(ctx, releaseScript, n, h.attempt, next...)
+		a, err = l.server.do(ctx, script, n, h.attempt, next...)
 	}
 	l.mu.Lock()
 	defer l.unlock()
 	if err != nil {
-		l.cleanLocked(n, h.attempt, h.lease)
+		if stays <= 0 {
+			l.cleanLocked(n, h.attempt, h.lease)
+		}
 		l.settleLocked(n, l.failedLocked(n, r.attempt, err), "")
 		return failed(ErrNotReleased, "release", h.key, err)
 	}

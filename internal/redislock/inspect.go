@@ -44,6 +44,21 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Inspection, error) {
 	return i, nil
 }
 
+// ForceRelease takes the lock on key from its holder, whoever that is, and returns what was there before. It is for
+// operators: the holder may still work. It learns of the loss by its next renewal, within a third of its lease or ten
+// seconds, and its context ends with [ErrTaken]. The next waiter gets the lock at once.
+func (l *Locker) ForceRelease(ctx context.Context, key string) (Inspection, error) {
+	i, err := l.Inspect(ctx, key)
+	if err != nil || i.Holder.ID == "" {
+		return i, err
+	}
+	holder := server{l.server.client, i.Holder.ID}
+	if _, err = holder.do(ctx, cancelScript, newLock(l.opts.Prefix+tagged(key)), i.Holder.Attempt, l.opts.Lease.Milliseconds()); err != nil {
+		err = failed(ErrNotReleased, "force the release of", key, err)
+	}
+	return i, err
+}
+
 func parseInspection(fields []any) (i Inspection, err error) {
 	if len(fields) != 4 {
 		return i, fmt.Errorf("%d fields", len(fields))

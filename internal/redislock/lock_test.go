@@ -160,9 +160,9 @@ func TestRequests(t *testing.T) {
 
 func TestCloseLeavesNothing(t *testing.T) {
 	client, _ := newClient(t, shared.addr)
-	l := New(client, Options{})
+	l := New(client, Options{Lease: 3 * time.Second})
 	other, _ := newLocker(t, Options{})
-	held, _ := acquire(t, l, within(t), t.Name())
+	_, mine := acquire(t, l, within(t), t.Name())
 	_, blocking := acquire(t, other, within(t), t.Name()+"b")
 	ended := make(chan error, 1)
 	go func() {
@@ -170,14 +170,17 @@ func TestCloseLeavesNothing(t *testing.T) {
 		ended <- err
 	}()
 	waitFor(t, shared.addr, t.Name()+"b", 1)
-	if err := l.Close(context.Background()); err != nil {
-		t.Errorf("Close: %v", err)
-	}
+	closed := make(chan error, 1)
+	go func() { closed <- l.Close(context.Background()) }()
 	if err := <-ended; !errors.Is(err, ErrClosed) {
 		t.Errorf("the wait ended with %v, want ErrClosed", err)
 	}
-	if cause := context.Cause(held); !errors.Is(cause, ErrLost) {
-		t.Errorf("the held context ended with %v, want ErrLost", cause)
+	if isRenewed(t, mine); len(closed) > 0 {
+		t.Error("Close did not wait for the holder")
+	}
+	release(t, mine)
+	if err := <-closed; err != nil {
+		t.Errorf("Close: %v", err)
 	}
 	if _, _, err := l.Acquire(t.Context(), "x"); !errors.Is(err, ErrClosed) {
 		t.Errorf("Acquire after Close = %v, want ErrClosed", err)

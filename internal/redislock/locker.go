@@ -23,23 +23,23 @@ type Locker struct {
 	ctx   context.Context
 	stop  context.CancelFunc
 	work  sync.WaitGroup // renewals and the subscription: until stop
-	calls sync.WaitGroup // requests of callers, and attempts that are ending; Add only with mu, and not after closed but for these
+	calls sync.WaitGroup // callers, holds, and attempts that are ending. Add only with mu; after closed, only beside another one
 
 	maxBatch int // that of renew.go, and less in tests
 
 	mu           sync.Mutex // the rule is in state.go
 	closed       bool
 	locks        map[string]*lock
-	attempts     uint64            // the last attempt's number
-	events       []func()          // calls of hooks, for unlock
-	subscription *subscription     // nil before the first wait
-	ending       map[uint64]*lock  // attempts to be cancelled
-	agenda       []slot            // to look at, and when
-	next         instant           // when the timer goes off, at the latest
-	timer        *time.Timer       // of lookAround
-	due          map[string][]slot // by expiry, whose renewals are to be sent, by node of a Cluster; "" elsewhere
-	underWay     map[string]int    // pipelines, likewise
-	jumped       instant           // when the server's clock was last seen to be set forward
+	attempts     uint64               // the last attempt's number
+	events       []func()             // calls of hooks, for unlock
+	subscription *subscription        // nil before the first wait
+	ending       map[uint64]*lock     // attempts to be cancelled
+	agenda       []slot               // to look at, and when
+	next         instant              // when the timer goes off, at the latest
+	timer        *time.Timer          // of lookAround
+	due          map[string][]slot    // by expiry, whose renewals are to be sent, by node of a Cluster; "" elsewhere
+	underWay     map[string][]instant // the deadlines of the pipelines, likewise
+	jumped       instant              // when the server's clock was last seen to be set forward
 
 	eviction sync.Once // asks whether Redis evicts
 }
@@ -99,7 +99,7 @@ func New(client Client, o Options) *Locker {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Locker{
 		opts: o.withDefaults(), server: newServer(client, o.Label), base: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
-		locks: map[string]*lock{}, ending: map[uint64]*lock{}, next: never, due: map[string][]slot{}, underWay: map[string]int{}, jumped: -never, maxBatch: maxBatch,
+		locks: map[string]*lock{}, ending: map[uint64]*lock{}, next: never, due: map[string][]slot{}, underWay: map[string][]instant{}, jumped: -never, maxBatch: maxBatch,
 	}
 	l.timer = time.AfterFunc(never, l.lookAround) // there is nothing yet
 	return l
@@ -170,11 +170,12 @@ func Do(ctx context.Context, l Locking, key string, fn func(held context.Context
 	return fn(held)
 }
 
-// Close releases every held lock, ends every wait with [ErrClosed], and waits for the Locker's
-// goroutines. While Redis is silent, that takes up to four thirds of a lease. Without
-// ContextTimeoutEnabled, it takes a lease and the client's timeouts for one request. An Acquire whose context cannot end,
-// and that has no bound, then returns only when the client gives up its request. Held contexts end
-// with [ErrLost]. If ctx ends first, Close returns its cause, and the goroutines end by themselves.
+// Close ends every wait with [ErrClosed], lets nobody acquire a lock any more, and waits for its holders to release
+// theirs. It renews them meanwhile. If ctx ends first, Close returns its cause. Held contexts then end with [ErrLost] and
+// ErrClosed, and what is still held is left to its lease: its holder may still work. Nothing else of the Locker is left
+// when Close returns nil; after an error, its goroutines end by themselves. While Redis is silent, cancels take up to a
+// lease, and requests without ContextTimeoutEnabled the client's timeouts. Give ctx a bound: a lease that is never
+// released has none without MaxHold.
 func (l *Locker) Close(ctx context.Context) error {
 	l.mu.Lock()
 	l.closed = true
@@ -182,7 +183,7 @@ func (l *Locker) Close(ctx context.Context) error {
 		for w := n.firstLocked(); w != nil; w = n.firstLocked() {
 			n.dismissLocked(w, result{err: ErrClosed})
 		}
-		l.settleLocked(n, n.lose(ErrClosed), "")
+		l.settleLocked(n, todo{}, "")
 	}
 	l.unlock()
 	done := make(chan struct{})
@@ -190,14 +191,23 @@ func (l *Locker) Close(ctx context.Context) error {
 		l.calls.Wait()
 		l.stop()
 		l.work.Wait()
+		l.timer.Stop()
 		close(done)
 	}()
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
+	l.mu.Lock()
+	defer l.unlock()
+	for _, n := range l.locks {
+		if n.hold != nil {
+			n.stop()
+			l.settleLocked(n, todo{lost: ErrClosed}, "")
+		}
+	}
+	return context.Cause(ctx)
 }
 
 // now is the time on the monotonic clock.
@@ -327,6 +337,7 @@ func (n *lock) dismissLocked(w *waiter, r result) {
 func (l *Locker) lostLocked(n *lock, how error) {
 	h := n.hold
 	n.hold = nil
+	defer l.calls.Done()
 	h.end(lost(h.key, how, h.failed.Load()))
 	why := h.loss()
 	h.inner.Range(func(e, _ any) bool { e.(*entry).cancel(why); return true })

@@ -168,13 +168,23 @@ func newLockerAt(t testing.TB, addr string, o Options) (*Locker, *counter) {
 	t.Helper()
 	needsServer(t)
 	client, count := newClient(t, addr)
-	l := New(client, o)
-	t.Cleanup(func() {
-		if err := l.Close(context.Background()); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return l, count
+	return closing(t, New(client, o)), count
+}
+
+// closing has a Locker closed at the end of a test. What the test still holds is left to its lease.
+func closing[L Locking](t testing.TB, l L) L {
+	t.Cleanup(func() { closes(t, l) })
+	return l
+}
+
+func closes(t testing.TB, l Locking) {
+	t.Helper()
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = l.Close(over)
+	if err := l.Close(context.Background()); err != nil {
+		t.Errorf("Close: %v", err)
+	}
 }
 
 // wire is a TCP forwarder that can go silent.
@@ -342,9 +352,8 @@ func renew(lease *Lease) bool {
 	l, n := h.locker, h.lock
 	l.mu.Lock()
 	node := l.server.node(n)
-	l.underWay[node]++
 	l.unlock()
-	l.renew(bounded{h.parent, time.Now().Add(5 * time.Second)}, node, []redis.Cmder{l.server.command(renewScript, n, h.attempt, h.lease.Milliseconds())}, l.now())
+	l.renew(node, []redis.Cmder{l.server.command(renewScript, n, h.attempt, h.lease.Milliseconds())}, l.now(), l.now()+5*time.Second)
 	return h.failed.Load() == nil && h.loss() == nil && !h.isReleased()
 }
 
@@ -368,7 +377,7 @@ func (l *Locker) queued() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for node, due := range l.due {
-		n += len(due) + l.underWay[node]
+		n += len(due) + len(l.underWay[node])
 	}
 	return n
 }

@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +70,21 @@ func TestPrefixAndLabel(t *testing.T) {
 	}
 	cancel()
 	<-got
-	release(t, lease)
+	next := asks(t, within(t), waiter, t.Name())
+	eventually(t, "it waits", func() bool {
+		seen, err = l.Inspect(t.Context(), t.Name())
+		return err == nil && len(seen.Waiters) == 1
+	})
+	if was, err := plain.ForceRelease(t.Context(), t.Name()); err != nil || was.Holder != (Process{}) {
+		t.Errorf("ForceRelease of a free lock = %+v, %v", was, err)
+	}
+	if was, err := l.ForceRelease(t.Context(), t.Name()); err != nil || was.Holder.Label != "worker-7" {
+		t.Errorf("ForceRelease = %+v, %v, want that worker-7 had it", was, err)
+	}
+	release(t, soon(t, next, 2*time.Second))
+	if renew(lease); !errors.Is(lease.hold.loss(), ErrTaken) {
+		t.Errorf("its holder has %v, want ErrTaken", lease.hold.loss())
+	}
 	eventually(t, "nobody is seen", func() bool {
 		seen, err = l.Inspect(t.Context(), t.Name())
 		return err == nil && seen.Holder == (Process{}) && len(seen.Waiters) == 0

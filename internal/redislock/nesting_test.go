@@ -61,7 +61,7 @@ func TestACopyOfALeaseIsReleasedOnce(t *testing.T) {
 		if err := cp.Release(); !errors.Is(err, ErrNotHeld) || cp.Valid() {
 			t.Errorf("the copy's Release = %v, want ErrNotHeld; it is valid: %v", err, cp.Valid())
 		}
-		if last, err := first.hold.leave(); last || !errors.Is(err, ErrNotHeld) {
+		if last, err := first.hold.leave(0); last || !errors.Is(err, ErrNotHeld) {
 			t.Errorf("a hold that has ended was left again: %v, %v", last, err)
 		}
 		if synctest.Wait(); len(two) > 0 || !second.Valid() {

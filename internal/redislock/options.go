@@ -83,9 +83,9 @@ type Hooks struct {
 	// ErrTaken, ErrHeldTooLong or ErrClosed.
 	Lost func(context.Context, Event)
 	// ClockJumped: the clock of Redis is ahead of where it was, by so much at least: it was set
-	// forward, or another server with another clock is the primary now. Leases have ended that much
-	// sooner, so there may have been a second holder. All holds are renewed at once. It is called at
-	// most once a lease.
+	// forward, or another server with another clock has the lock now. Leases may have ended that much
+	// sooner, so there may have been a second holder. They have not where MIGRATE moved the slot, or where the clock
+	// of this machine stood still. All holds are renewed at once. It is called at most once a lease.
 	ClockJumped func(by time.Duration)
 	// Evicts: Redis may delete locks when it is out of memory, because of this maxmemory-policy.
 	// The Locker asks once, in the background, at the first hold, if Redis allows INFO.

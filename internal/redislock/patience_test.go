@@ -24,12 +24,6 @@ func defaults(t *testing.T, addr string, timeout time.Duration, db ...int) *redi
 	return client
 }
 
-// closing has a Locker closed at the end of a test, however silent its Redis is.
-func closing(t *testing.T, l *Locker) *Locker {
-	t.Cleanup(func() { l.Close(context.Background()) })
-	return l
-}
-
 // TestAcquireReturnsWhenItsCallerDoes: while another one has the lock, and while Redis is silent, also with a
 // client that waits for an answer for longer. It says which end it was.
 func TestAcquireReturnsWhenItsCallerDoes(t *testing.T) {
@@ -191,6 +185,7 @@ func TestAWaitSaysWhyItHasNoSuccess(t *testing.T) {
 				}
 				l.opts.Hooks = Hooks{Waiting: note("waits"), NotServed: note("is not served"), Failed: note("failed")}
 				f.answers(acquireScript, c.answer)
+				f.answers(heartbeatScript, says(waitingReply))
 				o := AcquireOptions{Lease: time.Minute, Wait: wait, try: try}
 				if strings.Contains(name, "slower") {
 					o.Wait = 3 * time.Minute

@@ -84,7 +84,9 @@ func (l *Locker) lookAround() {
 		}
 		l.settleLocked(n, next, "") // puts this look off, or another lock in its place
 	}
-	l.timer.Reset(max(1, l.next-l.now()))
+	if l.next < never {
+		l.timer.Reset(max(1, l.next-l.now()))
+	}
 	for node := range l.due {
 		l.sendLocked(node)
 	}
@@ -95,18 +97,20 @@ var scriptOf = map[state]*script{waiting: heartbeatScript, held: renewScript, en
 
 // sendLocked sends what is due to one server, as far as it may. Those whose lease ends first go first.
 func (l *Locker) sendLocked(node string) {
-	for len(l.due[node]) > 0 && l.underWay[node] < maxPipelines {
+	// A client may not end a request with its deadline. What is late counts no more.
+	l.underWay[node] = slices.DeleteFunc(l.underWay[node], func(end instant) bool { return end <= l.now() })
+	for len(l.due[node]) > 0 && len(l.underWay[node]) < maxPipelines {
 		due := l.due[node]
 		slices.SortFunc(due, func(a, b slot) int { return cmp.Compare(a.at, b.at) })
 		var batch []redis.Cmder
-		longest, sent := time.Duration(0), l.now()
+		shortest, sent := never, l.now()
 		for _, s := range due[:min(len(due), l.maxBatch)] {
 			n := s.lock
 			if n.queued = false; n.nextLook() == 0 {
 				continue // nobody wants it any more
 			}
 			n.repeat(sent)
-			longest = max(longest, n.lease)
+			shortest = min(shortest, n.lease)
 			cmd := l.server.command(scriptOf[n.state], n, n.attempt, n.lease.Milliseconds())
 			if batch = append(batch, cmd); n.hold != nil {
 				n.hold.failed.CompareAndSwap(nil, new(error((*unanswered)(cmd))))
@@ -114,22 +118,24 @@ func (l *Locker) sendLocked(node string) {
 		}
 		l.due[node] = slices.Delete(due, 0, min(len(due), l.maxBatch))
 		if len(batch) > 0 { // after Close there is nothing
-			l.underWay[node]++
-			ctx := bounded{context.WithoutCancel(l.ctx), l.base.Add(sent + third(longest))}
-			l.work.Go(func() { l.renew(ctx, node, batch, sent) })
+			end := sent + interval(shortest)
+			l.underWay[node] = append(l.underWay[node], end)
+			l.work.Go(func() { l.renew(node, batch, sent, end) })
 		}
 	}
 }
 
 // renew sends renewals together, and processes the answers.
-func (l *Locker) renew(ctx context.Context, node string, batch []redis.Cmder, sent instant) {
-	l.server.send(ctx, batch...)
+func (l *Locker) renew(node string, batch []redis.Cmder, sent, end instant) {
+	l.server.send(bounded{context.WithoutCancel(l.ctx), l.base.Add(end)}, batch...)
 	l.mu.Lock()
 	defer l.unlock()
 	for _, cmd := range batch {
 		l.renewedLocked(cmd.(*onceCmd), sent)
 	}
-	l.underWay[node]--
+	if i := slices.Index(l.underWay[node], end); i >= 0 {
+		l.underWay[node] = slices.Delete(l.underWay[node], i, i+1)
+	}
 	l.sendLocked(node)
 }
 

@@ -151,6 +151,46 @@ func TestARenewalsErrorIsItsOwn(t *testing.T) {
 	})
 }
 
+// TestLongLeases are renewed each ten seconds, too. They do not keep short ones waiting: a pipeline ends with the
+// shortest lease in it, and where the client does not end it, it counts no more.
+func TestLongLeases(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		l.maxBatch = 3
+		const locks = 14 // so that one of the first pipelines has both
+		for k := range locks {
+			lease := maxLease
+			if k%2 == 1 {
+				lease = fakeLease
+			}
+			_, mine, err := l.AcquireWith(t.Context(), fmt.Sprint(k), AcquireOptions{Lease: lease})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer release(t, mine)
+		}
+		time.Sleep(time.Minute)
+		if n := len(f.requests(renewScript)); n < 6*locks/2+15*locks/2 {
+			t.Errorf("%d renewals of %d locks in a minute, want each of the long ones each ten seconds", n, locks)
+		}
+		stuck := make(chan bool)
+		var ends []time.Duration
+		f.answers(renewScript, func(ctx context.Context) (any, error) {
+			end, _ := ctx.Deadline()
+			ends = append(ends, time.Until(end))
+			<-stuck
+			return heldReply, nil
+		})
+		makeDue(f, l)
+		time.Sleep(2 * interval(fakeLease))
+		if slices.Sort(ends); len(ends) <= maxPipelines || ends[2] > interval(fakeLease) || slices.Max(ends) > interval(maxLease) {
+			t.Errorf("pipelines have the deadlines %s, want more than %d, three of them short", ends, maxPipelines)
+		}
+		f.answers(renewScript, nil)
+		close(stuck)
+		time.Sleep(fakeLease)
+	})
+}
+
 // TestASilentNodeDelaysNoOther: in a Cluster, each node has its own pipelines.
 func TestASilentNodeDelaysNoOther(t *testing.T) {
 	var nodes [2]*redis.Client // which nobody asks
@@ -179,9 +219,7 @@ func TestASilentNodeDelaysNoOther(t *testing.T) {
 			t.Errorf("%d of %d holds at the silent node were lost, and %d at the other", lost[0], silent, lost[1])
 		}
 		f.refuses(nil)
-		if err := l.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		closes(t, l)
 	})
 }
 

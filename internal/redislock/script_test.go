@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -166,6 +167,35 @@ func TestClockSetBackCostsNoPlace(t *testing.T) {
 	future := float64(time.Now().Add(time.Hour).UnixMicro())
 	p.client.ZAdd(t.Context(), keysOf(p.n.name).Queue, redis.Z{Score: future, Member: p.peers["B"].id})
 	p.does("B beats 1: waiting", "C acquires 1: waiting", "A releases 1: waiting", "B has 1", "B hears 1")
+}
+
+// TestLeave keeps the lock taken after its release, from goroutines of its process, too. An inner entry leaves nothing.
+func TestLeave(t *testing.T) {
+	l, _ := newLocker(t, Options{})
+	const stays = 1500 * time.Millisecond
+	held, outer := acquire(t, l, within(t), t.Name())
+	_, inner := acquire(t, l, held, t.Name())
+	if err := inner.Leave(time.Hour); err != nil || !outer.Valid() {
+		t.Errorf("Leave of an inner entry = %v; the outer one is valid: %v", err, outer.Valid())
+	}
+	got := asks(t, within(t), l, t.Name())
+	eventually(t, "it waits", func() bool { return l.waitersOf(t.Name()) == 1 })
+	begun := time.Now()
+	if err := outer.Leave(stays); err != nil || held.Err() == nil || outer.Valid() {
+		t.Errorf("Leave = %v; it is held still: %v", err, outer.Valid())
+	}
+	if _, _, err := l.TryAcquire(t.Context(), t.Name()); !errors.Is(err, ErrNotAcquired) {
+		t.Errorf("TryAcquire = %v, want ErrNotAcquired", err)
+	}
+	next := <-got
+	if after := time.Since(begun); after < stays || next == nil {
+		t.Errorf("the lock was free after %s, want %s", after, stays)
+	}
+	if err := next.Leave(0); err != nil || outer.Leave(stays) == nil {
+		t.Errorf("Leave for no time = %v", err)
+	}
+	_, last := acquire(t, l, within(t), t.Name()) // it was free
+	release(t, last)
 }
 
 // TestOneLocksErrorLeavesTheOthersRenewed: what is renewed together must not be lost together. The reason is said.

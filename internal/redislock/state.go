@@ -72,8 +72,11 @@ func (m *machine) token() int64 { return m.epoch<<tokenBits | m.passes }
 // of the lease and two milliseconds.
 func margin(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
 
-// third is how often holds are renewed and waiters send a heartbeat.
 func third(lease time.Duration) time.Duration { return lease / 3 }
+
+// interval is how often holds are renewed and waiters send a heartbeat. A lost message, and a key that is gone, are
+// noticed within ten seconds of any lease.
+func interval(lease time.Duration) time.Duration { return min(third(lease), 10*time.Second) }
 
 // ask begins an attempt.
 func (m *machine) ask(now instant, attempt uint64, lease time.Duration) {
@@ -251,10 +254,10 @@ func (m *machine) nextLook() instant {
 }
 
 // repeat schedules a renewal that is sent now once more, in case that it is not answered.
-func (m *machine) repeat(now instant) { m.due = now + m.lease/6 }
+func (m *machine) repeat(now instant) { m.due = now + interval(m.lease)/2 }
 
 // look returns what the clock makes due now, and whether to send a renewal. A renewal is sent again
-// after a sixth of the lease without an answer.
+// after half an interval without an answer.
 func (m *machine) look(now instant) (next todo, renew bool) {
 	switch look := m.nextLook(); {
 	case look == 0 || now < look:
@@ -269,13 +272,14 @@ func (m *machine) look(now instant) (next todo, renew bool) {
 	return todo{}, true
 }
 
-// nextRenewal is a quarter to a third of the lease after the last one. The random part spreads the
+// nextRenewal is three quarters of an interval to an interval after the last one. The random part spreads the
 // renewals of locks that were taken in one burst. Those of a moment go out together.
 func nextRenewal(lease time.Duration, last instant) instant {
-	return (last + third(lease) - rand.N(third(lease)/4)).Truncate(lease / 128)
+	every := interval(lease)
+	return (last + every - rand.N(every/4)).Truncate(every / 42)
 }
 
-// nextHeartbeat is a third of the waiter's lease from now, or just after the lock would expire.
+// nextHeartbeat is an interval from now, or just after the lock would expire.
 func nextHeartbeat(lease, ttl time.Duration, now instant) instant {
-	return now + min(third(lease), ttl+time.Millisecond+rand.N(max(lease/100, time.Millisecond)))
+	return now + min(interval(lease), ttl+time.Millisecond+rand.N(max(lease/100, time.Millisecond)))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
@@ -73,6 +74,7 @@ func (l *Locker) listen(s *subscription) {
 // The error is that of a server that refuses the subscription, or does not confirm it.
 func (l *Locker) receive(s *subscription, messages *redis.PubSub) error {
 	pinged := false
+	pause, whole := time.Duration(0), l.now() // since when the connection has worked
 	for {
 		m, err := messages.ReceiveTimeout(s.ctx, silence)
 		var refusal redis.Error
@@ -89,7 +91,15 @@ func (l *Locker) receive(s *subscription, messages *redis.PubSub) error {
 			_ = messages.Ping(s.ctx) // if it fails, the client makes another connection
 			continue
 		case err != nil:
-			time.Sleep(20 * time.Millisecond)
+			if l.now()-whole > time.Second {
+				pause = 0
+			}
+			pause = min(max(2*pause, 20*time.Millisecond), time.Second)
+			select { // many processes that lost their server come back apart from each other
+			case <-time.After(pause/2 + rand.N(pause)):
+			case <-s.ctx.Done():
+			}
+			whole = l.now()
 			continue
 		}
 		pinged = false

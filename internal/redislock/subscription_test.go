@@ -84,9 +84,7 @@ func withPushes(t *testing.T, test func(t *testing.T, p *pushes, l *Locker)) {
 		}})
 		l := New(p, Options{Lease: fakeLease})
 		test(t, p, l)
-		if err := l.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		closes(t, l)
 		p.client.Close()
 	})
 }
@@ -124,6 +122,12 @@ func (p *pushes) serve(conn net.Conn) {
 	}
 }
 
+func (p *pushes) set(what func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	what()
+}
+
 func (p *pushes) sent(command string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,12 +144,25 @@ func TestASubscriptionIsKept(t *testing.T) {
 		if time.Sleep(10 * silence); p.sent("subscribe") != 1 || p.sent("ping") < 3 || len(p.dials) != 4 {
 			t.Errorf("in a silence, Redis was sent %v by %d dials", p.commands, len(p.dials))
 		}
-		p.mu.Lock()
-		p.silent = true
-		p.mu.Unlock()
+		p.set(func() { p.silent = true })
 		if time.Sleep(3 * silence); p.sent("subscribe") < 2 {
 			t.Error("the Locker goes on to listen to a connection that is silent")
 		}
+	})
+}
+
+// TestReconnectsBackOff where a server accepts and hangs up, up to a second, with jitter.
+func TestReconnectsBackOff(t *testing.T) {
+	withPushes(t, func(t *testing.T, p *pushes, l *Locker) {
+		listens(t, l)
+		p.set(func() { p.hangUp, p.silent, p.dials = true, true, nil })
+		time.Sleep(time.Minute)
+		p.set(func() {
+			last := p.dials[len(p.dials)-1].Sub(p.dials[len(p.dials)-2])
+			if n := len(p.dials); n < 30 || n > 120 || last < time.Second/2 || last > 2*time.Second {
+				t.Errorf("%d connections in a minute, the last ones %s apart", n, last)
+			}
+		})
 	})
 }
 

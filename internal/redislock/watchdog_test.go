@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 )
 
 func TestDeadlineCountsFromBeforeTheRequest(t *testing.T) {
@@ -165,19 +167,76 @@ func TestALostReleaseIsSentAgain(t *testing.T) {
 	})
 }
 
-// TestCloseEndsWhileRedisIsSilent: it repeats its cancels for a lease, and waits for the last one.
-func TestCloseEndsWhileRedisIsSilent(t *testing.T) {
+// over is a context that has ended.
+func over() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// TestCloseWaitsForItsHolders until its context ends, and renews meanwhile. What is still held then is left to its
+// lease: its holder may still work. A cancel that has no answer is repeated for a lease.
+func TestCloseWaitsForItsHolders(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
-		acquire(t, l, t.Context(), "k")
 		f.answers(cancelScript, noAnswer)
+		f.answers(acquireScript, noAnswer)
+		if _, _, err := l.TryAcquireWith(t.Context(), "silent", AcquireOptions{Wait: time.Second}); !errors.Is(err, ErrUnavailable) {
+			t.Fatal(err)
+		}
+		f.answers(acquireScript, nil)
+		one, first := acquire(t, l, t.Context(), "k1")
+		two, second := acquire(t, l, t.Context(), "k2")
+		_, third, err := l.AcquireWith(t.Context(), "k3", AcquireOptions{MaxHold: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const patience = 3 * fakeLease
+		time.AfterFunc(2*fakeLease, func() {
+			release(t, first)
+			_ = third.Release() // what MaxHold has ended begins nothing any more
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		time.AfterFunc(time.Second, func() {
+			if _, _, err := l.Acquire(one, "k4"); !errors.Is(err, ErrClosed) {
+				t.Errorf("Acquire = %v, want ErrClosed", err)
+			}
+			_, again := acquire(t, l, one, "k1") // its holder enters again
+			release(t, again)
+		})
 		begun := time.Now()
+		if err := l.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != patience {
+			t.Errorf("Close = %v after %s", err, time.Since(begun))
+		}
+		if cause := context.Cause(two); !errors.Is(cause, ErrLost) || !errors.Is(cause, ErrClosed) || second.Release() == nil {
+			t.Errorf("what is still held ends with %v", cause)
+		}
+		for _, c := range f.requests(cancelScript) {
+			if c.at.Sub(begun) > fakeLease {
+				t.Errorf("a cancel after %s", c.at.Sub(begun))
+			}
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Errorf("Close, again: %v", err)
+		}
+	})
+}
+
+// TestAClosedLockerIsFreed, also one that was never used.
+func TestAClosedLockerIsFreed(t *testing.T) {
+	for _, used := range []bool{false, true} {
+		client, _ := newClient(t, shared.addr)
+		l := New(client, Options{})
+		if used {
+			_, lease := acquire(t, l, within(t), t.Name())
+			release(t, lease)
+		}
 		if err := l.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(begun); took < fakeLease || took > fakeLease+third(fakeLease) {
-			t.Errorf("Close took %s, want a lease to four thirds of it", took)
-		}
-	})
+		freed := weak.Make(l)
+		eventually(t, "it is freed", func() bool { runtime.GC(); return freed.Value() == nil })
+	}
 }
 
 // TestRequestsHaveTheValuesOfTheirHold: hooks of the client, as for traces, find whose request it
@@ -314,7 +373,7 @@ func TestReasonsOfALoss(t *testing.T) {
 		ErrLeaseOver:   func(f *fakeRedis, l *Locker) { f.answers(renewScript, down) },
 		ErrTaken:       func(f *fakeRedis, l *Locker) { f.answers(renewScript, says(droppedReply)) },
 		ErrHeldTooLong: func(f *fakeRedis, l *Locker) { l.opts.MaxHold = 100 * fakeLease },
-		ErrClosed:      func(f *fakeRedis, l *Locker) { time.AfterFunc(time.Second, func() { l.Close(context.Background()) }) },
+		ErrClosed:      func(f *fakeRedis, l *Locker) { time.AfterFunc(time.Second, func() { l.Close(over()) }) },
 	}
 	for want, lose := range reasons {
 		withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
