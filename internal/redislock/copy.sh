@@ -29,7 +29,7 @@ from=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 cp -R "$from/." "$1"
 # The model, and what is said of this folder, stay where the protocol is changed. The soak of a copy has a tag.
-(cd "$1" && rm -f copy_test.go size_test.go fake_redis_test.go model_*test.go race_test.go norace_test.go)
+(cd "$1" && rm -f copy_test.go size_test.go fake_redis_test.go model_*test.go)
 if ! grep -q '^//go:build' "$1/soak_test.go"; then
 	{ printf '//go:build soak\n\n'; cat "$1/soak_test.go"; } >"$1/soak_test.go.new"
 	mv "$1/soak_test.go.new" "$1/soak_test.go"

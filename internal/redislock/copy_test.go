@@ -42,9 +42,7 @@ func TestFolderStandsAlone(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), []byte(to(string(content))), 0o644)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	run("go", "test", "-tags", "soak", "-run", "TestReentry|TestDo|TestABurstOfRenewals|Example", "./...") // check.sh copies runs all
 	for dep := range strings.FieldsSeq(run("go", "list", "-deps", "-test", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./lock/...")) {
@@ -69,9 +67,7 @@ func TestACopyNeedsAModuleThatIsNewEnough(t *testing.T) {
 		"module m\n": "",
 	} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(mod), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(mod), 0o644))
 		out, err := exec.Command("./copy.sh", filepath.Join(dir, "internal", "lock"), "m/internal/lock").CombinedOutput()
 		if (err == nil) != (want == "") || !strings.Contains(string(out), want) {
 			t.Errorf("into %q: %v, %s; want %q", mod, err, out, want)

@@ -120,7 +120,15 @@
 // lease is renewed: at a third of it, and at least each ten seconds, so that a key that is gone is noticed by then. Choose a lease that is longer than the pauses of your machines: [DefaultLease] is
 // for most. Bound the wait with Options.Wait and not with a context's deadline, which would end the
 // hold as well. Code that may forget to release needs Options.MaxHold. Work that is finished after
-// its context's end, such as a commit, must fit into Options.Grace.
+// its context's end, such as a commit, must fit into Options.Grace. It goes on under a context of its own, which ends
+// with the lock: enter again with context.WithoutCancel(held), as the example of a handler does.
+//
+// # Once is not a lock
+//
+// A lock keeps two from working at once, and not one after the other. A job that several machines start within a moment
+// runs on each of them in turn. [Lease.Leave] keeps the lock for the rest of the period. Where the job must not run
+// twice, whatever Redis loses, it writes a marker to its database under the lock, with its work and its token, and looks
+// for the marker first.
 //
 // # The client
 //

@@ -45,30 +45,79 @@ func ExampleLocker_Do() {
 	}
 }
 
-// A middleware holds the lock on a key of the request around a handler of net/http. The request's
-// context ends when the lock is lost, and the handler may acquire the same key again with it.
-func ExampleLocker_Acquire_middleware() {
+// A handler says whether others have the lock or Redis does not serve it. Its commit goes on when the client has gone,
+// and ends with the lock.
+func ExampleLocker_Acquire_handler() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true, ReadTimeout: time.Second})
 	defer client.Close()
 	locker := redislock.New(client, redislock.Options{Wait: 2 * time.Second})
 	defer locker.Close(context.Background())
 
-	locked := func(next http.HandlerFunc) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			held, lease, err := locker.Acquire(r.Context(), "account:"+r.PathValue("id"))
-			if err != nil { // whatever it is: without an answer here, the client gets 200
-				http.Error(w, "busy: try again later", http.StatusServiceUnavailable)
-				return
-			}
-			defer lease.Release() // what could not be released ends with its lease
-			next(w, r.WithContext(held))
+	http.HandleFunc("POST /accounts/{id}/transfers", func(w http.ResponseWriter, r *http.Request) {
+		key := "account:" + r.PathValue("id")
+		held, lease, err := locker.Acquire(r.Context(), key)
+		switch {
+		case errors.Is(err, redislock.ErrNotAcquired):
+			http.Error(w, "somebody else is at it: try again later", http.StatusConflict)
+			return
+		case err != nil: // whatever it is: without an answer here, the client gets 200
+			http.Error(w, "not now", http.StatusServiceUnavailable)
+			return
 		}
-	}
-	http.HandleFunc("POST /accounts/{id}/transfers", locked(func(w http.ResponseWriter, r *http.Request) {
-		if err := sell(r.Context(), 0); err != nil {
+		defer lease.Release() // what could not be released ends with its lease
+		if held, lease, err = locker.Acquire(context.WithoutCancel(held), key); err == nil {
+			defer lease.Release()
+			err = sell(held, lease.Token()) // the commit
+		}
+		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
-	}))
+	})
+}
+
+// Several machines start a job at each full hour, and one of them does it.
+func ExampleLease_Leave_cron() {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true, ReadTimeout: time.Second})
+	defer client.Close()
+	locker := redislock.New(client, redislock.Options{})
+	defer locker.Close(context.Background())
+
+	held, lease, err := locker.TryAcquire(context.Background(), "report")
+	if err != nil {
+		fmt.Println("not here:", err) // ErrNotAcquired: another machine does it, or has done it
+		return
+	}
+	if err := sell(held, lease.Token()); err != nil {
+		_ = lease.Release() // another machine may try
+		return
+	}
+	if err := lease.Leave(50 * time.Minute); err != nil { // starts are less than ten minutes apart
+		fmt.Println("another machine may do it again:", err)
+	}
+}
+
+// A worker holds a lock for as long as it lives. It comes back when it has lost it, and when Redis was away.
+func ExampleLocker_Acquire_worker() {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true, ReadTimeout: time.Second})
+	defer client.Close()
+	locker := redislock.New(client, redislock.Options{})
+	defer locker.Close(context.Background())
+
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	for ctx.Err() == nil {
+		held, lease, err := locker.Acquire(ctx, "worker") // its deadline has Acquire wait for Redis, too
+		if err != nil {
+			fmt.Println("nothing to do yet:", err)
+			time.Sleep(time.Second)
+			continue
+		}
+		for held.Err() == nil { // before each step
+			_ = sell(held, lease.Token())
+		}
+		fmt.Println("stopped:", context.Cause(held))
+		_ = lease.Release()
+	}
 }
 
 // sell stands for work in a database that takes a context.

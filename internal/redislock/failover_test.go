@@ -18,11 +18,10 @@ import (
 
 // moving is a primary and its replica behind one endpoint, as the providers of Redis have it.
 type moving struct {
-	t           *testing.T
-	servers     [2]*testServer
-	clients     [2]*redis.Client // of each server
-	primary     atomic.Int32
-	subscribeAt atomic.Int32 // the server that subscriptions go to, plus one; zero means the primary
+	t       *testing.T
+	servers [2]*testServer
+	clients [2]*redis.Client // of each server
+	primary atomic.Int32
 }
 
 // startMoving starts them, the replica with these variables in its environment.
@@ -39,9 +38,7 @@ func startMoving(t *testing.T, env ...string) *moving {
 		m.clients[i], _ = newClient(t, m.servers[i].addr)
 	}
 	host, port, _ := net.SplitHostPort(m.servers[0].addr)
-	if err := m.clients[1].ReplicaOf(t.Context(), host, port).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.clients[1].ReplicaOf(t.Context(), host, port).Err())
 	m.isReplica(1)
 	return m
 }
@@ -67,21 +64,11 @@ func (m *moving) failOver() {
 }
 
 func (m *moving) locker(o Options) *Locker {
-	dial := func(at func() int32) *redis.Client {
-		c := redis.NewClient(&redis.Options{Addr: "primary:6379", ContextTimeoutEnabled: true, Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, m.servers[at()].addr)
-		}})
-		m.t.Cleanup(func() { c.Close() })
-		return c
-	}
-	requests := dial(m.primary.Load)
-	messages := dial(func() int32 {
-		if at := m.subscribeAt.Load(); at > 0 {
-			return at - 1
-		}
-		return m.primary.Load()
-	})
-	return closing(m.t, New(apart{requests, messages}, o))
+	client := redis.NewClient(&redis.Options{Addr: "primary:6379", ContextTimeoutEnabled: true, Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, m.servers[m.primary.Load()].addr)
+	}})
+	m.t.Cleanup(func() { client.Close() })
+	return closing(m.t, New(client, o))
 }
 
 // TestPlannedFailoverMakesOneHolder: PUBLISH is replicated. A waiter whose subscription stays with
@@ -126,26 +113,6 @@ func TestPlannedFailoverMakesOneHolder(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestSubscriptionsOfAReplica: an endpoint that splits reads sends them there.
-func TestSubscriptionsOfAReplica(t *testing.T) {
-	t.Parallel()
-	m := startMoving(t)
-	m.subscribeAt.Store(2)
-	const lease = time.Minute // a heartbeat is far away
-	holder := m.locker(Options{Lease: lease})
-	_, next := acquire(t, holder, within(t), t.Name())
-	var got []<-chan *Lease
-	for i := range int64(2) {
-		got = append(got, asks(t, within(t), m.locker(Options{Lease: lease}), t.Name()))
-		waitFor(t, m.servers[0].addr, t.Name(), i+1)
-	}
-	for _, waits := range got {
-		release(t, next)
-		next = soon(t, waits, lease/6)
-	}
-	release(t, next)
 }
 
 // TestAPatternIsNoWaiter: a monitor's PSUBSCRIBE hears what is published to a dead waiter, and must

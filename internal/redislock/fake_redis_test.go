@@ -321,9 +321,7 @@ func (i *interpreter) run(s *store, source string, args []any) (any, error) {
 func TestStoreIsLikeRedis(t *testing.T) {
 	t.Parallel()
 	server, err := startServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(server.stop)
 	client, _ := newClient(t, server.addr)
 	seed := rand.Uint64()
@@ -334,11 +332,7 @@ func TestStoreIsLikeRedis(t *testing.T) {
 	member := func() string { return one("x", "y", "z") }
 	const source = "return redis.pcall(unpack(ARGV))"
 	mine, lua := newStore(1), newInterpreter()
-	commands := 20000
-	if underRace {
-		commands = 5000 // make test sends all of them without the race detector
-	}
-	for range commands {
+	for range 20000 {
 		score := fmt.Sprint(random.IntN(4))
 		choices := [][]string{
 			{"GET", key()}, {"SET", key(), score, "PX", "60000"}, {"SET", key(), score, "PX", "60000", "GET"}, {"DEL", key()}, {"EXISTS", "a", "b"},
@@ -352,9 +346,7 @@ func TestStoreIsLikeRedis(t *testing.T) {
 			args[i] = arg
 		}
 		got, err := lua.run(mine, source, append([]any{0}, args...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want, err := client.Eval(t.Context(), source, nil, args...).Result()
 		if _, refused := err.(interface{ RedisError() }); refused && strings.HasPrefix(err.Error(), "WRONGTYPE") {
 			want = []any{} // an error in a table has no elements

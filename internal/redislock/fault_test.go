@@ -62,18 +62,3 @@ func TestUnconfirmedSubscriptionIsATimeout(t *testing.T) {
 		t.Errorf("Acquire = %v, want a timeout", err)
 	}
 }
-
-func TestTransientErrorsDoNotEndAHold(t *testing.T) {
-	t.Parallel()
-	w := newWire(t, shared.addr)
-	l, _ := newLockerAt(t, w.addr, Options{Lease: 3 * time.Second})
-	held, lease := acquire(t, l, within(t), t.Name())
-	for range 3 {
-		w.breaks()
-		isRenewed(t, lease)
-	}
-	if held.Err() != nil {
-		t.Errorf("the hold ended with %v", context.Cause(held))
-	}
-	release(t, lease)
-}

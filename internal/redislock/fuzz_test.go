@@ -1,35 +1,8 @@
 package redislock
 
 import (
-	"context"
-	"strings"
 	"testing"
-	"time"
 )
-
-// FuzzKey: whatever a lock is called, the scripts lock and free it.
-func FuzzKey(f *testing.F) {
-	for _, key := range []string{"stock:42", "", "{", "}", "{}", "{a}b", "}{", "a{b}c{d}", "{}{a}", "\x00\n", "%d %s", "ä", strings.Repeat("k", 1000)} {
-		f.Add(key)
-	}
-	l, _ := newLocker(f, Options{Lease: 5 * time.Second, Wait: 10 * time.Second})
-	client, _ := newClient(f, shared.addr)
-	f.Fuzz(func(t *testing.T, key string) {
-		held, lease, err := l.Acquire(t.Context(), key)
-		if err != nil {
-			t.Fatalf("Acquire(%q): %v", key, err)
-		}
-		if held.Err() != nil || lease.Token() == 0 {
-			t.Errorf("Acquire(%q): %v, token %d", key, context.Cause(held), lease.Token())
-		}
-		if err := lease.Release(); err != nil {
-			t.Errorf("Release of %q: %v", key, err)
-		}
-		if n, err := client.Exists(t.Context(), Keys("", key).Lock).Result(); n != 0 || err != nil {
-			t.Errorf("after the release of %q, %d locks are left, %v", key, n, err)
-		}
-	})
-}
 
 // FuzzReply: what a script answers is understood, or an error.
 func FuzzReply(f *testing.F) {

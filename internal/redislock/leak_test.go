@@ -22,9 +22,7 @@ import (
 func TestOneHolderAtATimeAndNothingLeft(t *testing.T) {
 	const pairs, lockers, goroutines, keys = 30_000, 4, 10, 4
 	server, inspector := ownServer(t)
-	if err := inspector.Ping(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, inspector.Ping(t.Context()).Err())
 	before := runtime.NumGoroutine()
 	var inside, last [keys]atomic.Int64
 	var left atomic.Int64
@@ -83,47 +81,6 @@ func TestOneHolderAtATimeAndNothingLeft(t *testing.T) {
 		}
 		if ttl <= 0 || ttl > time.Minute || !marks && !strings.HasSuffix(key, ":epoch") {
 			t.Errorf("%s is left, for %s", key, ttl)
-		}
-	}
-}
-
-// TestNamesLeaveNothing: what Redis keeps of a lock that nobody wants any more is gone after its
-// lease or a minute, whichever is longer.
-func TestNamesLeaveNothing(t *testing.T) {
-	t.Parallel()
-	for lease, kept := range map[time.Duration]time.Duration{5 * time.Second: time.Minute, 5 * time.Minute: 5 * time.Minute} {
-		server, client := ownServer(t)
-		l, _ := newLockerAt(t, server.addr, Options{Lease: lease})
-		p, begun := newPeer(client, lease), client.Time(t.Context()).Val()
-		const names = 30
-		for i := range names {
-			n := lockOn(fmt.Sprint("name", i))
-			_, mine := acquire(t, l, within(t), n.name)
-			if i%3 != 1 {
-				if r, err := p.acquire(t.Context(), n, 1, true, 0); err != nil || r.kind != replyWaiting {
-					t.Fatalf("acquire = %+v, %v, want it to wait", r, err)
-				}
-			}
-			if i%3 == 2 { // who waits dies, and the lock is lost
-				client.Del(t.Context(), keysOf(n.name).Lock)
-				_ = mine.Release()
-				continue
-			}
-			if err := p.cancel(t.Context(), n, 1); err != nil { // who waits gives up, or never came to Redis
-				t.Error(err)
-			}
-			release(t, mine)
-		}
-		over := client.Time(t.Context()).Val()
-		keys := client.Keys(t.Context(), "*").Val()
-		if want := names + 2*names/3 + 2*names/3; len(keys) != want {
-			t.Errorf("%d keys for %d names, want the epoch of each, a mark for each attempt that was cancelled, and two for each waiter that died", len(keys), names)
-		}
-		for _, key := range keys {
-			used := time.UnixMilli(client.PExpireTime(t.Context(), key).Val().Milliseconds()).Add(-kept)
-			if used.Before(begun.Add(-time.Millisecond)) || used.After(over) || strings.HasSuffix(key, ":lock") {
-				t.Errorf("%s is kept until %s after %s, want the epoch and the marks only, for %s after their use", key, used.Add(kept), begun, kept)
-			}
 		}
 	}
 }

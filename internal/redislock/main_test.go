@@ -270,6 +270,14 @@ func (w *wire) breaks() {
 	}
 }
 
+// must fails a test that cannot go on.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // acquire fails the test when the lock is not to be had.
 func acquire(t testing.TB, l Locking, ctx context.Context, key string) (context.Context, *Lease) {
 	t.Helper()

@@ -284,10 +284,6 @@ func (m model) String() string {
 	return fmt.Sprintf("%s, %d faults", s, m.faults)
 }
 
-// fewSearches leaves out most of them: in short tests, and under the race detector, which finds
-// nothing in a search and makes it ten times as slow. make test runs all of them without it.
-func fewSearches() bool { return testing.Short() || underRace }
-
 // When this variable is set to anything the searches go further, for some minutes.
 var largeModel = os.Getenv("REDISLOCK_MODEL_LARGE") != ""
 
@@ -304,7 +300,7 @@ func TestModel(t *testing.T) {
 		{processes: 2, lease: 2, mail: 1, heartbeats: 1, fresh: true},
 		{processes: 3, lease: 2, mail: 1, heartbeats: 1},
 	}
-	if fewSearches() {
+	if testing.Short() {
 		searches = searches[4:6]
 	}
 	if largeModel {

@@ -15,9 +15,7 @@ import (
 func commandCalls(t *testing.T, client *redis.Client, command string) int {
 	t.Helper()
 	info, err := client.Info(context.WithoutCancel(t.Context()), "commandstats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, after, _ := strings.Cut(info, "cmdstat_"+command+":calls=")
 	calls, _, _ := strings.Cut(after, ",")
 	n, _ := strconv.Atoi(calls)
@@ -49,15 +47,11 @@ func TestClientDoesNotSendAnAttemptAgain(t *testing.T) {
 			return cmp.Or(a.Err(), b.Err())
 		}},
 	} {
-		if err := newPeer(direct, time.Second).cancel(t.Context(), n, 1); err != nil { // Redis knows the script
-			t.Fatal(err)
-		}
+		must(t, newPeer(direct, time.Second).cancel(t.Context(), n, 1)) // Redis knows the script
 		w := newWire(t, server.addr)
 		client := redis.NewClient(&redis.Options{Addr: w.addr, ReadTimeout: time.Minute})
 		defer client.Close()
-		if err := c.do(client); err != nil { // connects
-			t.Fatal(err)
-		}
+		must(t, c.do(client)) // connects
 		before := commandCalls(t, direct, "evalsha")
 		w.cutDown.Store(true)
 		done := make(chan error, 1)

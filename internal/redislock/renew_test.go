@@ -163,9 +163,7 @@ func TestLongLeases(t *testing.T) {
 				lease = fakeLease
 			}
 			_, mine, err := l.AcquireWith(t.Context(), fmt.Sprint(k), AcquireOptions{Lease: lease})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer release(t, mine)
 		}
 		time.Sleep(time.Minute)

@@ -109,9 +109,7 @@ func TestWhoIsNotQueuedByAReleaseAsksAtOnce(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		listening(l)
 		_, lost, err := l.AcquireWith(t.Context(), "k", AcquireOptions{Lease: 2 * fakeLease})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got := asks(t, t.Context(), l, "k")
 		synctest.Wait()
 		f.answers(releaseScript, says(droppedReply))

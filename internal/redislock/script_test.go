@@ -198,24 +198,6 @@ func TestLeave(t *testing.T) {
 	release(t, last)
 }
 
-// TestOneLocksErrorLeavesTheOthersRenewed: what is renewed together must not be lost together. The reason is said.
-func TestOneLocksErrorLeavesTheOthersRenewed(t *testing.T) {
-	t.Parallel()
-	client, _ := newClient(t, shared.addr)
-	l, _ := newLocker(t, Options{Lease: time.Second})
-	held, lease := acquire(t, l, within(t), t.Name()+"held")
-	lost, spoilt := acquire(t, l, within(t), t.Name()+"lost")
-	key := Keys("", spoilt.Key()).Lock
-	defer client.Del(context.WithoutCancel(t.Context()), key)
-	client.Del(t.Context(), key)
-	client.LPush(t.Context(), key, "a list")
-	lostWithin(t, lost, 10*time.Second)
-	if cause := context.Cause(lost); !strings.Contains(cause.Error(), "WRONGTYPE") || held.Err() != nil {
-		t.Errorf("the cause is %v, want that it was not renewed; the other hold ended with %v", cause, context.Cause(held))
-	}
-	release(t, lease)
-}
-
 // TestWhatIsNotALockIsNotTaken: somebody else's value in the key of a lock is neither overwritten nor
 // deleted, also where others wait.
 func TestWhatIsNotALockIsNotTaken(t *testing.T) {
@@ -246,9 +228,7 @@ func TestMarksOfCancelledAttemptsDoNotPileUp(t *testing.T) {
 	p.peers["L"] = &labelled
 	p.does("A acquires 1: held", "B acquires 1: waiting", "L acquires 1: waiting")
 	for range 300 {
-		if err := newPeer(p.client, time.Second).cancel(t.Context(), p.n, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, newPeer(p.client, time.Second).cancel(t.Context(), p.n, 1))
 	}
 	if left := p.client.HLen(t.Context(), keysOf(p.n.name).Waiters).Val(); left > 110 {
 		t.Errorf("%d marks are kept, want about a hundred at most", left)

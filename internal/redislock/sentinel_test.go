@@ -27,14 +27,10 @@ func startSentinels(t *testing.T) (primary, replica *testServer, sentinels []str
 	var watchers []*redis.SentinelClient
 	for range 3 {
 		s, own, err := newServerDir()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		config := fmt.Sprintf("port %s\nbind 127.0.0.1\nsentinel monitor main %s %s 2\nsentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n", own, host, port)
 		path := filepath.Join(s.dir, "sentinel.conf")
-		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(config), 0o600))
 		if err := s.run(path, "--sentinel"); err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +94,6 @@ func TestSentinelFailover(t *testing.T) {
 		}
 	}
 	everybodyHolds := func() {
-		t.Helper()
 		for i := range holds {
 			want := holds[i].Load() + 20
 			eventually(t, "each process holds again and again", func() bool { return holds[i].Load() >= want })

@@ -70,9 +70,7 @@ func ownServer(t testing.TB, args ...string) (*testServer, *redis.Client) {
 	t.Helper()
 	needsServer(t)
 	s, err := startServer(args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.stop)
 	client, _ := newClient(t, s.addr)
 	return s, client

@@ -29,9 +29,7 @@ func TestTheLockIsSmall(t *testing.T) {
 				continue
 			}
 			source, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			sum += c.count(source)
 		}
 		if t.Logf("%s: %d lines", pattern, sum); sum > c.most {

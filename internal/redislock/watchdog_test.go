@@ -135,9 +135,7 @@ func TestALostReleaseIsSentAgain(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		f.answers(cancelScript, down)
 		_, lease, err := l.AcquireWith(t.Context(), "k", AcquireOptions{Lease: 10 * fakeLease})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		f.answers(acquireScript, noAnswer)
 		f.answers(releaseScript, noAnswer)
 		listening(l)
@@ -187,9 +185,7 @@ func TestCloseWaitsForItsHolders(t *testing.T) {
 		one, first := acquire(t, l, t.Context(), "k1")
 		two, second := acquire(t, l, t.Context(), "k2")
 		_, third, err := l.AcquireWith(t.Context(), "k3", AcquireOptions{MaxHold: time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		const patience = 3 * fakeLease
 		time.AfterFunc(2*fakeLease, func() {
 			release(t, first)
@@ -286,51 +282,36 @@ func TestPausesDoNotGrowWithTheLease(t *testing.T) {
 	for _, lease := range []time.Duration{minLease, fakeLease, maxLease} {
 		withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 			l.opts.Lease = lease
-			outage, soon := lease/12, min(lease/12, time.Second)
-			for _, c := range []struct {
-				script *script
-				answer any
-			}{{releaseScript, waitingReply}, {renewScript, heldReply}, {cancelScript, droppedReply}} {
-				_, held := acquire(t, l, t.Context(), "k")
-				outage = min(outage, third(lease), time.Second)
+			soon := min(lease/12, time.Second)
+			refuses := func(script *script, outage time.Duration, answer any) {
 				end := time.Now().Add(outage)
-				if c.script == renewScript {
-					end = time.Now().Add(third(lease) + outage)
-				}
-				answered := time.Time{}
-				f.answers(c.script, func(context.Context) (any, error) {
+				f.answers(script, func(context.Context) (any, error) {
 					if time.Now().Before(end) {
 						return nil, redisError("READONLY You can't write against a read only replica.")
 					}
-					answered = time.Now()
-					return c.answer, nil
+					return answer, nil
 				})
-				switch c.script {
-				case renewScript:
-					time.Sleep(time.Until(end) + soon)
-					release(t, held)
-				case releaseScript:
-					release(t, held)
-				case cancelScript: // refused for ever: the Locker goes on in the background
-					f.answers(releaseScript, refusedForEver)
-					begun := time.Now()
-					if err := held.Release(); err == nil || time.Since(begun) > min(third(lease), 5*time.Second) { // as the documentation says
-						t.Errorf("Release = %v after %s", err, time.Since(begun))
-					}
-					end = time.Now().Add(outage)
-					time.Sleep(outage + soon)
-					f.answers(releaseScript, nil)
-				}
-				if answered.IsZero() || answered.Sub(end) > soon {
-					t.Errorf("lease %s: %s was repeated %s after the outage", lease, c.script.name, answered.Sub(end))
-				}
-				f.answers(c.script, nil)
 			}
+			_, held := acquire(t, l, t.Context(), "k")
+			begun := time.Now()
+			refuses(releaseScript, soon, waitingReply)
+			if release(t, held); time.Since(begun) > 2*soon {
+				t.Errorf("lease %s: Release took %s after refusals of %s", lease, time.Since(begun), soon)
+			}
+			_, held = acquire(t, l, t.Context(), "k")
+			begun = time.Now()
+			refuses(releaseScript, maxLease, nil)
+			if err := held.Release(); !errors.Is(err, ErrNotReleased) || time.Since(begun) > min(third(lease), 5*time.Second) { // as the documentation says
+				t.Errorf("lease %s: Release = %v after %s", lease, err, time.Since(begun))
+			}
+			refuses(cancelScript, soon, droppedReply) // the Locker goes on in the background
+			if time.Sleep(2 * soon); len(l.ending) > 0 {
+				t.Errorf("lease %s: the attempt is not cancelled %s after the outage", lease, soon)
+			}
+			f.answers(releaseScript, nil)
 		})
 	}
 }
-
-func refusedForEver(context.Context) (any, error) { return nil, redisError("READONLY for ever") }
 
 // TestAReleaseAfterMaxHoldFreesTheLock: the last one proves that nobody works under it any more.
 func TestAReleaseAfterMaxHoldFreesTheLock(t *testing.T) {
@@ -385,9 +366,7 @@ func TestReasonsOfALoss(t *testing.T) {
 				o.MaxHold = fakeLease
 			}
 			held, lease, err := l.TryAcquireWith(t.Context(), "k", o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			begun := time.Now()
 			<-held.Done()
 			if took := time.Since(begun); took > fakeLease || want == ErrHeldTooLong && took != fakeLease {

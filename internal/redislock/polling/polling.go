@@ -209,8 +209,18 @@ func (p *Locker) Do(ctx context.Context, key string, fn func(held context.Contex
 	return redislock.Do(ctx, p, key, fn)
 }
 
-// Close is that of [redislock.Locker].
+// Close is that of [redislock.Locker]. It also waits for requests to servers that are slow.
 func (p *Locker) Close(ctx context.Context) error {
 	p.close()
-	return p.core.Close(ctx)
+	if err := p.core.Close(ctx); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	go func() { p.quorum.puts.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

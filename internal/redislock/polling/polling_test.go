@@ -223,6 +223,22 @@ func TestAMajorityDecides(t *testing.T) {
 	})
 }
 
+// TestASplitVoteDoesNotWaitForASilentServer: each of two has one of the servers that answer. Both let go soon, and not
+// when the third one has timed out. Close waits for the requests to it.
+func TestASplitVoteDoesNotWaitForASilentServer(t *testing.T) {
+	withServers(t, 3, func(t *testing.T, f []*fakeServer, locker func(redislock.Options) *Locker) {
+		f[0].values["{k}"], f[0].ends["{k}"] = "somebody else", time.Now().Add(time.Hour)
+		f[2].set(func() { f[2].silent = true })
+		l, begun := locker(redislock.Options{}), time.Now()
+		if _, _, err := l.TryAcquire(t.Context(), "k"); !errors.Is(err, redislock.ErrNotAcquired) || time.Since(begun) > 20*time.Millisecond {
+			t.Errorf("TryAcquire = %v after %s", err, time.Since(begun))
+		}
+		if err := l.Close(t.Context()); err != nil || time.Since(begun) < lease {
+			t.Errorf("Close = %v after %s, while a request is under way", err, time.Since(begun))
+		}
+	})
+}
+
 // TestAFailedTryLeavesNothing: what it has set on a minority is deleted.
 func TestAFailedTryLeavesNothing(t *testing.T) {
 	withServers(t, 3, func(t *testing.T, f []*fakeServer, locker func(redislock.Options) *Locker) {

@@ -21,8 +21,9 @@ import (
 // holder. Three or five servers are usual. They must not be replicas of each other. NewQuorum
 // panics without clients.
 //
-// Each server has a timeout of its own, a fifth of the lease, so a slow or dead server does not
-// delay the others. A failed try deletes its value on all servers. A server that comes back without its data
+// Each server has a timeout of its own, a fifth of the lease. A slow or dead server does not delay the others: where a
+// majority has answered and does not agree, as when several processes try at once, the rest is waited for only a few
+// times as long. A failed try deletes its value on all servers. A server that comes back without its data
 // gets the value of a hold again, after a majority has renewed it. There is no fencing token,
 // because independent servers have no common counter.
 func NewQuorum[C redislock.Client](clients []C, o Options) *Locker {
@@ -48,6 +49,8 @@ type quorum struct {
 	mu    sync.Mutex
 	until map[string]time.Time // of the values that are held: their deadlines
 	sweep int                  // forgotten ones are deleted when there are so many
+
+	puts sync.WaitGroup // requests under way
 }
 
 // node is one server. What is to be deleted waits until its setting was answered.
@@ -167,14 +170,19 @@ func (q *quorum) ask(ctx context.Context, cmds ...redis.Cmder) {
 				n.begin(v.value)
 			}
 		}
-		go n.put(context.WithoutCancel(ctx), q, votes, answers, decided)
+		q.puts.Go(func() { n.put(context.WithoutCancel(ctx), q, votes, answers, decided) })
 	}
 	patience := time.NewTimer(q.timeout)
 	defer patience.Stop()
+	answered := 0
 	for open := true; open; {
 		select {
 		case of := <-answers:
 			open = false
+			if answered++; votes[0].script == "acquire" && answered == len(q.nodes)/2+1 {
+				took := time.Since(sent)
+				patience.Reset(min(max(4*took, 10*time.Millisecond), q.timeout-took))
+			}
 			for i, v := range votes {
 				v.count(of[i])
 				open = open || !v.decided()

@@ -1,5 +1,0 @@
-//go:build !race
-
-package redislock
-
-const underRace = false
