@@ -153,7 +153,7 @@ func TestTryBadServices(t *testing.T) {
 		{"its environment", []string{"--require", "contention"}, exitExpected, []string{"not seen: nothing of a sale came to {redis} or {mysql}: the service ignores its environment", "contention: held"}},
 		{"around the proxy", []string{"--only", "contention,explore", "--require", "contention"}, exitExpected, []string{"not seen: connections came, and nothing of a sale: the service sells on connections around", "contention: held"}},
 		{"no order", nil, exitSurprised, []string{"probe:      lied: customer c1 was answered as sold (201), and stock.orders found no order"}},
-		{"sold out is sold", nil, exitSurprised, []string{"probe:      oversold: the only unit of an item was sold, and the next customer"}},
+		{"sold out is sold", nil, exitSurprised, []string{"probe:      lied: the only unit of an item was sold, and the next customer"}},
 		{"sold is sold out", nil, exitUsage, []string{"want sold"}},
 		{"ends at once", nil, exitFailed, []string{"ended while it started", "no such table: settings"}},
 		{"another port", nil, exitFailed, []string{"start.within is 5s; it must listen on 127.0.0.1 at {port}", "connection refused", "it has printed nothing"}},

@@ -49,10 +49,13 @@ func (t *try) faults(ctx context.Context, on *wirestage.Stage) (tasks []task) {
 			why = "nobody renews its lease"
 		}
 		if why != "" {
-			t.add(report.TriedPart{Part: "faults", Verdict: verdict.Inapplicable, Reason: f.name + ": " + why})
+			tasks = append(tasks, task{part: "faults", short: true, play: func(time.Time) error {
+				t.add(report.TriedPart{Part: "faults", Verdict: verdict.Inapplicable, Reason: f.name + ": " + why})
+				return nil
+			}})
 			continue
 		}
-		tasks = append(tasks, task{"faults", f.name, func(until time.Time) error { t.fault(ctx, on, f.event, f.name, until); return nil }})
+		tasks = append(tasks, task{part: "faults", what: f.name, play: func(until time.Time) error { t.fault(ctx, on, f.event, f.name, until); return nil }})
 	}
 	return tasks
 }

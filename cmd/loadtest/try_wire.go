@@ -20,6 +20,7 @@ import (
 type task struct {
 	part, what string
 	play       func(until time.Time) error
+	short      bool // it needs no time: its result is known
 }
 
 // atTheWire plays sales request by request, where the requests of the service can be seen.
@@ -60,8 +61,9 @@ func (t *try) atTheWire(ctx context.Context) {
 		fmt.Fprintf(t.out, "a lock with a lease, %s\n", map[bool]string{true: "which is renewed: it ends only where its process is stopped, or its renewals are withheld", false: "which nobody renews"}[renewed])
 	}
 	for i, each := range tasks {
+		long := slices.DeleteFunc(slices.Clone(tasks[i:]), func(t task) bool { return t.short })
 		left := time.Until(t.until)
-		share := min(left, 2*left/time.Duration(len(tasks)-i)) // most parts need less than an even one
+		share := min(left, 2*left/time.Duration(max(len(long), 1))) // most parts need less than an even one
 		t.part(ctx, each.part, each.what, func() error { return each.play(time.Now().Add(share)) })
 	}
 }
@@ -115,7 +117,7 @@ func (t *try) explore(ctx context.Context, on *wirestage.Stage) []task {
 		if leases, _ := on.Leases(); !leases && len(events) > 0 {
 			what = searched[""] + ", while a key of one ends that is no lock"
 		}
-		return task{"explore", what, func(until time.Time) error { return t.search(ctx, on, by, what, until, events...) }}
+		return task{part: "explore", what: what, play: func(until time.Time) error { return t.search(ctx, on, by, what, until, events...) }}
 	}
 	tasks := []task{search(on)}
 	leases, renewed := on.Leases()
