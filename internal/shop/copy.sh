@@ -24,7 +24,8 @@ mkdir -p "$1"
 cd "$1"
 
 # What only the lab needs, and how this repository is tested and shown.
-rm -r internal/lab internal/shop/labmode internal/strategy/ladder internal/strategy/baskets internal/strategy/declared internal/shop/program/lab.go cmd/loadtest bench docs/make sql/lab
+rm -r internal/lab internal/shop/labmode internal/strategy/ladder internal/strategy/baskets internal/strategy/declared internal/shop/program/lab.go cmd/loadtest bench docs/make sql/lab tools/mutate
+rm internal/testserver/pair*.go internal/testserver/galera*.go internal/testserver/etcd.go internal/testserver/records.go internal/testserver/mysql_copies.go
 rm -rf internal/shop/copy.sh scripts docker-compose.yml deploy/lab.sh .ci .github .env pages.go README* CHANGELOG.md CONTRIBUTING.md
 
 # Of the pages, those on the shop and its lock, without their links to the others.
@@ -32,6 +33,14 @@ find docs -mindepth 1 -maxdepth 1 ! -name guarantees.md ! -name 'lock-*.md' ! -n
 for page in docs/*.md; do
 	sed -E 's#\[([^]]*)\]\((matrix|performance|schedules|reliability|choosing|topologies|strategies/[a-z-]*)\.md[^)]*\)#\1#g' "$page" >"$page.new"
 	mv "$page.new" "$page"
+done
+
+# The service is named like the module, and the database as it was.
+name=$(basename "$2")
+for file in docker-compose.*.yml deploy/kubernetes/* deploy/grafana/* deploy/galera/node.sh .devcontainer/* internal/shop/openapi.yaml internal/shop/tracing/tracing.go; do
+	sed "s#stocklock-shop#$name#g; s#stocklock-\(production\|galera\)#$name-\1#g; s#title: stocklock shop#title: $name#; s#\(\"\?\(name\|uid\|title\)\"\?: \"\?\)stocklock#\1$name#; s#wsrep-cluster-name=stocklock#wsrep-cluster-name=$name#; s#make ready#make build#" "$file" >"$file.new"
+	cat "$file.new" >"$file" # keeps its mode
+	rm "$file.new"
 done
 
 # The image of the lab.
@@ -67,13 +76,28 @@ END
 cat >Makefile <<'END'
 .PHONY: build lint test
 build:
-	go build -trimpath -o bin/ ./cmd/shop
+	go build -tags nomsgpack -trimpath -ldflags=-s -o bin/ ./cmd/shop
 lint:
 	test -z "$$(gofmt -l .)"
 	go vet ./...
 	go tool -modfile=tools/go.mod staticcheck ./...
 test:
 	go test ./...
+END
+mkdir -p .github/workflows
+cat >.github/workflows/test.yml <<'END'
+name: test
+on: [push, pull_request]
+permissions: {contents: read}
+jobs:
+  test:
+    runs-on: ubuntu-24.04
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-go@v5
+        with: {go-version-file: go.mod}
+      - run: sudo apt-get update && sudo apt-get install --yes redis-server mariadb-server
+      - run: make build lint test
 END
 # As scripts/tidy.sh says: a test of an indirect dependency imports a module that is not always served.
 go mod tidy -e

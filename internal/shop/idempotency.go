@@ -158,6 +158,7 @@ func (s *Shop) clearKeys(ctx context.Context) {
 	inRounds(ctx, s.KeyInterval, func(from time.Time) (int, time.Time, error) {
 		n, upTo, err := s.store.ClearKeys(ctx, from, s.KeyTTL, keyBatch)
 		if err != nil && ctx.Err() == nil {
+			s.metrics.keysNotCleared.Inc()
 			s.Log.Warn("idempotency keys were not cleared", "error", err)
 			s.advise(ctx, err)
 		}

@@ -29,7 +29,8 @@ type metrics struct {
 	renewals prometheus.Counter
 	losses   prometheus.Counter
 
-	logDropped *prometheus.CounterVec
+	logDropped     *prometheus.CounterVec
+	keysNotCleared prometheus.Counter
 
 	batchSize prometheus.Histogram
 	batchWait prometheus.Histogram
@@ -63,6 +64,9 @@ func newMetrics(s *Shop) *metrics {
 		losses: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "shop_lock_losses_total", Help: "Locks that were lost while they were held.",
 		}),
+		keysNotCleared: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "shop_key_clearing_failures_total", Help: "Rounds of clearing expired idempotency keys that failed. Others of this shop, or of another one, may clear them.",
+		}),
 		logDropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shop_log_dropped_total", Help: "Log records that were left out of a flood of the same, by level.",
 		}, []string{"level"}),
@@ -92,7 +96,7 @@ func newMetrics(s *Shop) *metrics {
 		m.logDropped.WithLabelValues(level)
 	}
 	m.registry.MustRegister(
-		m.requests, m.lockWait, m.lockHold, m.handoffs, m.renewals, m.losses, m.logDropped, m.batchSize, m.batchWait,
+		m.requests, m.lockWait, m.lockHold, m.handoffs, m.renewals, m.losses, m.logDropped, m.keysNotCleared, m.batchSize, m.batchWait,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "shop_requests_in_flight", Help: "API requests under way.",
 		}, func() float64 { return float64(s.inFlight.Load()) }),

@@ -191,3 +191,52 @@ func TestALimitCountsOrdersThatWereWaitedFor(t *testing.T) {
 		t.Errorf("%d units of the first item are left, want 5", left)
 	}
 }
+
+// TestABasketLocksItsRowsInTheOrderOfTheirIds: behind a row that another transaction has, it has the rows
+// before, and none behind. The table is so small that a server left to itself would read all of it.
+func TestABasketLocksItsRowsInTheOrderOfTheirIds(t *testing.T) {
+	for name, sell := range map[string]func(*stock.Store, context.Context, stock.Sale) (stock.Order, error){
+		"conditional": (*stock.Store).Decrement, "fenced": (*stock.Store).DecrementFenced,
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := stocktest.Open(t)
+			var items []stock.Item
+			for range 7 {
+				items = append(items, newItem(t, store, 5))
+			}
+			holder, err := store.Pool().BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer holder.Rollback()
+			if _, err := holder.ExecContext(t.Context(), "SELECT id FROM items WHERE id = ? FOR UPDATE", items[3].ID); err != nil {
+				t.Fatal(err)
+			}
+			sale := stock.Sale{RequestID: "r", Shop: "test"}
+			sale.SetLines([]stock.Line{{ItemID: items[5].ID, Quantity: 1, Token: 1}, {ItemID: items[3].ID, Quantity: 1, Token: 1}, {ItemID: items[1].ID, Quantity: 1, Token: 1}})
+			ended := make(chan error, 1)
+			go func() {
+				_, err := sell(store, t.Context(), sale)
+				ended <- err
+			}()
+			awaitRow(t, "the basket to wait for a row", store.Pool(), "SELECT COUNT(*) > 0 FROM information_schema.innodb_trx t"+
+				" JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id WHERE p.db = DATABASE() AND t.trx_state = 'LOCK WAIT'")
+			var free []uint64
+			err = store.Transact(t.Context(), func(tx stock.Tx) error {
+				return tx.Query(&free, "SELECT id FROM items ORDER BY id FOR UPDATE SKIP LOCKED")
+			})
+			want := []uint64{items[0].ID, items[2].ID, items[4].ID, items[5].ID, items[6].ID}
+			if err != nil || !slices.Equal(free, want) {
+				t.Errorf("free are the rows %v, %v; want %v", free, err, want)
+			}
+			if err := errors.Join(holder.Rollback(), <-ended); err != nil {
+				t.Error(err)
+			}
+			for i, item := range items {
+				if left := stockOf(t, store, item.ID); left != int64(5-i%2) {
+					t.Errorf("%d units are left of item %d", left, i)
+				}
+			}
+		})
+	}
+}

@@ -54,8 +54,8 @@ func (*migrateStatusCommand) Run(ctx context.Context, set *settings, out *stream
 
 // openToMigrate opens the store at SHOP_MYSQL and waits until it answers.
 func openToMigrate(ctx context.Context, set *settings, stderr io.Writer) (*stock.Store, error) {
-	if set.MySQL == "" {
-		return nil, errNoMySQL
+	if err := set.readSecrets(); err != nil {
+		return nil, err
 	}
 	store, err := stock.Open(set.MySQL)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -36,6 +37,7 @@ func TestWhatCannotBeIsOneLineAndExitCode2(t *testing.T) {
 		{"a DSN whose host was forgotten", map[string]string{"SHOP_MYSQL": "shop:geheim/stocklock"}, nil, "SHOP_MYSQL"},
 		{"a Redis URL of another kind", map[string]string{"SHOP_REDIS": "http://:geheim@x"}, nil, "want redis://"},
 		{"a Redis database that is none", map[string]string{"SHOP_REDIS": "redis://:geheim@x/y"}, nil, "SHOP_REDIS"},
+		{"a secret that is not there", map[string]string{"SHOP_MYSQL_FILE": "/nowhere"}, nil, "--mysql-file (SHOP_MYSQL_FILE) cannot be read"},
 		{"an unknown strategy", nil, []string{"--strategy=hope"}, `no strategy "hope": want one of `},
 		{"a lease of 0", map[string]string{"SHOP_LEASE": "0s"}, nil, "--lease (SHOP_LEASE) is 0s: want 50ms to 1m"},
 		{"a lease below 0", nil, []string{"--lease", "-1s"}, "--lease (SHOP_LEASE) is -1s: want 50ms to 1m"},
@@ -187,5 +189,16 @@ func TestTheDeploymentsNameSettingsThatThereAre(t *testing.T) {
 				t.Errorf("%s sets %s, which shop --help does not have", file, name)
 			}
 		}
+	}
+}
+
+func TestSecretsComeFromFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mysql")
+	if err := os.WriteFile(path, []byte("shop:geheim@db\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SHOP_MYSQL_FILE", path)
+	if code, _, stderr := command(t.Context()); code != 2 || !strings.Contains(stderr, "the MySQL DSN cannot be read") || strings.Contains(stderr, "geheim") {
+		t.Errorf("exit code %d, said %q, want that the DSN in the file was read", code, stderr)
 	}
 }

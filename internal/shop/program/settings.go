@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"stocklock/internal/shop"
@@ -18,7 +19,9 @@ type settings struct {
 	Addr         string `env:"SHOP_ADDR" default:"127.0.0.1:8080" help:"Where to listen, host:port. Port 0 takes a free one."`
 	InternalAddr string `env:"SHOP_INTERNAL_ADDR" placeholder:"HOST:PORT" help:"Where operators find /metrics, /debug/pprof and probes. Without it nowhere. Keep it on a network of your own."`
 	MySQL        string `name:"mysql" env:"SHOP_MYSQL" placeholder:"DSN" help:"Where MySQL or MariaDB is: user:password@tcp(host:3306)/database. Required."`
+	MySQLFile    string `name:"mysql-file" env:"SHOP_MYSQL_FILE" placeholder:"PATH" help:"A file with what --mysql is, such as a mounted secret."`
 	Redis        string `env:"SHOP_REDIS" placeholder:"URL" help:"Where Redis or Valkey is: redis://user:password@host:6379/0, rediss:// for TLS, ?cluster=true for a node of Redis Cluster, ?master_name=NAME for a Sentinel. Without it redis://127.0.0.1:6379/0."`
+	RedisFile    string `env:"SHOP_REDIS_FILE" placeholder:"PATH" help:"A file with what --redis is."`
 	Name         string `env:"SHOP_NAME" help:"The name of this process in its orders, 1 to 64 bytes. Without it host-pid."`
 
 	Migrate bool `env:"SHOP_MIGRATE" default:"true" negatable:"" help:"Bring the schema up to date at the start. Without it the shop waits until shop migrate has done so: its user then needs no right to change the schema."`
@@ -52,8 +55,8 @@ var errNoMySQL = usage("SHOP_MYSQL is not set: want user:password@tcp(host:3306)
 
 // check finds settings that cannot be, and fills in what is computed.
 func (s *settings) check() error {
-	if s.MySQL == "" {
-		return errNoMySQL
+	if err := s.readSecrets(); err != nil {
+		return err
 	}
 	if s.Redis == "" {
 		s.Redis = "redis://127.0.0.1:6379/0"
@@ -86,6 +89,27 @@ func (s *settings) check() error {
 		return err
 	}
 	return s.labSettings.check(s.Addr)
+}
+
+// readSecrets reads what is in files of its own. Without MySQL, there is nothing to do.
+func (s *settings) readSecrets() error {
+	for _, secret := range []struct {
+		setting, path string
+		value         *string
+	}{{"--mysql-file (SHOP_MYSQL_FILE)", s.MySQLFile, &s.MySQL}, {"--redis-file (SHOP_REDIS_FILE)", s.RedisFile, &s.Redis}} {
+		if secret.path == "" {
+			continue
+		}
+		text, err := os.ReadFile(secret.path)
+		if err != nil {
+			return usage("%s cannot be read: %w", secret.setting, err)
+		}
+		*secret.value = strings.TrimSpace(string(text))
+	}
+	if s.MySQL == "" {
+		return errNoMySQL
+	}
+	return nil
 }
 
 // splitAddr finds what is wrong with an address before it is used.
