@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -171,15 +172,20 @@ func TestLongLeases(t *testing.T) {
 			t.Errorf("%d renewals of %d locks in a minute, want each of the long ones each ten seconds", n, locks)
 		}
 		stuck := make(chan bool)
+		var mu sync.Mutex
 		var ends []time.Duration
 		f.answers(renewScript, func(ctx context.Context) (any, error) {
 			end, _ := ctx.Deadline()
+			mu.Lock()
 			ends = append(ends, time.Until(end))
+			mu.Unlock()
 			<-stuck
 			return heldReply, nil
 		})
 		makeDue(f, l)
 		time.Sleep(2 * interval(fakeLease))
+		mu.Lock()
+		defer mu.Unlock()
 		if slices.Sort(ends); len(ends) <= maxPipelines || ends[2] > interval(fakeLease) || slices.Max(ends) > interval(maxLease) {
 			t.Errorf("pipelines have the deadlines %s, want more than %d, three of them short", ends, maxPipelines)
 		}
@@ -230,8 +236,13 @@ func TestARenewalThatFailedIsSaid(t *testing.T) {
 	} {
 		withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 			blocked := make(chan bool)
+			var mu sync.Mutex
 			var failures []Event
-			l.opts.Hooks.NotRenewed = func(_ context.Context, e Event) { failures = append(failures, e) }
+			l.opts.Hooks.NotRenewed = func(_ context.Context, e Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				failures = append(failures, e)
+			}
 			f.before = func(cmd redis.Cmder) error {
 				if cmd.(*onceCmd).script == renewScript {
 					return fails(cmd, blocked)

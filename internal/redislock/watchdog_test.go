@@ -82,7 +82,10 @@ func TestNotYoursEndsTheHoldAtOnce(t *testing.T) {
 		}
 		renewals := len(f.requests(renewScript))
 		release(t, next)
-		if time.Sleep(10 * fakeLease); len(f.requests(renewScript)) != renewals || len(l.agenda) != 0 {
+		time.Sleep(10 * fakeLease)
+		l.mu.Lock()
+		defer l.unlock()
+		if len(f.requests(renewScript)) != renewals || len(l.agenda) != 0 {
 			t.Error("after the release it is renewed, or looked after")
 		}
 	})
@@ -305,9 +308,12 @@ func TestPausesDoNotGrowWithTheLease(t *testing.T) {
 				t.Errorf("lease %s: Release = %v after %s", lease, err, time.Since(begun))
 			}
 			refuses(cancelScript, soon, droppedReply) // the Locker goes on in the background
-			if time.Sleep(2 * soon); len(l.ending) > 0 {
+			time.Sleep(2 * soon)
+			l.mu.Lock()
+			if len(l.ending) > 0 {
 				t.Errorf("lease %s: the attempt is not cancelled %s after the outage", lease, soon)
 			}
+			l.unlock()
 			f.answers(releaseScript, nil)
 		})
 	}
