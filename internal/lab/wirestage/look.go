@@ -119,8 +119,10 @@ func (r *run) lockAmong(all map[string]key, sent string) (main string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, now := range all {
-		made := takes(sent) && strings.Contains(sent, name) || r.stage.deletes[service.Shape(name)]
-		if _, was := r.before[name]; was || !made || now.value == "" || !r.isOwn(name, now) {
+		if _, was := r.before[name]; was || now.value == "" || !r.isOwn(name, now) {
+			continue
+		}
+		if !(takes(sent) && strings.Contains(sent, name)) && !r.stage.deletes[service.Shape(name)] {
 			continue
 		}
 		r.made[name] = true

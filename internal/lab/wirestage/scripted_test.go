@@ -22,90 +22,67 @@ import (
 	"stocklock/internal/redisconn"
 )
 
-// scripted sells by the lines of the file STEPS: SQL on one connection, and commands of Redis behind "redis ". What a
-// SELECT finds is {stock}, and less than 1 is sold out, as is an UPDATE with AND of no row. A line behind "~" is tried until
-// its answer is OK or 1. "2 " is for another connection, and "& " for a
-// goroutine of its own, which the sale waits for at its end. One behind "-" is carried out at the end of each sale, "!" only of one that is sold out.
+// scripted sells by the lines of the file STEPS: SQL on a connection, behind "2" on another one, behind "&" there and a
+// little later; and commands of Redis behind "redis". What a SELECT finds is {stock}, and less than 1 is sold out, as is an
+// UPDATE with AND of no row. A line behind "~" is tried until its answer is OK or 1. One behind "-" is carried out in any
+// case, "!" only where nothing was sold.
 func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, customer string) (sold bool, err error) {
 	lines, err := os.ReadFile(os.Getenv("STEPS"))
-	if err != nil {
-		return false, err
-	}
-	conn, err := db.Conn(ctx)
-	if err != nil {
+	conn, fails := db.Conn(ctx)
+	second, fail := db.Conn(ctx)
+	if err = errors.Join(err, fails, fail); err != nil {
 		return false, err
 	}
 	defer conn.Close()
-	second, err := db.Conn(ctx)
-	if err != nil {
-		return false, err
-	}
 	defer second.Close()
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	stock := 1
-	do := func(line string) (done bool, err error) {
-		line = strings.NewReplacer("{item}", item, "{customer}", customer, "{stock}", fmt.Sprint(stock), "{left}", fmt.Sprint(stock-1)).Replace(line)
-		if command, ok := strings.CutPrefix(line, "redis "); ok {
+	do := func(line string) (got bool, err error) {
+		line = strings.NewReplacer("{item}", item, "{customer}", customer, "{left}", fmt.Sprint(stock-1)).Replace(line)
+		switch kind, rest, _ := strings.Cut(line, " "); kind {
+		case "redis":
 			var args []any
-			for i, word := range strings.Fields(command) {
-				if word = strings.ReplaceAll(word, "_", " "); i == 1 || word != "" {
-					args = append(args, word)
-				}
+			for word := range strings.FieldsSeq(rest) {
+				args = append(args, strings.ReplaceAll(word, "_", " "))
 			}
 			reply := cache.Do(ctx, args...)
 			return reply.Value == "OK" || reply.Value == int64(1), reply.Err
-		}
-		if later, ok := strings.CutPrefix(line, "& "); ok {
+		case "&":
 			beside.Go(func() {
 				time.Sleep(30 * time.Millisecond)
-				_, _ = second.ExecContext(ctx, later)
+				_, _ = second.ExecContext(ctx, rest)
 			})
-			return true, nil
-		}
-		if line, ok := strings.CutPrefix(line, "2 "); ok {
-			_, err = second.ExecContext(ctx, line)
-			return true, err
-		}
-		if strings.HasPrefix(line, "SELECT") {
+		case "2":
+			_, err = second.ExecContext(ctx, rest)
+		case "SELECT":
 			err = conn.QueryRowContext(ctx, line).Scan(&stock)
-			return err == nil, err
-		}
-		result, err := conn.ExecContext(ctx, line)
-		if err == nil && strings.Contains(line, " AND ") {
-			if n, _ := result.RowsAffected(); n == 0 {
-				stock = 0
+		default:
+			var result sql.Result
+			if result, err = conn.ExecContext(ctx, line); err == nil && strings.Contains(line, " AND ") {
+				n, _ := result.RowsAffected()
+				stock = int(n)
 			}
 		}
 		return true, err
 	}
-	all := strings.Split(strings.TrimSpace(string(lines)), "\n")
-	defer func() {
-		for _, line := range all {
-			if line, ok := strings.CutPrefix(line, "-"); ok || !sold && strings.HasPrefix(line, "!") {
-				_, again := do(strings.TrimPrefix(line, "!"))
-				err = errors.Join(err, again)
-			}
+	for line := range strings.Lines(string(lines)) {
+		line, always := strings.CutPrefix(strings.TrimSpace(line), "-")
+		line, unsold := strings.CutPrefix(line, "!")
+		line, tries := strings.CutPrefix(line, "~")
+		if goes := err == nil && stock > 0; !always && goes == unsold {
+			continue
 		}
-	}()
-	for _, line := range all {
-		for try := 0; ; try++ {
-			until, tries := strings.CutPrefix(line, "~")
-			if strings.HasPrefix(line, "-") || strings.HasPrefix(line, "!") {
-				break
-			}
-			if done, err := do(until); err != nil || try == 250 {
-				return false, errors.Join(err, fmt.Errorf("try %d", try))
-			} else if done || !tries {
-				break
-			}
+		got, failed := do(line)
+		for try := 0; tries && !got && failed == nil && try < 250; try++ {
 			time.Sleep(20 * time.Millisecond)
+			got, failed = do(line)
 		}
-		if stock < 1 {
-			return false, nil
+		if err = errors.Join(err, failed); tries && !got {
+			return false, errors.Join(err, errors.New("busy"))
 		}
 	}
-	return true, nil
+	return stock > 0, err
 }
 
 const (
