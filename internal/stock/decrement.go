@@ -3,6 +3,7 @@ package stock
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -175,15 +176,15 @@ type Outcome struct {
 // together. Where a single row causes another error, the store makes each sale once more in a
 // transaction of its own. Any other error is returned, and is the outcome of all sales.
 func (s *Store) DecrementBatch(ctx context.Context, itemID uint64, sales []Sale) ([]Outcome, error) {
-	return s.DecrementOpenBatch(ctx, itemID, func(FindOrders) ([]Sale, error) { return sales, nil })
+	return s.DecrementOpenBatch(ctx, itemID, sales, func(FindOrders) ([]Sale, error) { return sales, nil })
 }
 
 // DecrementOpenBatch is [Store.DecrementBatch] of a batch that stays open while it waits for the row of
-// the item. When the row is locked, it calls gather for the sales, whose outcomes it returns. Gather may find
-// the orders of keys in the transaction: no other sale of the item can be made meanwhile. An error of gather
-// is that of the batch.
-func (s *Store) DecrementOpenBatch(ctx context.Context, itemID uint64, gather func(find FindOrders) ([]Sale, error)) ([]Outcome, error) {
-	outcomes, sales, err := s.decrementBatch(ctx, itemID, gather)
+// the item. When the row is locked, it calls gather for the sales, whose outcomes it returns: those that were
+// likely, and those that have come meanwhile. Gather may find the orders of keys in the transaction: no
+// other sale of the item can be made meanwhile. An error of gather is that of the batch.
+func (s *Store) DecrementOpenBatch(ctx context.Context, itemID uint64, likely []Sale, gather func(find FindOrders) ([]Sale, error)) ([]Outcome, error) {
+	outcomes, sales, err := s.decrementBatch(ctx, itemID, likely, gather)
 	switch {
 	case len(sales) > 1 && isOneRows(err):
 		return s.decrementParts(ctx, itemID, sales, err), nil
@@ -238,11 +239,12 @@ func (s *Store) decrementParts(ctx context.Context, itemID uint64, sales []Sale,
 	return outcomes
 }
 
-// decrementBatch returns the sales that it gathered, also with an error.
-func (s *Store) decrementBatch(ctx context.Context, itemID uint64, gather func(FindOrders) ([]Sale, error)) (outcomes []Outcome, sales []Sale, err error) {
+// decrementBatch returns the sales that it gathered, also with an error. It takes the units of the likely sales
+// as it locks the row, which saves a round trip, and corrects that if others are sold.
+func (s *Store) decrementBatch(ctx context.Context, itemID uint64, likely []Sale, gather func(FindOrders) ([]Sale, error)) (outcomes []Outcome, sales []Sale, err error) {
 	var orders []Order
 	err = s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
-		item, err := lockItem(tx, itemID)
+		left, taken, err := lockAndTake(tx, itemID, likely)
 		if err != nil {
 			return err
 		}
@@ -254,7 +256,7 @@ func (s *Store) decrementBatch(ctx context.Context, itemID uint64, gather func(F
 			return err
 		}
 		outcomes = make([]Outcome, len(sales))
-		left := item.Stock
+		found := left
 		for i, sale := range sales {
 			of := unitsKey{itemID, sale.Subject}
 			switch {
@@ -269,16 +271,41 @@ func (s *Store) decrementBatch(ctx context.Context, itemID uint64, gather func(F
 				had[of] += sale.Quantity
 			}
 		}
+		if found-left != taken {
+			if _, err := setStock(tx, left, "id = ?", itemID); err != nil {
+				return err
+			}
+		}
 		if len(orders) == 0 {
 			return nil
-		}
-		if _, _, err = take(tx, itemID, item.Stock-left); err != nil {
-			return err
 		}
 		_, err = insert(tx, orders...)
 		return err
 	})
 	return outcomes, sales, s.lookUp(ctx, err, orders...)
+}
+
+// lockAndTake locks the row of an item, and takes the units of sales if there are so many. It returns the
+// stock that it found, and how many units it took.
+func lockAndTake(tx *gorm.DB, itemID uint64, sales []Sale) (found, taken int64, err error) {
+	if taken, ok := total(sales); ok {
+		if left, ok, err := take(tx, itemID, taken); ok || err != nil {
+			return left + taken, taken, err
+		}
+	}
+	item, err := lockItem(tx, itemID)
+	return item.Stock, 0, err
+}
+
+// total adds the quantities, and reports whether the sum fits into an int64.
+func total(sales []Sale) (sum int64, ok bool) {
+	for _, sale := range sales {
+		if sale.Quantity > math.MaxInt64-sum {
+			return 0, false
+		}
+		sum += sale.Quantity
+	}
+	return sum, true
 }
 
 // hadBefore counts the units that the customers of a batch have already. The item's row is locked.

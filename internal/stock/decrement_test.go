@@ -115,7 +115,7 @@ func TestSalesJoinABatchThatHasTheRow(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			item := newItem(t, store, tt.stock)
 			sales := wanted(item, slices.Concat(tt.first, tt.joined)...)
-			outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, gathering(t, store, item, sales))
+			outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, sales[:len(tt.first)], gathering(t, store, item, sales))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +132,7 @@ func TestALimitCountsTheBatchThatIsJoined(t *testing.T) {
 	for i := range sales {
 		sales[i].Subject, sales[i].Limit = "ann", 3
 	}
-	outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, gathering(t, store, item, sales))
+	outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, sales[:1], gathering(t, store, item, sales))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestJoiningFindsOrders(t *testing.T) {
 	failed := errors.New("of the test")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, err := store.DecrementOpenBatch(ctx, item.ID, func(find stock.FindOrders) (_ []stock.Sale, err error) {
+	_, err := store.DecrementOpenBatch(ctx, item.ID, sales[:1], func(find stock.FindOrders) (_ []stock.Sale, err error) {
 		if found, err = find([]stock.Key{sales[1].Key(), sales[2].Key()}); err != nil {
 			t.Error(err)
 		}
@@ -205,7 +205,7 @@ func TestOneRowsErrorIsItsOwn(t *testing.T) {
 	sales := wanted(item, 1, 1, 1, 1)
 	sales[1].IdempotencyKey = "used"                   // 1062
 	sales[2].RequestID = strings.Repeat("x", 64) + "y" // 1406
-	outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, gathering(t, store, item, sales))
+	outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, sales[:1], gathering(t, store, item, sales))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestCommitWithoutAnAnswer(t *testing.T) {
 			direct, store := openBehind(t, losesOneCommit(tt.deliver))
 			item := newItem(t, direct, 10)
 			sales := wanted(item, 1, 2)
-			outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, gathering(t, direct, item, sales))
+			outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, sales[:1], gathering(t, direct, item, sales))
 			if !tt.deliver {
 				if !errors.Is(err, stock.ErrUnknown) {
 					t.Errorf("DecrementBatch = %v, want ErrUnknown", err)

@@ -274,7 +274,11 @@ func (b *batcher) sellFirst(ctx context.Context, itemID uint64, batch *batch) er
 		return batch.want(find)
 	}
 	made, err := againstConflicts(ctx, b.Options, b.Retry, lost, func() ([]stock.Outcome, error) {
-		return b.store.DecrementOpenBatch(ctx, itemID, gather)
+		var likely []stock.Sale
+		for _, i := range batch.first {
+			likely = append(likely, batch.sales[i].sale)
+		}
+		return b.store.DecrementOpenBatch(ctx, itemID, likely, gather)
 	})
 	if err != nil {
 		return err
