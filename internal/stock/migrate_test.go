@@ -210,3 +210,17 @@ func TestTheAlterOfADeadProcessIsWaitedFor(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTheSchemaHasWhatASaleNeeds: no table of the lab, and no index that each sale writes and nobody reads.
+func TestTheSchemaHasWhatASaleNeeds(t *testing.T) {
+	store := stocktest.Open(t)
+	for query, want := range map[string]string{
+		"SELECT GROUP_CONCAT(table_name ORDER BY table_name) FROM information_schema.tables WHERE table_schema = DATABASE()":                                        "changes,goose_db_version,items,migrating,orders,runs",
+		"SELECT GROUP_CONCAT(DISTINCT index_name ORDER BY index_name) FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = 'orders'": "orders_keyed_at,orders_key_subject,orders_public_id,orders_standing,orders_subject,PRIMARY",
+	} {
+		var is string
+		if err := store.Pool().QueryRowContext(t.Context(), query).Scan(&is); err != nil || is != want {
+			t.Errorf("there are %s, %v; want %s", is, err, want)
+		}
+	}
+}
