@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
@@ -58,6 +59,15 @@ func (r *run) afterwards(ctx context.Context, o *schedule.Outcome) (end schedule
 	if err := r.stage.revive(ctx); err != nil {
 		return end, err
 	}
+	for until := time.Now().Add(workerLimit); r.stage.probe.AfterAnswer && o.Lies() > 0 && time.Now().Before(until); {
+		if err = pause(ctx, workerEvery); err == nil {
+			end, err = r.servers(ctx)
+		}
+		if err != nil {
+			return end, err
+		}
+		o.Orders = end.Orders
+	}
 	o.Ordinary = r.ordinary(ctx)
 	if err := r.look(ctx, 0, "", ""); err != nil {
 		return end, err
@@ -67,6 +77,13 @@ func (r *run) afterwards(ctx context.Context, o *schedule.Outcome) (end schedule
 	r.note(schedule.Entry{Note: note + ", and an ordinary customer was answered with " + o.Ordinary})
 	return end, err
 }
+
+// How long an order is awaited of a customer who was answered as sold: a worker of another process, or of one that was
+// started again, can write it.
+const (
+	workerLimit = 10 * time.Second
+	workerEvery = 100 * time.Millisecond
+)
 
 // whatWasRead puts into orders what was in stock when their customers found some for the last time: by that they have
 // decided. Two orders by one stock have the same cause.

@@ -49,6 +49,7 @@ func TestMain(m *testing.M) {
 //	queue      a customer is answered that it is decided later, by a worker of its process that waits for a list
 //	beating    each process writes a heartbeat every two seconds
 //	tables     a sale locks its tables
+//	outbox     a sale notes its order, and a worker of each process writes it twice a second
 //	polling    each process counts its polls all the time, from its first sale on
 func serve(mode string) error {
 	db, err := sql.Open("mysql", os.Getenv("MYSQL_DSN")+"?multiStatements=true")
@@ -174,6 +175,9 @@ func serve(mode string) error {
 			}
 			return false, nil, nil
 		}
+		if mode == "outbox" {
+			return true, nil, cache.Do(ctx, "RPUSH", "outbox", item+" "+customer).Err
+		}
 		if mode == "late" {
 			return true, func() { _, _ = db.Exec("INSERT INTO orders (item_id, customer) VALUES (?, ?)", item, customer) }, nil
 		}
@@ -183,6 +187,16 @@ func serve(mode string) error {
 		go func() {
 			for range time.Tick(2 * time.Second) {
 				cache.Do(context.Background(), "INCR", "beats")
+			}
+		}()
+	}
+	if mode == "outbox" {
+		go func() {
+			for range time.Tick(500 * time.Millisecond) {
+				for job := cache.Do(context.Background(), "LPOP", "outbox"); job.Value != nil; job = cache.Do(context.Background(), "LPOP", "outbox") {
+					item, customer, _ := strings.Cut(job.Value.(string), " ")
+					_, _ = db.Exec("INSERT INTO orders (item_id, customer) VALUES (?, ?)", item, customer)
+				}
 			}
 		}()
 	}
@@ -346,8 +360,9 @@ func TestServicesThatDecideElsewhere(t *testing.T) {
 		"decided by a worker": {"queue", func(text string) string {
 			return strings.Replace(text, "/items/{item}/orders", "/queue/{item}", 1) + "answers: {accepted: {status: [202]}, sold: {status: [410]}, sold_out: {status: [409]}}\noutcome: {path: \"/queue/{customer}\"}\n"
 		}, schedule.Lose, verdict.Left},
-		"with a heartbeat":   {"beating", func(text string) string { return text }, schedule.Lose, verdict.Held},
-		"with locked tables": {"tables", func(text string) string { return text }, schedule.Lose, verdict.Left},
+		"with a heartbeat":    {"beating", func(text string) string { return text }, schedule.Lose, verdict.Held},
+		"written by a worker": {"outbox", func(text string) string { return text + "background: [^LPOP outbox, ^INSERT INTO orders]\n" }, schedule.Kill, verdict.Left},
+		"with locked tables":  {"tables", func(text string) string { return text }, schedule.Lose, verdict.Left},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := described(t, tt.mode, "")
