@@ -8,6 +8,7 @@ import (
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/ladder"
 )
 
 func badBy(c schedule.Cause, v verdict.Kind) Found {
@@ -46,6 +47,18 @@ func TestJudge(t *testing.T) {
 		i := slices.IndexFunc(all, func(j Judgement) bool { return j.Property == tt.property })
 		if j := all[i]; j.Ruling != tt.want || !strings.Contains(j.By, tt.by) {
 			t.Errorf("%s: %s %s by %q, want %s by %q", tt.what, j.Property, j.Ruling, j.By, tt.want, tt.by)
+		}
+	}
+}
+
+// TestACrashContradicts whatever a strategy declares.
+func TestACrashContradicts(t *testing.T) {
+	crash := []Result{{Customers: 2, Found: badBy(schedule.Crash, verdict.Crashed)}}
+	for _, s := range ladder.All() {
+		p := s.Describe().Everywhere()
+		found := len(Unexplained(p, crash)) > 0 || slices.ContainsFunc(Judge(p, crash), func(j Judgement) bool { return j.Ruling == Contradicts })
+		if !found {
+			t.Errorf("%s: a sale that crashes is no contradiction", s.Name)
 		}
 	}
 }
