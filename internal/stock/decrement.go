@@ -2,6 +2,7 @@ package stock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -271,19 +272,25 @@ func (s *Store) decrementBatch(ctx context.Context, itemID uint64, likely []Sale
 				had[of] += sale.Quantity
 			}
 		}
+		if len(orders) == 0 {
+			return errNothingSold
+		}
 		if found-left != taken {
 			if _, err := setStock(tx, left, "id = ?", itemID); err != nil {
 				return err
 			}
 		}
-		if len(orders) == 0 {
-			return nil
-		}
 		_, err = insert(tx, orders...)
 		return err
 	})
+	if errors.Is(err, errNothingSold) {
+		return outcomes, sales, nil
+	}
 	return outcomes, sales, s.lookUp(ctx, err, orders...)
 }
+
+// errNothingSold rolls a batch back that has nothing but refusals and repeats: a COMMIT would cost a write.
+var errNothingSold = errors.New("stock: nothing of the batch is sold")
 
 // lockAndTake locks the row of an item, and takes the units of sales if there are so many. It returns the
 // stock that it found, and how many units it took.

@@ -364,3 +364,13 @@ func relay(client net.Conn, addr string, meddle meddler) {
 		}
 	}
 }
+
+// TestABatchOfRepeatsWritesNothing: the units that it took with the row's lock are rolled back.
+func TestABatchOfRepeatsWritesNothing(t *testing.T) {
+	store := stocktest.Open(t)
+	item := newItem(t, store, 10)
+	outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, wanted(item, 1, 2), func(stock.FindOrders) ([]stock.Sale, error) { return nil, nil })
+	if now, readErr := store.Read(t.Context(), item.ID); err != nil || readErr != nil || len(outcomes) > 0 || now != item {
+		t.Errorf("%v, %v, %v: the item is %+v, want %+v", outcomes, err, readErr, now, item)
+	}
+}
