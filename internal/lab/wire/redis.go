@@ -116,8 +116,9 @@ func (p *Proxy) serveRedis(c *Conn) {
 		p.cannot("TLS to Redis: give the service an address without it, such as redis:// instead of rediss://")
 		return
 	}
-	replies := make(chan value, 16)
-	go p.readReplies(c, server, replies)
+	replies, written := make(chan value), make(chan bool)
+	defer close(written)
+	go p.readReplies(c, server, replies, written)
 	var queue []string // what was sent since MULTI
 	inMulti := false
 	for {
@@ -197,6 +198,7 @@ func (p *Proxy) serveRedis(c *Conn) {
 		if _, err := c.client.Write(answer.raw); err != nil {
 			return
 		}
+		written <- true
 	}
 }
 
@@ -211,8 +213,8 @@ func (c *Conn) noteSetting(name string, args []string) {
 	}
 }
 
-// readReplies passes on answers, and messages of subscriptions.
-func (p *Proxy) readReplies(c *Conn, server *bufio.Reader, replies chan<- value) {
+// readReplies passes on answers, and messages of subscriptions. What comes behind an answer waits until that is written.
+func (p *Proxy) readReplies(c *Conn, server *bufio.Reader, replies chan<- value, written <-chan bool) {
 	defer c.client.Close()
 	defer close(replies)
 	for {
@@ -221,7 +223,12 @@ func (p *Proxy) readReplies(c *Conn, server *bufio.Reader, replies chan<- value)
 			return
 		}
 		if v.kind != '>' && (!c.Subscribed.Load() || c.resp3.Load()) {
-			replies <- v
+			select {
+			case replies <- v:
+				<-written
+			case <-written: // nobody waits for answers any more
+				return
+			}
 			continue
 		}
 		if len(v.items) > 0 && (strings.HasSuffix(v.items[0].plain, "message") || v.items[0].plain == "invalidate") {
