@@ -32,7 +32,7 @@ func TestEvictionIsTold(t *testing.T) {
 // TestAPanicOfTheClientEndsNoProcess: nobody waits for the request whose hook panics.
 func TestAPanicOfTheClientEndsNoProcess(t *testing.T) {
 	client, _ := newClient(t, shared.addr)
-	r := &refuser{command: "info", panic: true}
+	r := &panicker{command: "info"}
 	r.says("on purpose")
 	client.AddHook(r)
 	l := closing(t, New(client, Options{Hooks: Hooks{Evicts: func(string) {}}}))

@@ -50,9 +50,9 @@ func TestPanicsLeaveNothingBehind(t *testing.T) {
 				panics(t, func() { lease.Release() })
 				free(t, l)
 
-				var hooks []*refuser // one for each server: a majority without a panic decides
+				var hooks []*panicker // one for each server: a majority without a panic decides
 				l = k.with(t, Options{}, func(c *redis.Client) {
-					hooks = append(hooks, &refuser{panic: true})
+					hooks = append(hooks, &panicker{})
 					c.AddHook(hooks[len(hooks)-1])
 				})
 				panicOnce := func(do func()) {
@@ -61,7 +61,7 @@ func TestPanicsLeaveNothingBehind(t *testing.T) {
 					}
 					panics(t, do)
 					eventually(t, "each client's hook panicked", func() bool {
-						return !slices.ContainsFunc(hooks, func(r *refuser) bool { return r.error.Load() != nil })
+						return !slices.ContainsFunc(hooks, func(r *panicker) bool { return r.text.Load() != nil })
 					})
 				}
 				panicOnce(func() { l.Acquire(patient(t), t.Name()) })

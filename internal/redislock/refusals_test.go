@@ -12,45 +12,41 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// refuser answers the lock's requests, or another command, with an error of Redis or a panic.
-type refuser struct {
+// panicker panics once at a request of the lock, or at another command.
+type panicker struct {
 	command string // empty for the lock's
-	error   atomic.Pointer[string]
+	text    atomic.Pointer[string]
 	asked   atomic.Int64
-	panic   bool
 }
 
-func (r *refuser) means(cmd redis.Cmder) bool {
-	return cmd.Name() == r.command || r.command == "" && slices.Contains([]string{"evalsha", "eval", "set"}, cmd.Name())
-}
-
-func (r *refuser) DialHook(next redis.DialHook) redis.DialHook { return next }
-func (r *refuser) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (r *panicker) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (r *panicker) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-func (r *refuser) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (r *panicker) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if text := r.error.Load(); text != nil && r.means(cmd) {
-			r.asked.Add(1)
-			_ = cmd.Args() // what is refused was read
-			if r.panic {
-				r.error.Store(nil)
+		if r.means(cmd) {
+			if text := r.text.Swap(nil); text != nil {
+				r.asked.Add(1)
+				_ = cmd.Args() // it was read
 				panic(*text)
 			}
-			cmd.SetErr(redisError(*text))
-			return redisError(*text)
 		}
 		return next(ctx, cmd)
 	}
 }
 
+func (r *panicker) means(cmd redis.Cmder) bool {
+	return cmd.Name() == r.command || r.command == "" && slices.Contains([]string{"evalsha", "eval", "set"}, cmd.Name())
+}
+
+func (r *panicker) says(text string) { r.text.Store(&text) }
+
 type redisError string
 
 func (e redisError) Error() string { return string(e) }
 func (redisError) RedisError()     {}
-
-func (r *refuser) says(text string) { r.error.Store(&text) }
 
 // TestRefusalsAreDefinite: nothing was carried out, so there is nothing to cancel. Those that will pass are asked
 // again: see TestAWaitSaysWhyItHasNoSuccess.
