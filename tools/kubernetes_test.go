@@ -29,6 +29,7 @@ type example struct {
 	migrate    batchv1.Job
 	deployment appsv1.Deployment
 	service    corev1.Service
+	staff      corev1.Service
 	budget     policyv1.PodDisruptionBudget
 	network    networkingv1.NetworkPolicy
 }
@@ -43,19 +44,20 @@ func read(t *testing.T) *example {
 	}
 	e := &example{}
 	missing := map[string]any{
-		"v1 ConfigMap": &e.config, "batch/v1 Job": &e.migrate, "apps/v1 Deployment": &e.deployment, "v1 Service": &e.service,
-		"policy/v1 PodDisruptionBudget": &e.budget, "networking.k8s.io/v1 NetworkPolicy": &e.network,
+		"v1 ConfigMap shop": &e.config, "batch/v1 Job shop-migrate": &e.migrate, "apps/v1 Deployment shop": &e.deployment,
+		"v1 Service shop": &e.service, "v1 Service shop-staff": &e.staff,
+		"policy/v1 PodDisruptionBudget shop": &e.budget, "networking.k8s.io/v1 NetworkPolicy shop": &e.network,
 	}
 	for documents := yamlutil.NewYAMLReader(bufio.NewReader(bytes.NewReader(raw))); ; {
 		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		var is metav1.TypeMeta
+		var is metav1.PartialObjectMetadata
 		if err := errors.Join(err, yaml.Unmarshal(document, &is)); err != nil {
 			t.Fatal(err)
 		}
-		kind := is.APIVersion + " " + is.Kind
+		kind := is.APIVersion + " " + is.Kind + " " + is.Name
 		into, ok := missing[kind]
 		if !ok {
 			t.Fatalf("%s: not expected, or there twice", kind)
@@ -83,7 +85,7 @@ func TestTheObjectsFitTogether(t *testing.T) {
 	podLabels := labels.Set(pod.Labels)
 	for what, selector := range map[string]*metav1.LabelSelector{
 		"Deployment": e.deployment.Spec.Selector, "PodDisruptionBudget": e.budget.Spec.Selector, "NetworkPolicy": &e.network.Spec.PodSelector,
-		"Service": {MatchLabels: e.service.Spec.Selector}, "spread": pod.Spec.TopologySpreadConstraints[0].LabelSelector,
+		"Service": {MatchLabels: e.service.Spec.Selector}, "staff's Service": {MatchLabels: e.staff.Spec.Selector}, "spread": pod.Spec.TopologySpreadConstraints[0].LabelSelector,
 	} {
 		chosen, err := metav1.LabelSelectorAsSelector(selector)
 		if err != nil || chosen.Empty() || !chosen.Matches(podLabels) {
@@ -99,8 +101,8 @@ func TestTheObjectsFitTogether(t *testing.T) {
 		ports[port.Name] = true
 	}
 	for _, name := range []string{
-		e.service.Spec.Ports[0].TargetPort.StrVal, shop.ReadinessProbe.HTTPGet.Port.StrVal, shop.LivenessProbe.HTTPGet.Port.StrVal,
-		e.network.Spec.Ingress[0].Ports[0].Port.StrVal, e.network.Spec.Ingress[1].Ports[0].Port.StrVal,
+		e.service.Spec.Ports[0].TargetPort.StrVal, e.staff.Spec.Ports[0].TargetPort.StrVal, shop.ReadinessProbe.HTTPGet.Port.StrVal, shop.LivenessProbe.HTTPGet.Port.StrVal,
+		e.network.Spec.Ingress[0].Ports[0].Port.StrVal, e.network.Spec.Ingress[1].Ports[0].Port.StrVal, e.network.Spec.Ingress[2].Ports[0].Port.StrVal,
 	} {
 		if !ports[name] {
 			t.Errorf("the shop has no port %q", name)
