@@ -80,6 +80,7 @@ func (r *run) listen(ctx context.Context, b *buyer) error {
 		}
 		return err
 	case b.reply != nil:
+		r.passed = r.passed || silent > lateQuiet // a lease can end while it is waited for
 		if last := r.stage.probe.Last(b.reply.Outcome); silent > lateQuiet && last == b.last || silent > r.settleLimit {
 			b.state = ended
 		}
