@@ -178,7 +178,7 @@ func (s *Store) Ping(ctx context.Context) error {
 		return err
 	}
 	// What is known may be right: the answer does not say when the clock was read. So times do not jump.
-	least, most := now.Sub(time.Now()), now.Sub(asked)+time.Microsecond
+	least, most := time.Until(now), now.Sub(asked)+time.Microsecond
 	s.ahead.Store(int64(min(max(time.Duration(s.ahead.Load()), least), most)))
 	return nil
 }
