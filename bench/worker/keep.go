@@ -49,6 +49,10 @@ func keep(ctx context.Context, start func() error, locker lock.Locker, _ section
 		if h.Context.Err() != nil {
 			t.failed("hold", context.Cause(h.Context))
 		}
+		taking.Go(func() error { return h.Release(ctx) })
+	}
+	if err := taking.Wait(); err != nil {
+		t.failed("release", err)
 	}
 	return t.result(float64(allocs))
 }

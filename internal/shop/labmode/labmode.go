@@ -254,13 +254,18 @@ func (l *Lab) Order(o stock.Order) any {
 	return o
 }
 
+// closeTimeout bounds the wait for sales that are held.
+const closeTimeout = time.Second
+
 // Close frees the locks of all sellers but the shop's own. No sale may begin any more.
 func (l *Lab) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
 	var errs []error
 	for _, seller := range l.sellers {
-		errs = append(errs, seller.Close(context.Background()))
+		errs = append(errs, seller.Close(ctx))
 	}
 	return errors.Join(errs...)
 }
