@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"stocklock/internal/lab/load"
 	"strings"
 	"time"
 
@@ -305,8 +306,8 @@ func (f *File) checkBuy() (field, what string) {
 func (f *File) checkAnswers() (field, what string) {
 	for word, a := range f.Answers {
 		switch {
-		case !slices.Contains([]string{sold, soldOut, busy, string(accepted)}, word):
-			return "answers." + word, fmt.Sprintf("there is no answer %q: want sold, sold_out, busy or accepted", word)
+		case !slices.Contains([]string{sold, soldOut, busy, string(accepted), string(load.Unknown)}, word):
+			return "answers." + word, fmt.Sprintf("there is no answer %q: want sold, sold_out, busy, accepted or unknown", word)
 		case len(a.Status) == 0 && a.Field == "":
 			return "answers." + word, word + " has neither a status nor a field: want status: [409], or field: error and value: sold_out"
 		case a.Field == "" && a.Value != "":

@@ -51,7 +51,7 @@ func TestMistakes(t *testing.T) {
 		{"another path", "/buy", "http://elsewhere/buy", 3, "begins with /"},
 		{"no purchase", "buy: {path: /buy}\n", "", 0, "nothing says how to buy"},
 		{"a placeholder that is none", "{path: /buy}", "\n  path: /buy/{thing}", 4, "{thing}"},
-		{"an answer that is none", "buy:", "answers:\n  sould: {status: [200]}\nbuy:", 4, "want sold, sold_out, busy or accepted"},
+		{"an answer that is none", "buy:", "answers:\n  sould: {status: [200]}\nbuy:", 4, "want sold, sold_out, busy, accepted or unknown"},
 		{"an answer that says nothing", "buy:", "answers:\n  sold: {}\nbuy:", 4, "neither a status nor a field"},
 		{"two answers with one status", "buy:", "answers:\n  sold_out: {status: [410, 409]}\n  busy: {status: [409]}\nbuy:", 4, "both busy and sold_out are answered with 409"},
 		{"an acceptance without an outcome", "buy:", "answers:\n  accepted: {status: [202]}\nbuy:", 4, "want outcome with a path"},
@@ -98,7 +98,7 @@ func TestADefaultGivesWay(t *testing.T) {
 }
 
 func TestAnswersAreRead(t *testing.T) {
-	f, err := parse("service.yaml", t.TempDir(), []byte(small+"answers:\n  sold_out: {status: [400], field: error.code, value: gone}\n  busy: {status: [400], field: error.code, value: later}\n"))
+	f, err := parse("service.yaml", t.TempDir(), []byte(small+"answers:\n  sold_out: {status: [400], field: error.code, value: gone}\n  busy: {status: [400], field: error.code, value: later}\n  unknown: {status: [503], field: error.code}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +113,8 @@ func TestAnswersAreRead(t *testing.T) {
 		{400, `{"error": {"code": "wrong"}}`, load.Failed},
 		{400, `gone`, load.Failed},
 		{500, `{"error": {"code": "gone"}}`, load.Failed},
+		{503, `{"error": {"code": "gone"}}`, load.Unknown},
+		{503, ``, load.Failed}, // busy is another here
 	} {
 		if got := f.outcome(tt.status, []byte(tt.body)); got != tt.want {
 			t.Errorf("%d %s: %s, want %s", tt.status, tt.body, got, tt.want)

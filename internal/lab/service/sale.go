@@ -130,7 +130,7 @@ func (s *Service) NewItem() int64 {
 var answerWords = []struct {
 	word    string
 	outcome load.Outcome
-}{{sold, load.Sold}, {soldOut, load.SoldOut}, {busy, load.Busy}, {string(accepted), accepted}}
+}{{string(load.Unknown), load.Unknown}, {sold, load.Sold}, {soldOut, load.SoldOut}, {busy, load.Busy}, {string(accepted), accepted}}
 
 // accepted is the outcome of an answer that leaves it open.
 const accepted load.Outcome = "accepted"
