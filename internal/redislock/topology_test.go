@@ -76,8 +76,8 @@ func (m *slotMove) locker(o Options) *Locker {
 	return closing(m.t, New(client, o))
 }
 
-// TestASlotIsMoved key by key, or at once, as Valkey 9 and Redis 8.4 do it: a hold survives. Whoever wants to acquire
-// or release meanwhile is asked again within its patience.
+// TestASlotIsMoved key by key, or at once, as Valkey 9 and Redis 8.4 do it: a hold survives. A request that comes
+// meanwhile is repeated within its caller's patience.
 func TestASlotIsMoved(t *testing.T) {
 	for name, move := range map[string]func(m *slotMove, mine *Lease) error{
 		"key by key": func(m *slotMove, mine *Lease) error {

@@ -205,23 +205,24 @@ func TestAProcessApart(t *testing.T) {
 	if state(os.Getpid()) == "gone" {
 		t.Skip("there is no /proc")
 	}
+	const runs = "R S D"
 	first := worker()
 	for _, tt := range []struct {
 		what string
 		do   func() error
-		want string
-	}{{"Pause", p.Pause, "T"}, {"Resume", p.Resume, "S"}, {"Kill", p.Kill, "gone"}} {
+		want string // one of these states
+	}{{"Pause", p.Pause, "T"}, {"Resume", p.Resume, runs}, {"Kill", p.Kill, "gone Z"}} {
 		if err := tt.do(); err != nil {
 			t.Fatalf("%s: %v", tt.what, err)
 		}
-		if got := state(first); got != tt.want && got != "R" && !(tt.want == "gone" && got == "Z") {
-			t.Errorf("after %s the worker is in the state %s, want %s", tt.what, got, tt.want)
+		if got := state(first); !strings.Contains(tt.want, got) {
+			t.Errorf("after %s the worker is in the state %s, want one of %s", tt.what, got, tt.want)
 		}
 	}
-	if err := p.Restart(t.Context()); err != nil || state(worker()) != "S" || worker() == first {
+	if err := p.Restart(t.Context()); err != nil || !strings.Contains(runs, state(worker())) || worker() == first {
 		t.Errorf("Restart: %v, the worker is in the state %s", err, state(worker()))
 	}
-	if !other.Alive() || state(otherWorker()) != "S" {
+	if !other.Alive() || !strings.Contains(runs, state(otherWorker())) {
 		t.Error("another process was hit")
 	}
 }
