@@ -107,8 +107,10 @@ func TestASlotIsMoved(t *testing.T) {
 			_, mine := acquire(t, m.locker(Options{Lease: lease}), within(t), m.key)
 			got := asks(t, within(t), m.locker(Options{Lease: lease}), m.key)
 			waitFor(t, m.addrs[0], m.key, 1)
-			if err := move(m, mine); err != nil {
+			if err := move(m, mine); redis.HasErrorPrefix(err, "unknown subcommand") {
 				t.Skip("this server has no such move:", err)
+			} else {
+				must(t, err)
 			}
 			eventually(t, "the slot has moved", func() bool {
 				return m.to.ClusterCountKeysInSlot(t.Context(), int(m.slot)).Val() > 0 && m.from.ClusterCountKeysInSlot(t.Context(), int(m.slot)).Val() == 0

@@ -15,7 +15,6 @@ import (
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/stage/stagetest"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/wirestage"
@@ -104,19 +103,7 @@ func TestOddServices(t *testing.T) {
 		}
 	}
 	t.Setenv("STEPS", steps)
-	f, err := service.Read(described(t, "scripted", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	on, err := service.Start(t.Context(), f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := on.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	on := started(t, described(t, "scripted", ""))
 	for _, tt := range []struct {
 		name  string
 		lines []string

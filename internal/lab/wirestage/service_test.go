@@ -418,7 +418,8 @@ func openFile(t *testing.T, path string) *wirestage.Stage {
 	return s
 }
 
-func tryOpen(t *testing.T, path string) (*wirestage.Stage, error) {
+// started is the service that a file describes.
+func started(t *testing.T, path string) *service.Service {
 	t.Helper()
 	f, err := service.Read(path)
 	if err != nil {
@@ -433,6 +434,12 @@ func tryOpen(t *testing.T, path string) (*wirestage.Stage, error) {
 			t.Errorf("Close: %v", err)
 		}
 	})
+	return on
+}
+
+func tryOpen(t *testing.T, path string) (*wirestage.Stage, error) {
+	t.Helper()
+	on := started(t, path)
 	probe, err := on.Probe(t.Context())
 	if err != nil || probe.Judgement.Kind != verdict.Held || len(probe.Unseen) > 0 {
 		t.Fatalf("the probe: %+v %v", probe, err)
