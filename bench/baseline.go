@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/aclements/go-moremath/mathx"
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -50,15 +51,23 @@ func (c change) worse() bool { return (c.is-c.was)*float64(c.unit.Better) < 0 }
 // blind says that there are too few numbers for the test, however much they differ.
 func (c change) blind() bool { return 2/mathx.Choose(c.N1+c.N2, c.N1) > c.Alpha }
 
-// printChanges prints which numbers of this repository's lock differ from the baseline beyond noise,
-// and returns how many are worse.
+// comparedRows are the rows of a table that are compared: of a scale all of them.
+func comparedRows(t measure.Table) []measure.Row {
+	if strings.HasPrefix(t.Name, "Scale/") {
+		return t.Rows
+	}
+	return []measure.Row{t.Row(measure.Ours), t.Row(oursInShop)}
+}
+
+// printChanges prints which of the compared numbers differ from the baseline beyond noise, and returns how many
+// are worse.
 func printChanges(out io.Writer, path string, baseline, now []measure.Table) (worse int) {
 	w := tabular.New()
 	w.AppendHeader(table.Row{"", "number", "baseline", "now", "change", "test", ""})
 	compared, differ, blind := 0, 0, 0
 	for _, t := range baseline {
-		for _, name := range []string{measure.Ours, oursInShop} {
-			before, after := t.Row(name), measure.TableOf(now, t.Name).Row(name)
+		for _, before := range comparedRows(t) {
+			after := measure.TableOf(now, t.Name).Row(before.Name)
 			for _, c := range changesOf(before, after) {
 				compared++
 				if c.blind() {
@@ -72,7 +81,7 @@ func printChanges(out io.Writer, path string, baseline, now []measure.Table) (wo
 				if c.worse() {
 					word, worse = "worse", worse+1
 				}
-				w.AppendRow(table.Row{t.Name, c.unit.Head, c.unit.Show(before), c.unit.Show(after), c.FormatDelta(c.was, c.is), c.Comparison, word})
+				w.AppendRow(table.Row{t.Name + ", " + before.Name, c.unit.Head, c.unit.Show(before), c.unit.Show(after), c.FormatDelta(c.was, c.is), c.Comparison, word})
 			}
 		}
 	}

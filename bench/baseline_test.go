@@ -22,6 +22,16 @@ func tableOf(requests ...float64) []measure.Table {
 	return measure.Tables(results)
 }
 
+// scaleOf is a scale whose second row has these ratios.
+func scaleOf(ratios ...float64) []measure.Table {
+	var results []*benchfmt.Result
+	for _, v := range ratios {
+		s := measure.Sample{Values: []benchfmt.Value{{Value: v, Unit: measure.OfFirst}, {Value: v, Unit: unitsSold}}}
+		results = append(results, measure.NewResult("Scale/items/sold", "64_items", nil, s))
+	}
+	return measure.Tables(results)
+}
+
 func TestChangesBeyondNoise(t *testing.T) {
 	baseline := tableOf(2, 2.01, 2.02, 2, 2.01, 1.99)
 	for _, test := range []struct {

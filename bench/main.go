@@ -38,6 +38,11 @@ const (
 	exitInterrupted = 130
 )
 
+type commands struct {
+	Locks options      `cmd:"" default:"withargs" help:"Compare locks. This is what bench does without a command."`
+	Scale scaleCommand `cmd:"" help:"Measure how sales grow with items, shops and servers, as ratios."`
+}
+
 const description = `Compares locks on Redis: holds per second relative to a sync.Mutex with the same work, waits, fairness,
 and the cost of each hold in Redis. Starts its own servers and processes, and stops them at the end.
 
@@ -48,41 +53,48 @@ Examples:
     bench --shapes 2x1,8x1,64x1 --locks mutex,stocklock
     bench --locks mutex,stocklock --baseline bench/baseline.txt  # what became worse
     bench --list                                       # the locks and their settings
+    bench scale                                        # one hot item, many items, several shops, a Cluster
+    bench scale topologies --each 2s                   # on databases of several servers
 
 Exit codes: 0 measured, 1 this repository's lock lost an update, 2 bad usage, 3 the measurement failed,
 4 this repository's lock is worse than the baseline beyond noise, 130 interrupted.`
 
 // run is the program without its process: it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	var o options
+	var o commands
 	var helped bool
 	parser, err := kong.New(&o, kong.Name("bench"), kong.Description(description), kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { helped = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.WithHyphenPrefixedParameters(true))
 	if err != nil {
-		panic(err) // the tags of options are wrong
+		panic(err) // the tags of commands are wrong
 	}
-	_, err = parser.Parse(args)
+	parsed, err := parser.Parse(args)
 	if helped {
 		return exitMeasured
 	}
-	var p plan
-	if err == nil {
-		p, err = o.plan()
+	var of interface {
+		check() error
+		run(ctx context.Context, stdout, stderr io.Writer) (code int, err error)
+	} = &o.Scale
+	if err == nil && parsed.Selected() != nil && parsed.Selected().Name == "locks" {
+		var p plan
+		p, err = o.Locks.plan()
+		of = &p
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "bench: %v; see bench --help\n", err)
 		return exitUsage
 	}
-	if o.List {
+	if o.Locks.List {
 		list(stdout)
 		return exitMeasured
 	}
-	if err := p.check(); err != nil {
+	if err := of.check(); err != nil {
 		fmt.Fprintln(stderr, "bench:", err)
 		return exitUsage
 	}
-	code, err := p.measure(ctx, stdout, stderr)
+	code, err := of.run(ctx, stdout, stderr)
 	switch {
 	case ctx.Err() != nil:
 		return exitInterrupted

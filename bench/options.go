@@ -18,10 +18,9 @@ type options struct {
 	Sections []string `placeholder:"SECTION" help:"Work under the lock: redis, mysql, sleep, sleep-10ms or empty. Default: those of --list, or redis with --shapes."`
 	Repeat   int      `default:"3" help:"Number of repetitions. The results are medians over them."`
 	Seconds  float64  `default:"0.5" help:"Duration of one measurement of one lock in one shape."`
-	Save     string   `type:"path" placeholder:"FILE" help:"Also write all measurements to this file, in the format of Go's benchmarks: benchstat compares two of them."`
-	Baseline string   `type:"existingfile" placeholder:"FILE" help:"Also compare this repository's lock with what --save wrote, such as bench/baseline.txt, and say what became worse beyond noise."`
 	Loadtest string   `type:"existingfile" placeholder:"PROGRAM" help:"Also compare sales through this cmd/loadtest: the lock, a mutex, and the row lock of the database."`
 	List     bool     `help:"Only print the locks, their settings, the sections and the shapes."`
+	kept     `embed:""`
 }
 
 // plan says what to measure.
@@ -29,8 +28,7 @@ type plan struct {
 	options
 	locks    []lock.Lock
 	cells    []measure.Cell
-	duration time.Duration   // of one measurement
-	before   []measure.Table // of the baseline
+	duration time.Duration // of one measurement
 }
 
 func (o options) plan() (plan, error) {

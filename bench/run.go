@@ -33,21 +33,44 @@ func (p *plan) check() error {
 			return fmt.Errorf("--loadtest: %w", err)
 		}
 	}
-	if p.Baseline != "" {
-		results, err := measure.Read(p.Baseline)
+	return p.kept.check()
+}
+
+// kept is where results are kept and what they are compared with.
+type kept struct {
+	Save     string `type:"path" placeholder:"FILE" help:"Also write all measurements to this file, in the format of Go's benchmarks: benchstat compares two of them."`
+	Baseline string `type:"existingfile" placeholder:"FILE" help:"Also compare this repository's lock, or every row of a scale, with what --save wrote, such as bench/baseline.txt, and say what became worse beyond noise."`
+
+	before []measure.Table // of the baseline
+}
+
+func (k *kept) check() error {
+	if k.Baseline != "" {
+		results, err := measure.Read(k.Baseline)
 		if err != nil {
 			return fmt.Errorf("--baseline: %w", err)
 		}
-		p.before = measure.Tables(results)
+		k.before = measure.Tables(results)
 	}
-	if p.Save == "" {
+	if k.Save == "" {
 		return nil
 	}
-	return wholefile.Check(p.Save)
+	return wholefile.Check(k.Save)
 }
 
-// measure runs the plan and returns the exit code.
-func (p plan) measure(ctx context.Context, stdout, stderr io.Writer) (code int, err error) {
+// finish compares and saves. The code is [exitWorse] where something became worse.
+func (k *kept) finish(out io.Writer, results []*benchfmt.Result, tables []measure.Table) (code int, err error) {
+	if k.Baseline != "" && printChanges(out, k.Baseline, k.before, tables) > 0 {
+		code = exitWorse
+	}
+	if k.Save == "" {
+		return code, nil
+	}
+	return code, wholefile.Write(k.Save, func(to io.Writer) error { return measure.Write(to, results) })
+}
+
+// run measures the plan and returns the exit code.
+func (p plan) run(ctx context.Context, stdout, stderr io.Writer) (code int, err error) {
 	needMySQL := slices.ContainsFunc(p.cells, func(c measure.Cell) bool { return c.Section.Name == "mysql" })
 	if i := slices.IndexFunc(p.locks, func(l lock.Lock) bool { return l.Etcd }); i >= 0 {
 		if missing := testserver.HasEtcd(); missing != nil {
@@ -79,18 +102,13 @@ func (p plan) measure(ctx context.Context, stdout, stderr io.Writer) (code int, 
 			}
 		}
 	}
-	if p.Baseline != "" && printChanges(stdout, p.Baseline, p.before, tables) > 0 {
-		code = cmp.Or(code, exitWorse)
-	}
+	compared, err := p.kept.finish(stdout, results, tables)
 	if ctx.Err() != nil {
 		fmt.Fprintln(stdout, "interrupted: measurements are missing")
 	}
 	fmt.Fprintln(stdout, "medians; ±: where the median is with a confidence of 95 %, or the range of fewer than six repetitions")
 	fmt.Fprintln(stdout, measure.Environment(&benchfmt.Result{Config: config}))
-	if p.Save == "" {
-		return code, nil
-	}
-	return code, wholefile.Write(p.Save, func(to io.Writer) error { return measure.Write(to, results) })
+	return cmp.Or(code, compared), err
 }
 
 // locksInCells measures one lock after the other and then repeats all of them, so that a temporary

@@ -36,6 +36,7 @@ const (
 	OverTrips  = "over-trips" // the same in round trips to Redis
 	TripSec    = "trip-sec"   // of one client, before the trial; the median
 	OfMutex    = "of-" + Limit
+	OfFirst    = "of-first" // of what the first row of a scale sold in the same round
 	Requests   = "requests/op"
 	LostUnit   = "lost"   // updates
 	ErrorsUnit = "errors" // of which one is printed
@@ -45,6 +46,7 @@ const (
 // An operation is a hold; for locks that are kept, a lease of all of them.
 var Units = []Unit{
 	{Name: OfMutex, Head: "of mutex", Scale: 1, Form: "%.2f", Better: 1, Ratio: true},
+	{Name: OfFirst, Head: "of the first", Scale: 1, Form: "%.2f", Better: 1, Ratio: true},
 	{Name: "of-" + Ours, Head: "of ours", Scale: 1, Form: "%.2f"},
 	{Name: "of-for-update", Head: "of for-update", Scale: 1, Form: "%.2f", Better: 1, Ratio: true},
 	{Name: OverSec, Head: "µs over", Scale: 1e6, Form: "%.0f"},

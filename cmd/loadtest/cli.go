@@ -54,7 +54,6 @@ type commands struct {
 	Serve    serveCommand    `cmd:"" help:"Serve the page on which a class predicts, runs, watches and steps through cells."`
 	Soak     soakCommand     `cmd:"" help:"Sell for a long time while everything goes wrong at once, and count."`
 	Crashes  crashesCommand  `cmd:"" help:"Sell a million units while a shop is killed every two seconds, and compare answers with orders."`
-	Scale    scaleCommand    `cmd:"" help:"Measure how sales grow with items, shops and Redis servers, as ratios."`
 	Step     stepCommand     `cmd:"" help:"Play two or three sales request by request, in an order that you choose."`
 	Explore  exploreCommand  `cmd:"" help:"Run every order of the requests of two or three sales, and show the shortest that fails."`
 	Try      tryCommand      `cmd:"" help:"Attack a service of your own, in any language, as a file describes it."`

@@ -15,7 +15,7 @@ import (
 type exploreCommand struct {
 	Strategies []string `arg:"" name:"strategy" help:"Strategies of the shop, or all."`
 
-	Events    []string `placeholder:"EVENT" help:"What may happen once in a run, at every possible place: some of wait, forget, lose, pause, kill, cut, lag, failover, flushall, db-failover, all, or none. Each is explored by itself."`
+	Events    []string `placeholder:"EVENT" help:"What may happen once in a run, at every possible place: some of wait, forget, lose, pause, kill, cut, lag, failover, flushall, all, or none. Each is explored by itself."`
 	Customers int      `default:"0" min:"0" max:"3" placeholder:"N" help:"How many buy, with one unit less in stock: 2 or 3."`
 	OneShop   bool     `help:"All customers buy at one shop. Otherwise each has a shop of its own."`
 	Baskets   bool     `help:"Each customer buys two items in one sale, the second customer in the opposite order. Ways that only sell baskets always do."`
@@ -46,7 +46,6 @@ Examples:
     loadtest explore fenced --baskets
     loadtest explore locks-unsorted --events kill --customers 2 --switches 1
     loadtest explore all --events wait,kill
-    loadtest explore fenced reentrant conditional --events db-failover
 
 Exit codes: 0 what the strategies' properties let expect, 1 a surprise.`
 }
@@ -87,14 +86,8 @@ func (c *exploreCommand) chosen(shop *catalog.Catalog) ([]declared.Strategy, err
 			return nil, usage("%s sells one item at a time", of.Name)
 		}
 	}
-	if slices.Contains(c.Events, string(schedule.DBFailover)) && len(strategies) > manyFailovers {
-		return nil, usage("--events %s: each run ends a server of MySQL and starts another: want at most %d strategies, or single schedules by loadtest step", schedule.DBFailover, manyFailovers)
-	}
 	return strategies, nil
 }
-
-// manyFailovers is for how many strategies at a time MySQL fails over in each run, of which each takes seconds.
-const manyFailovers = 3
 
 // search explores strategies on a stage, and shows what was found.
 func (c *exploreCommand) search(ctx context.Context, s streams, on *stage.Stage, strategies []declared.Strategy) error {

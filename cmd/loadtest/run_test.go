@@ -78,9 +78,6 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"run --colour", "unknown flag"},
 		{"run --cells none", "want STRATEGY:SCENARIO"},
 		{"list people", "must be one of"},
-		{"scale --json", "--json is of --topologies"},
-		{"scale --rounds 0", "--rounds is 0"},
-		{"scale --crowds 100,0", "--crowds has 0"},
 		{"crashes --sales 0", "--sales is 0"},
 		{"crashes --strategy redlock", "redlock needs several"},
 		{"soak --faults earthquake", `--faults "earthquake"`},
@@ -127,7 +124,6 @@ func TestHelpAndListAndExpectOnly(t *testing.T) {
 		{"run --help", []string{"--strategies", "--json"}},
 		{"soak --help", []string{"--minutes", "--seed", "--recover-within"}},
 		{"crashes --help", []string{`--strategy="batched"`, "--sales=1000000", "--every=2s", "--shops=3", "--workers=200", "--binlog", "--shop-binary=FILE"}},
-		{"scale --help", []string{"--each=5s", "--rounds=3", "--work=5ms", "--crowds=CONNECTIONS,...", "--workers=48", "--shop-binary=FILE"}},
 		{"list", append(ladder.Names(), scenario.Names()...)},
 		{"list properties", append(ladder.Names(), "pause-proof")},
 		{"run --expect-only --strategies all --scenarios all", append(ladder.Names(), "stuck", "oversold", "held")},
@@ -225,7 +221,7 @@ func TestAnotherRedis(t *testing.T) {
 		t.Errorf("it was skipped with the reason: %t, and held: %t\n%s", skipped, held, out.String())
 	}
 	for _, args := range []string{
-		"demo", "run", "explain none:pause", "serve", "soak", "crashes", "scale", "step none", "explore none", "judge none", "exercise 2",
+		"demo", "run", "explain none:pause", "serve", "soak", "crashes", "step none", "explore none", "judge none", "exercise 2",
 	} {
 		errs.Reset()
 		if code := run(t.Context(), append(strings.Fields(args), "--redis-server", "/no/redis-server"), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "redis-server") {
@@ -265,8 +261,6 @@ func TestInterruptLeavesNothing(t *testing.T) {
 		{"run --strategies setnx --scenarios pause --runs 50", "1/50"},
 		{"soak", "2: +"},
 		{"crashes --every 500ms", "2: +"},
-		{"scale --each 500ms", "its stock split"},
-		{"scale --crowds 10 --each 500ms", "round 2"},
 	} {
 		temp := t.TempDir()
 		cmd := exec.Command(program, strings.Fields(tt.args)...)

@@ -74,7 +74,7 @@ func TestNothingIsCompiledForWhatNeedsNoShop(t *testing.T) {
 		"run --strategies nonne": exitUsage, "run --scenarios puase": exitUsage, "run --cells none:puase": exitUsage, "run --topology pear": exitUsage,
 		"run --baskets --strategies sagga": exitUsage, "run --requests 10": exitUsage, "explain nonne:pause": exitUsage, "explain sagga:crossed": exitUsage,
 		"step nonne": exitUsage, "explore nonne": exitUsage, "judge nonne": exitUsage, "soak --strategies nonne": exitUsage, "crashes --strategy nonne": exitUsage,
-		"serve --cells nonne:pause": exitUsage, "serve --url ftp:": exitUsage, "scale --crowds 0": exitUsage,
+		"serve --cells nonne:pause": exitUsage, "serve --url ftp:": exitUsage,
 	} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), strings.Fields(args), &out, &errs)

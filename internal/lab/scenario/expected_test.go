@@ -2,14 +2,11 @@ package scenario
 
 import (
 	"cmp"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
 )
@@ -178,34 +175,6 @@ func TestEveryScenarioDescribesItself(t *testing.T) {
 		attacked[s.Attacks] = s.Name
 		if got, err := ByName(s.Name); err != nil || got.Name != s.Name {
 			t.Errorf("ByName(%q) = %q, %v", s.Name, got.Name, err)
-		}
-	}
-}
-
-// TestTheSameSeedMakesTheSameFaults also wants the faults to come early, while there is stock.
-func TestTheSameSeedMakesTheSameFaults(t *testing.T) {
-	const requests = 40
-	plan := func(s Scenario, seed uint64) (all [requests]labmode.Fault, faults int) {
-		fault := s.Play.Timed(rand.New(rand.NewPCG(seed, 0)), time.Second)
-		for n := range all {
-			if all[n] = fault(n); all[n].Point == s.Play.At && s.Play.At != "" {
-				faults++
-				if n < 3 || n > 30 {
-					t.Errorf("%s, seed %d: a fault is injected into request %d", s.Name, seed, n)
-				}
-			}
-		}
-		return all, faults
-	}
-	for _, s := range All() {
-		for seed := range uint64(20) {
-			once, faults := plan(s, seed)
-			if again, _ := plan(s, seed); again != once {
-				t.Errorf("%s, seed %d: two schedules", s.Name, seed)
-			}
-			if wants := s.Play.At != ""; wants != (faults > 0) {
-				t.Errorf("%s, seed %d: %d faults", s.Name, seed, faults)
-			}
 		}
 	}
 }

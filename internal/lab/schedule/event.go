@@ -40,6 +40,7 @@ type eventInfo struct {
 	passes  bool // a lease passes
 	forgets bool // Redis loses the lock
 	wire    bool // it is for a described service, at the wire
+	single  bool // it is in schedules that are written down, and no search tries it: each run would take seconds
 	doc     string
 }
 
@@ -55,7 +56,7 @@ var events = []eventInfo{
 	{Event: Failover, forgets: true, alone: true, proxied: true, doc: "the primary of Redis dies, and a replica takes over that has nothing of this run"},
 	{Event: FlushAll, forgets: true, alone: true, doc: "FLUSHALL on the Redis of this run"},
 	{Event: Lag, alone: true, paired: true, doc: "the replica of MySQL applies nothing any more; sales read from it, outside of transactions"},
-	{Event: DBFailover, alone: true, paired: true, doc: "the primary of MySQL dies, and a replica takes over that has nothing of this run"},
+	{Event: DBFailover, alone: true, paired: true, single: true, doc: "the primary of MySQL dies, and a replica takes over that has nothing of this run"},
 	{Event: Restart, forgets: true, alone: true, wire: true, doc: "Redis is killed and starts again without its data"},
 	{Event: Evict, forgets: true, alone: true, wire: true, doc: "Redis runs out of memory and evicts what the sale keeps there"},
 	{Event: Withhold, hitsOne: true, alone: true, passes: true, wire: true, doc: "the renewals of the customer's process are withheld while its lease passes"},
@@ -87,7 +88,7 @@ func (e Event) Passes() bool { return e.info().passes }
 func Events() []Event {
 	var all []Event
 	for _, e := range events {
-		if e.Event != Arrive && !e.wire {
+		if e.Event != Arrive && !e.wire && !e.single {
 			all = append(all, e.Event)
 		}
 	}
@@ -148,7 +149,7 @@ func ParseEvents(names []string) ([]Event, error) {
 			continue
 		}
 		info, ok := eventNamed(name)
-		if !ok || info.Event == Arrive || info.wire {
+		if !ok || info.Event == Arrive || info.wire || info.single {
 			var all []string
 			for _, e := range Events() {
 				all = append(all, string(e))

@@ -18,12 +18,7 @@ type Attack struct {
 }
 
 // Reason says what the attack succeeds by.
-func (a Attack) Reason() string {
-	if a.Property == 0 {
-		return "the database forgets"
-	}
-	return "it lacks " + a.Property.String()
-}
+func (a Attack) Reason() string { return "it lacks " + a.Property.String() }
 
 // Attacks has one line for each property that schedules of sales can decide. Reentrant is not among
 // them, because a sale here takes its lock once. StorageChecked protects from the attacks on properties that
@@ -45,9 +40,6 @@ var Attacks = []Attack{
 	{Property: declared.Once, Event: Lose, Customers: 2, Causes: []Cause{UnknownCommit, SoldAgain}},
 	{Property: declared.ReadsSource, Event: Lag, Customers: 2, Causes: []Cause{ReadBehind}},
 }
-
-// forgets is the attack on a database whose answers end with its primary: no property of a strategy withstands it.
-var forgets = Attack{Event: DBFailover, Customers: 2, Causes: []Cause{NotCopied}}
 
 // BasketAttacks has one line for each property of sales of several items that schedules of sales can decide.
 // The others take units that are not there for all, or lines of the same item.
@@ -88,11 +80,7 @@ type Expectation struct {
 }
 
 // Expected follows from what a strategy declares, with databases of several servers, and from the search.
-func Expected(p declared.Properties, events []Event, customers int) Expectation {
-	e := Expectation{Allowed: slices.Clone(forgets.Causes)}
-	if slices.Contains(events, forgets.Event) {
-		e.Wanted = append(e.Wanted, forgets)
-	}
+func Expected(p declared.Properties, events []Event, customers int) (e Expectation) {
 	checked := p.Has.Includes(declared.StorageChecked)
 	for _, a := range Attacks {
 		if p.Standing(a.Property) != declared.Lacks || checked && !declared.Unchecked.Includes(a.Property) {

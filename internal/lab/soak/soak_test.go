@@ -81,16 +81,3 @@ func TestKillsInTurn(t *testing.T) {
 		})
 	}
 }
-
-func TestACrowdBuysWhatItIsAnswered(t *testing.T) {
-	crowds, err := MeasureCrowds(t.Context(), CrowdOptions{Shop: catalogtest.Shop(t).Program, Connections: []int{10, 200}, Each: time.Millisecond, Rounds: 1, Log: t.Output()})
-	if err != nil {
-		t.Fatal(err) // also when the database has other orders than were answered
-	}
-	var printed bytes.Buffer
-	PrintCrowds(&printed, crowds)
-	t.Log("\n" + printed.String())
-	if len(crowds) != 4 || crowds[0].Ratio != 1 || crowds[0].Sold == 0 || crowds[1].Supply == (Supply{}) || crowds[3].Items != 64 {
-		t.Errorf("measured %+v", crowds)
-	}
-}

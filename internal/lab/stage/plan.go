@@ -224,7 +224,7 @@ func (s OneShop) Position(ctx context.Context, strategy string, customers int, o
 
 func (s *Stage) position(ctx context.Context, p Plan, order schedule.Schedule) (Position, error) {
 	var at Position
-	events, following := order.Events(), schedule.Events()
+	events, following := order.Events(), append(schedule.Events(), schedule.DBFailover)
 	if !kindFor(events).Alone {
 		following = []schedule.Event{schedule.Wait, schedule.Lose, schedule.Forget} // those without shops of one's own
 	}

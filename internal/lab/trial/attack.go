@@ -25,10 +25,10 @@ type attack struct {
 	item  audit.Run
 	ctx   context.Context // of the attack, once it runs
 
-	feed  *feed                     // the points of the sales so far
-	play  *play                     // what goes wrong
-	last  *lastUnit                 // nil for none
-	timed func(n int) labmode.Fault // faults that last for a guessed time; nil where the play plays
+	feed  *feed        // the points of the sales so far
+	play  *play        // what goes wrong
+	last  *lastUnit    // nil for none
+	kills map[int]bool // requests that kill shops which were given by address; nil where the play plays
 
 	begun, ended time.Time
 	requests     int         // of the attack; those behind them came when it had ended
@@ -105,7 +105,7 @@ func (a *attack) run(ctx context.Context) error {
 	a.ended, a.requests = time.Now(), len(a.customers.hits)
 	a.usage.stop(a.progress.sales())
 	unwatch()
-	if a.cell.Strategy.AnswersFirst && a.timed == nil && len(a.traces) > 0 {
+	if a.cell.Strategy.AnswersFirst && a.sees() {
 		writing, cancel := context.WithTimeout(ctx, writePatience)
 		a.feed.await(writing, a.allWritten)
 		cancel()
@@ -141,26 +141,42 @@ func (a *attack) longest() time.Duration { return maxCell + a.o.Shape.Due(a.o.Re
 // stillSelling is how long ago the last sale may be of an attack that ran out of time while it sold.
 const stillSelling = 5 * time.Second
 
-// plan decides what goes wrong: the scenario's play where it can be seen, and otherwise faults that
-// last for a guessed time.
+// sees reports whether what sales do can be waited for.
+func (a *attack) sees() bool { return len(a.traces) > 0 && a.kills == nil }
+
+// plan decides what goes wrong: the scenario's play, or, of shops that were given by address, which requests kill one.
 func (a *attack) plan() {
 	rng := rand.New(rand.NewPCG(a.cell.Seed, 0))
 	a.play, a.last = newPlay(a), newLastUnit(a)
 	given := a.cell.Scenario.Play
 	switch {
 	case given.IsZero():
-	case a.bench.Testbed == nil || len(a.traces) == 0:
-		a.timed = given.Timed(rng, a.o.Lease)
-		a.play.Play = scenario.Play{}
+	case a.bench.Testbed == nil:
+		a.kills, a.play.Play = killing(rng), scenario.Play{}
 	case given.OfView():
 		a.customers.pending = true
 	case given.At != "":
-		a.customers.firstAt = scenario.First(rng)
+		a.customers.firstAt = early(rng)
 		a.customers.apart = given.Kill || given.Paused || given.Relieve != nil
 		if given.FromFirstShop {
 			a.customers.notFirst = 0
 		}
 	}
+}
+
+// early is the number of the first request with a fault, counted from 0: while there is stock.
+func early(rng *rand.Rand) int { return 3 + rng.IntN(3) }
+
+// killing chooses requests that kill their shop. The lab does not see when that has started again, so there are several.
+// The same seed chooses the same ones.
+func killing(rng *rand.Rand) map[int]bool {
+	const times, gap = 5, 4
+	chosen, at := map[int]bool{}, early(rng)
+	for range times {
+		chosen[at] = true
+		at += gap + rng.IntN(3)
+	}
+	return chosen
 }
 
 // next makes the next order. It is false when there is to be none any more.
@@ -193,8 +209,8 @@ func (a *attack) next(ctx context.Context) (load.Order, bool) {
 	if !a.ended.IsZero() {
 		return a.order(h), true
 	}
-	if a.timed != nil {
-		h.fault = a.timed(h.number)
+	if a.kills[h.number] {
+		h.fault = labmode.Fault{Point: a.cell.Scenario.Play.At, Action: labmode.Kill}
 	}
 	if !a.o.Shape.IsZero() {
 		h.scheduled = a.begun.Add(a.o.Shape.Due(h.number))

@@ -20,7 +20,7 @@ func (a *attack) holdsBeforeCommit(h *hit) bool {
 }
 
 func (a *attack) seesBeforeCommit() bool {
-	return a.cell.Strategy.ReleasesFirst && a.timed == nil && len(a.traces) > 0
+	return a.cell.Strategy.ReleasesFirst && a.sees()
 }
 
 // beforeCommit waits for what is to be seen before the commit of the sale that is held.

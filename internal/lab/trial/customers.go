@@ -62,7 +62,7 @@ type hit struct {
 
 // faulty reports whether the request carries a fault, besides the one by which others are held.
 func (h *hit) faulty() bool {
-	return h.first || h.fault.Action == labmode.Sleep || h.fault.Action == labmode.Stop
+	return h.first
 }
 
 func (h *hit) answeredAt() time.Time { return h.Sent.Add(h.Latency) }

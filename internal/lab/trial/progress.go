@@ -143,7 +143,7 @@ func (a *attack) over(ctx context.Context, sent int) bool {
 func (a *attack) standsStill(ctx context.Context) bool {
 	var still, busy, fenced bool
 	switch {
-	case a.timed != nil:
+	case a.kills != nil:
 		still = a.progress.silent(a.o.Stock, a.patience())
 	case a.play.idle():
 		busy, fenced = a.progress.refuses(a.o.Stock, a.o.Workers)

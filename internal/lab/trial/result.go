@@ -88,8 +88,6 @@ type Result struct {
 	// Seen is what the cell waited for and saw, in this order; Unseen, what it did not see.
 	Seen   []Seen         `json:"seen,omitempty"`
 	Unseen scenario.Sight `json:"unseen,omitempty"`
-	// Timed says that faults lasted for a guessed time, because the lab did not start the shops.
-	Timed bool `json:"timed,omitempty"`
 	// FaultNotSeen says that nobody knows whether a fault met: the shops have no traces.
 	FaultNotSeen bool `json:"fault_not_seen,omitempty"`
 
@@ -222,8 +220,7 @@ func (r *Result) count(a *attack) {
 	}
 	r.Requests, r.FaultsMet = int64(len(a.customers.hits)), a.faultsMet()
 	r.Seen, r.Unseen = a.play.result()
-	r.Timed = a.timed != nil
-	r.FaultNotSeen = r.Timed && len(a.traces) == 0
+	r.FaultNotSeen = a.kills != nil && len(a.traces) == 0
 	r.Answered, r.Unknown, r.SoldOut, r.Busy = counts[load.Sold], counts[load.Unknown], counts[load.SoldOut], counts[load.Busy]
 	r.Fenced, r.Lost, r.Conflict = counts[load.Fenced], counts[load.Lost], counts[load.Conflict]
 	r.Refused, r.Errors = counts[load.Refused], counts[load.Failed]

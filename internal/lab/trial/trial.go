@@ -23,7 +23,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -151,18 +150,20 @@ type misfit struct {
 
 // unfit says why a cell cannot be run here. The reason is empty where it can.
 func unfit(b Bench, c Cell, o Options) misfit {
+	play := c.Scenario.Play
 	switch {
 	case c.Scenario.Needs == scenario.Rig && (b.Testbed == nil || !b.Testbed.CommandsServers()):
 		return misfit{what: UnfitScenario, reason: "needs servers that loadtest has started, and these were given by address. " +
 			"Run it without --mysql, --redis and --shop, or with docker compose run --rm lab"}
-	case c.Scenario.Play.OfView() && c.Scenario.Misses(c.Strategy) == "" && slices.ContainsFunc(b.Shops, func(s Shop) bool { return s.Trace == "" }):
-		return misfit{what: UnfitScenario, reason: "needs the traces of the shops, which say when a page view has read"}
 	case c.Scenario.ShortWait && o.Wait >= o.Lease:
 		return misfit{what: UnfitScenario, reason: fmt.Sprintf("needs a wait shorter than the lease, and these are %s and %s", o.Wait, o.Lease)}
 	case c.Strategy.Inapplicable[c.Scenario.Name] != "":
 		return misfit{what: UnfitEach, reason: c.Strategy.Inapplicable[c.Scenario.Name], kind: verdict.Inapplicable}
 	case c.Scenario.Misses(c.Strategy) != "":
 		return misfit{what: UnfitEach, reason: fmt.Sprintf("its %s never pass the point %s", c.Scenario.Play.Passing(), c.Scenario.Misses(c.Strategy)), kind: verdict.Inapplicable}
+	case b.Testbed == nil && !play.IsZero() && !play.Kill:
+		return misfit{what: UnfitScenario, reason: "needs shops that loadtest has started, and these were given by address. " +
+			"Run it without --shop: --mysql and --redis may stay"}
 	case o.Lease < c.Strategy.ShortestLease:
 		return misfit{what: UnfitStrategy, reason: fmt.Sprintf("needs a lease of %s or more, and this one is %s: give --lease %[1]s", c.Strategy.ShortestLease, o.Lease)}
 	case c.Strategy.NeedsQuorum:

@@ -4,67 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"time"
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/lab/tabular"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
 )
-
-// CrowdOptions are the settings of a measurement of crowds.
-type CrowdOptions struct {
-	Shop        string // the program that is started as the shop, empty for the one of the checkout
-	Redis       string // the program that is started as Redis, empty for the one of the machine
-	Connections []int
-	Each        time.Duration // how long each crowd is measured in one round
-	Rounds      int           // how often; the ratios are the medians
-	Log         io.Writer     // the progress
-}
-
-// Crowd is so many connections at one shop, each of which orders again as soon as it is answered.
-type Crowd struct {
-	Connections int
-	Items       int // the orders go to so many, in turn
-	Supply
-	Ratio float64 // of the sales to those of the first crowd on as many items
-}
-
-// MeasureCrowds measures one shop with its default settings under crowds, on private servers. It fails
-// when the database has other orders than were answered.
-func MeasureCrowds(ctx context.Context, o CrowdOptions) (crowds []Crowd, err error) {
-	s := &soak{Options: Options{Shop: o.Shop, Redis: o.Redis, Shops: 1, Log: o.Log}}
-	err = s.onServers(ctx, rig.TestbedOptions{}, func() error {
-		s.began = time.Now()
-		for _, items := range []int{1, 64} {
-			samples := make([][]Crowd, len(o.Connections))
-			for round := range o.Rounds {
-				for i, n := range o.Connections {
-					s.say("round %d of %d: %d connections, items: %d", round+1, o.Rounds, n, items)
-					c := Crowd{Connections: n, Items: items, Ratio: 1}
-					var err error
-					c.Supply, err = Measure(ctx, s.store, Demand{Shops: s.testbed.Shops, Items: items, Units: 1, Customers: n, WarmUp: min(warmUp, o.Each), Each: o.Each})
-					if err != nil {
-						return err
-					}
-					if i > 0 {
-						c.Ratio = c.Sold / samples[0][round].Sold
-					}
-					samples[i] = append(samples[i], c)
-				}
-			}
-			for _, of := range samples {
-				slices.SortFunc(of, func(a, b Crowd) int { return int(1e6 * (a.Ratio - b.Ratio)) })
-				crowds = append(crowds, of[o.Rounds/2])
-			}
-		}
-		return nil
-	})
-	return crowds, err
-}
 
 // Demand is a load on items of their own by customers who order again as soon as they are answered.
 type Demand struct {
@@ -133,14 +79,4 @@ func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err 
 		return of, err
 	}
 	return of, fmt.Errorf("%+v: %q", d, r.Findings)
-}
-
-// PrintCrowds writes a table for people.
-func PrintCrowds(out io.Writer, crowds []Crowd) {
-	w := newTable("connections", "items", "sales/s", "rejected/s", "sales")
-	for _, c := range crowds {
-		w.AppendRow([]any{c.Connections, c.Items, fmt.Sprintf("%.0f", c.Sold), fmt.Sprintf("%.0f", c.Rejected), fmt.Sprintf("× %.2f", c.Ratio)})
-	}
-	w.SetColumnConfigs(tabular.Right(1, 5))
-	fmt.Fprintln(out, w.Render())
 }

@@ -1,0 +1,414 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"golang.org/x/perf/benchfmt"
+
+	"stocklock/bench/measure"
+	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/soak"
+	"stocklock/internal/lab/tabular"
+	"stocklock/internal/lab/topology"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/testserver"
+)
+
+// scaleCommand measures how sales grow with items, shops and servers. Every number is a ratio to one
+// of the same round, so that all meet the same noise. It shows no effect that needs several machines.
+type scaleCommand struct {
+	What        string        `arg:"" optional:"" enum:"items,baskets,topologies,crowds" default:"items" help:"What grows: items, shops and Redis servers (items); the lines of an order, by each way that sells them right (baskets); the servers of the database, without any fault (topologies); the connections of one shop with its default settings (crowds)."`
+	Repeat      int           `default:"3" help:"How often each number is measured. The ratios are medians."`
+	Each        time.Duration `default:"5s" help:"How long each number is measured in a round."`
+	Work        time.Duration `default:"5ms" help:"Work inside the section, between reading the stock and writing it. It counts for items alone."`
+	Workers     int           `default:"48" help:"Customers who buy at the same time. Crowds have their connections."`
+	Connections []int         `default:"100,1500" help:"The crowds. Each connection orders again as soon as it is answered."`
+	RedisServer string        `env:"LOADTEST_REDIS_SERVER" type:"existingfile" placeholder:"FILE" help:"The program to start as Redis. Without it the one of this machine."`
+	ShopBinary  string        `env:"LOADTEST_SHOP_BINARY" type:"existingfile" placeholder:"FILE" help:"The shop to start, built with the tag lab. Without it the one of this checkout."`
+	kept        `embed:""`
+
+	rig *rig.Rig
+	log io.Writer
+}
+
+// demand is what one cell of the table sells.
+type demand struct {
+	row, column string
+	base        string // the ratio is to the first demand of the same base
+	on          *ground
+	soak.Demand
+}
+
+// ground is shops that sell, on servers of their own.
+type ground struct {
+	*rig.Testbed
+	store  *stock.Store
+	copied func(context.Context) error // see [topology.Testbed]
+	redis  []*testserver.Redis         // whose commands are counted; none to count nothing
+}
+
+// The units of a scale besides [measure.OfFirst].
+const (
+	unitsSold   = "units/s"
+	rejectedOf  = "rejected-of-sold"
+	busiestUnit = "busiest-redis"
+)
+
+func (c *scaleCommand) check() error {
+	var errs []error
+	for _, limit := range []struct {
+		flag     string
+		is       int64
+		min, max int64
+		shown    string
+	}{
+		{"--repeat", int64(c.Repeat), 1, 100, "1 to 100"}, {"--workers", int64(c.Workers), 1, 1000, "1 to 1000"},
+		{"--each", int64(c.Each), int64(100 * time.Millisecond), int64(time.Hour), "100ms to 1h"},
+		{"--work", int64(c.Work), 0, int64(time.Second), "0s to 1s"},
+		{"--connections", int64(slices.Min(c.Connections)), 1, 10_000, "1 to 10000"},
+		{"--connections", int64(slices.Max(c.Connections)), 1, 10_000, "1 to 10000"},
+	} {
+		if limit.is < limit.min || limit.is > limit.max {
+			errs = append(errs, fmt.Errorf("%s: want %s", limit.flag, limit.shown))
+		}
+	}
+	return errors.Join(append(errs, c.kept.check())...)
+}
+
+// run measures and returns the exit code. It fails when the database has other orders than were answered.
+func (c *scaleCommand) run(ctx context.Context, stdout, stderr io.Writer) (code int, err error) {
+	shop, err := catalog.Open(ctx, c.ShopBinary)
+	if err != nil {
+		return exitFailed, err
+	}
+	defer func() { err = cmp.Or(err, shop.Close()) }()
+	if c.rig, err = rig.New(shop.Program); err != nil {
+		return exitFailed, err
+	}
+	defer func() { err = cmp.Or(err, c.rig.Close()) }()
+	c.rig.RedisProgram, c.log = c.RedisServer, stderr
+	fmt.Fprintln(stderr, "starting the servers and the shops")
+	demands, notes, err := map[string]func(context.Context, *catalog.Catalog) ([]demand, []string, error){
+		"items": c.items, "baskets": c.baskets, "topologies": c.topologies, "crowds": c.crowds,
+	}[c.What](ctx, shop)
+	defer func() {
+		for _, d := range demands { // a store may be closed twice
+			d.on.store.Close()
+		}
+	}()
+	if err != nil {
+		return exitFailed, err
+	}
+	config := []benchfmt.Config{{Key: "cores", Value: []byte(strconv.Itoa(runtime.NumCPU())), File: true}, {Key: "go", Value: []byte(runtime.Version()), File: true}}
+	results, err := c.measure(ctx, demands, config)
+	if err != nil {
+		return exitFailed, err
+	}
+	tables := measure.Tables(results)
+	c.print(stdout, demands, tables)
+	for _, note := range notes {
+		fmt.Fprintln(stdout, note)
+	}
+	fmt.Fprintf(stdout, "units sold, as ratios; medians of %d rounds of %s · %d cores for everything\n", c.Repeat, c.Each, runtime.NumCPU())
+	return c.kept.finish(stdout, results, tables)
+}
+
+// measure measures every demand once in each round.
+func (c *scaleCommand) measure(ctx context.Context, demands []demand, config []benchfmt.Config) (results []*benchfmt.Result, err error) {
+	for round := range c.Repeat {
+		base := map[string]float64{}
+		for _, d := range demands {
+			fmt.Fprintf(c.log, "%d/%d  %s, %s\n", round+1, c.Repeat, d.row, d.column)
+			before, err := d.on.commands(ctx)
+			if err != nil {
+				return nil, err
+			}
+			d.Created, d.Each = d.on.copied, c.Each
+			got, err := soak.Measure(ctx, d.on.store, d.Demand)
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", d.row, d.column, err)
+			}
+			after, err := d.on.commands(ctx)
+			if err != nil {
+				return nil, err
+			}
+			base[d.base] = cmp.Or(base[d.base], got.Sold)
+			s := measure.Sample{Operations: int(got.Sold * c.Each.Seconds()), Values: []benchfmt.Value{
+				{Value: got.Sold / base[d.base], Unit: measure.OfFirst}, {Value: got.Sold, Unit: unitsSold}, {Value: got.Rejected / got.Sold, Unit: rejectedOf}}}
+			if len(after) > 1 {
+				s.Values = append(s.Values, benchfmt.Value{Value: busiest(before, after), Unit: busiestUnit})
+			}
+			results = append(results, measure.NewResult(c.table(d), inName(d.row), config, s))
+		}
+	}
+	return results, nil
+}
+
+// table is the name of a column among results. Names in the format of Go's benchmarks have no spaces.
+func (c *scaleCommand) table(d demand) string { return "Scale/" + c.What + "/" + inName(d.column) }
+
+func inName(s string) string { return strings.ReplaceAll(s, " ", "_") }
+
+// commands returns how many commands each Redis server has executed.
+func (g *ground) commands(ctx context.Context) (done []float64, err error) {
+	for _, server := range g.redis {
+		info, err := server.Client.Do(ctx, "INFO", "stats").Info()
+		if err != nil {
+			return nil, err
+		}
+		n, err := strconv.ParseFloat(info["total_commands_processed"], 64)
+		if err != nil {
+			return nil, err
+		}
+		done = append(done, n)
+	}
+	return done, nil
+}
+
+// busiest is the share of the busiest server.
+func busiest(before, after []float64) float64 {
+	var most, all float64
+	for i := range after {
+		did := after[i] - before[i]
+		most, all = max(most, did), all+did
+	}
+	return most / all
+}
+
+// print writes a table whose columns are those of the demands.
+func (c *scaleCommand) print(out io.Writer, demands []demand, tables []measure.Table) {
+	var rows, columns []string
+	cells := map[[2]string]string{}
+	for _, d := range demands {
+		if !slices.Contains(rows, d.row) {
+			rows = append(rows, d.row)
+		}
+		if !slices.Contains(columns, d.column) {
+			columns = append(columns, d.column)
+		}
+		of := measure.TableOf(tables, c.table(d)).Row(inName(d.row))
+		cell := fmt.Sprintf("× %.2f", of.Median(measure.OfFirst))
+		if rejected := of.Median(rejectedOf); rejected >= 0.05 {
+			cell = fmt.Sprintf("%.1f rejected for each, %s", rejected, cell)
+		}
+		if share := of.Median(busiestUnit); share > 0 {
+			cell = fmt.Sprintf("busiest Redis %.0f %%, %s", 100*share, cell)
+		}
+		cells[[2]string{d.row, d.column}] = cell
+	}
+	w := tabular.New()
+	header := table.Row{""}
+	for _, column := range columns {
+		header = append(header, strings.Replace(column, ", ", "\n", 1))
+	}
+	w.AppendHeader(header)
+	for _, name := range rows {
+		row := table.Row{name}
+		for _, column := range columns {
+			row = append(row, cmp.Or(cells[[2]string{name, column}], "–"))
+		}
+		w.AppendRow(row)
+	}
+	w.SetColumnConfigs(tabular.Right(2, len(header)))
+	fmt.Fprintln(out, w.Render())
+}
+
+// ground starts shops on servers of their own. Settings are those of the shops.
+func (c *scaleCommand) ground(ctx context.Context, name string, shops int, mysql *testserver.MySQL, redis []*testserver.Redis, url string, settings map[string]string) (*ground, error) {
+	store, err := audit.Open(ctx, mysql.DSN())
+	if err != nil {
+		return nil, err
+	}
+	testbed, err := c.rig.Testbed(ctx, rig.TestbedOptions{Name: name, Shops: shops, DSN: mysql.DSN(), RedisURL: url, Env: settings})
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return &ground{Testbed: testbed, store: store, redis: redis}, nil
+}
+
+// patient are the settings of shops whose customers wait for their locks.
+func patient(work time.Duration) map[string]string {
+	return map[string]string{"SHOP_LAB": "true", "SHOP_LAB_WORK": work.String(), "SHOP_LOG_LEVEL": "error", "SHOP_WAIT": "20s"}
+}
+
+const masters = 3
+
+// items sells from one shop and from three, on one Redis and on a Cluster, without a binlog and with one.
+func (c *scaleCommand) items(ctx context.Context, _ *catalog.Catalog) (demands []demand, _ []string, err error) {
+	for _, on := range []struct {
+		column string
+		mysql  []string
+	}{{"sold", nil}, {"with a binlog", testserver.WithBinlog}} {
+		mysql, err := c.rig.MySQL(ctx, on.mysql...)
+		if err != nil {
+			return demands, nil, err
+		}
+		single, err := c.rig.Redis(ctx, testserver.RedisOptions{})
+		if err != nil {
+			return demands, nil, err
+		}
+		cluster, err := c.rig.RedisCluster(ctx, masters)
+		if err != nil {
+			return demands, nil, err
+		}
+		one, err := c.ground(ctx, "shop", 3, mysql, nil, single.URL(), patient(c.Work))
+		if err != nil {
+			return demands, nil, err
+		}
+		several, err := c.ground(ctx, "shop-of-cluster", 3, mysql, cluster, cluster.URL(), patient(c.Work))
+		if err != nil {
+			return demands, nil, errors.Join(err, one.store.Close())
+		}
+		for _, row := range []struct {
+			name, strategy      string
+			items, units, shops int
+			on                  *ground
+		}{
+			{"one hot item, by fenced", "fenced", 1, 1, 1, one},
+			{"its stock split into 4 items", "fenced", 4, 1, 1, one},
+			{"its orders batched by 10", "fenced", 1, 10, 1, one},
+			{"without a lock, by conditional", "conditional", 1, 1, 1, one},
+			{"from three shops, by fenced", "fenced", 1, 1, 3, one},
+			{"from three shops, on a Cluster", "fenced", 1, 1, 3, several},
+			{"from three shops, by conditional", "conditional", 1, 1, 3, one},
+			{"from three shops, by batched", "batched", 1, 1, 3, one},
+			{"64 items, by fenced", "fenced", 64, 1, 1, one},
+			{"64 items, by conditional", "conditional", 64, 1, 1, one},
+			{"64 items, three shops, by fenced", "fenced", 64, 1, 3, one},
+			{"64 items, three shops, on a Cluster", "fenced", 64, 1, 3, several},
+			{"64 items, three shops, by conditional", "conditional", 64, 1, 3, one},
+		} {
+			demands = append(demands, demand{row: row.name, column: on.column, on: row.on, Demand: soak.Demand{
+				Shops: row.on.Shops[:row.shops], Strategy: row.strategy, Items: row.items, Units: row.units, Customers: c.Workers}})
+		}
+	}
+	return demands, nil, nil
+}
+
+// basketItems is how many items the baskets are taken from.
+const basketItems = 64
+
+// basketsBase is the way that the others are compared with.
+const basketsBase = "conditional"
+
+// fitForBaskets are the ways that sell nothing wrong and refuse nobody, but perhaps a basket of very many items. The base
+// comes first.
+func fitForBaskets(all []declared.Strategy) []string {
+	var needed declared.Property
+	for _, p := range declared.BasketProperties() {
+		if p != declared.Unstarved {
+			needed |= p
+		}
+	}
+	fit := []string{basketsBase}
+	for _, way := range all {
+		outlasted := way.Properties.Meets(declared.PauseProof) || way.Properties.Has.Includes(declared.StorageChecked)
+		if way.Name != basketsBase && way.Baskets.Meets(needed) && outlasted {
+			fit = append(fit, way.Name)
+		}
+	}
+	return fit
+}
+
+// baskets sells orders of several lines from one shop.
+func (c *scaleCommand) baskets(ctx context.Context, shop *catalog.Catalog) (demands []demand, _ []string, err error) {
+	on, err := c.one(ctx, patient(0))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, popularity := range []struct {
+		name string
+		soak.Popularity
+	}{{"uniform", soak.Uniform}, {"Zipf", soak.Zipf}} {
+		for _, lines := range []int{1, 2, 5, 20} {
+			for _, way := range fitForBaskets(shop.Baskets) {
+				demands = append(demands, demand{row: way, column: fmt.Sprintf("%s, %d", popularity.name, lines), on: on, Demand: soak.Demand{
+					Shops: on.Shops, Strategy: way, Items: basketItems, Popularity: popularity.Popularity, Units: 1, Lines: lines, AsPosted: true,
+					Customers: c.Workers, WarmUp: c.Each / 5}})
+			}
+		}
+	}
+	return demands, []string{"rows: how several items are taken; columns: how the items are drawn, and how many lines an order has"}, nil
+}
+
+// one is a shop on a MySQL and a Redis.
+func (c *scaleCommand) one(ctx context.Context, settings map[string]string) (*ground, error) {
+	mysql, err := c.rig.MySQL(ctx)
+	if err != nil {
+		return nil, err
+	}
+	redis, err := c.rig.Redis(ctx, testserver.RedisOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return c.ground(ctx, "shop", 1, mysql, nil, redis.URL(), settings)
+}
+
+// onTopologies are the strategies that are measured there: one of each kind.
+var onTopologies = []string{"conditional", "batched", "fenced-relative", "fenced", "reentrant"}
+
+// topologies sells of one item and of 64 on every topology that can start here. What oversells there without a fault is
+// left out.
+func (c *scaleCommand) topologies(ctx context.Context, shop *catalog.Catalog) (demands []demand, notes []string, err error) {
+	grounds := map[string]*ground{}
+	for _, t := range topology.All {
+		if missing := t.Missing(); missing != nil {
+			notes = append(notes, fmt.Sprintf("not measured on %s: %v", t.Name, missing))
+			continue
+		}
+		fmt.Fprintln(c.log, "starting", t.Name)
+		on, err := t.Testbed(ctx, c.rig, map[string]string{"SHOP_WAIT": "20s"})
+		if err != nil {
+			return demands, nil, fmt.Errorf("%s: %w", t.Name, err)
+		}
+		grounds[t.Name] = &ground{Testbed: on.Testbed, store: on.Store, copied: on.Copied}
+	}
+	for _, name := range onTopologies {
+		of, err := shop.ByName(name)
+		if err != nil {
+			return demands, nil, err
+		}
+		for _, items := range []int{1, 64} {
+			for _, t := range topology.All {
+				if grounds[t.Name] == nil || t.OversellsUnderLoad(of) {
+					continue
+				}
+				demands = append(demands, demand{row: fmt.Sprintf("%s, items: %d", t.Name, items), column: name, base: fmt.Sprint(name, items), on: grounds[t.Name],
+					Demand: soak.Demand{Shops: grounds[t.Name].Shops, Strategy: name, Items: items, Units: 1, Customers: c.Workers, WarmUp: c.Each / 5}})
+			}
+		}
+	}
+	return demands, append(notes, "–: oversells there"), nil
+}
+
+// crowds orders from one shop that is not in the lab, with its default settings.
+func (c *scaleCommand) crowds(ctx context.Context, _ *catalog.Catalog) (demands []demand, _ []string, err error) {
+	on, err := c.one(ctx, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, items := range []int{1, 64} {
+		column := fmt.Sprintf("items: %d", items)
+		for _, n := range c.Connections {
+			demands = append(demands, demand{row: fmt.Sprintf("%d connections", n), column: column, base: column, on: on,
+				Demand: soak.Demand{Shops: on.Shops, Items: items, Units: 1, Customers: n, WarmUp: min(3*time.Second, c.Each)}})
+		}
+	}
+	return demands, nil, nil
+}
