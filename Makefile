@@ -36,6 +36,11 @@ bench: ready ## measure the lock beside its peers, in a few minutes
 	scripts/lab-go.sh -C bench build -o ../bin/ .
 	bin/bench --loadtest bin/loadtest --save out/bench.txt --baseline bench/baseline.txt $(ARGS)
 
+.PHONY: bench-shops
+bench-shops: ## measure what a sale costs, beside a shop of sixty lines; ARGS='--before PROGRAM' beside an earlier shop, too
+	scripts/lab-go.sh -C bench build -o ../bin/ ./shops
+	bin/shops $(ARGS)
+
 # Few customers: the longer a sale has asked etcd for its lock, the likelier is its client to notice a
 # partition. A surprise (exit code 1) is marked on the page, and does not end the run. Without etcd its
 # strategies are skipped, with the reason.

@@ -31,7 +31,7 @@ func (s *Shop) change(read func(*gin.Context) (wish, error)) gin.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		before := func(ctx context.Context) (stock.Change, error) {
+		before := func(ctx context.Context, _ error) (stock.Change, error) {
 			made, err := s.store.ChangeByKey(ctx, by.Subject, by.IdempotencyKey)
 			if err == nil && !asked.same(made) {
 				err = errKeyReused

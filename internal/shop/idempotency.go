@@ -80,25 +80,25 @@ func (s *Shop) sellOnce(ctx context.Context, sale stock.Sale, sell Sell) (order 
 		order, err = sell(ctx, sale)
 		return order, false, err
 	}
-	before := func(ctx context.Context) (stock.Order, error) { return s.madeBefore(ctx, sale) }
+	before := func(ctx context.Context, failed error) (stock.Order, error) { return s.madeBefore(ctx, sale, failed) }
 	do := func(ctx context.Context) (stock.Order, error) { return sell(ctx, sale) }
-	if s.Strategy.FindsRepeats {
-		return doOrFind(ctx, before, do)
+	if !s.Strategy.FindsRepeats {
+		return once(ctx, before, do)
 	}
-	return once(ctx, before, do)
+	return doOrFind(ctx, before, do)
 }
 
 // once calls do, unless before finds that it was done under the same key. Before returns
-// stock.ErrNotFound if it was not.
-func once[T any](ctx context.Context, before, do func(context.Context) (T, error)) (done T, replayed bool, err error) {
-	if done, err := before(ctx); !errors.Is(err, stock.ErrNotFound) {
+// stock.ErrNotFound if it was not. It is given the error of do once that has failed.
+func once[T any](ctx context.Context, before func(context.Context, error) (T, error), do func(context.Context) (T, error)) (done T, replayed bool, err error) {
+	if done, err := before(ctx, nil); !errors.Is(err, stock.ErrNotFound) {
 		return done, err == nil, err
 	}
 	return doOrFind(ctx, before, do)
 }
 
 // doOrFind calls do, and asks before if do fails.
-func doOrFind[T any](ctx context.Context, before, do func(context.Context) (T, error)) (done T, replayed bool, err error) {
+func doOrFind[T any](ctx context.Context, before func(context.Context, error) (T, error), do func(context.Context) (T, error)) (done T, replayed bool, err error) {
 	done, err = do(ctx)
 	if err == nil {
 		return done, false, nil
@@ -108,7 +108,7 @@ func doOrFind[T any](ctx context.Context, before, do func(context.Context) (T, e
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 	defer cancel()
 	var none T
-	earlier, lookupErr := before(asking)
+	earlier, lookupErr := before(asking, err)
 	if errors.Is(lookupErr, stock.ErrNotFound) {
 		return none, false, err
 	}
@@ -121,10 +121,11 @@ func doOrFind[T any](ctx context.Context, before, do func(context.Context) (T, e
 }
 
 // madeBefore returns the order under the sale's key. It returns stock.ErrNotFound if there is none,
-// and errKeyReused if the order is for something else.
-func (s *Shop) madeBefore(ctx context.Context, sale stock.Sale) (stock.Order, error) {
-	order, err := s.store.OrderByKey(ctx, sale.Subject, sale.IdempotencyKey)
-	if err != nil {
+// and errKeyReused if the order is for something else. The error of a sale may have the order.
+func (s *Shop) madeBefore(ctx context.Context, sale stock.Sale, failed error) (order stock.Order, err error) {
+	if met, ok := errors.AsType[stock.RepeatedError](failed); ok {
+		order = met.Order
+	} else if order, err = s.store.OrderByKey(ctx, sale.Subject, sale.IdempotencyKey); err != nil {
 		return stock.Order{}, err
 	}
 	same := func(row stock.Order, line stock.Line) bool {

@@ -129,16 +129,20 @@ func TestASaleLooksForItsKeyAtMostOnce(t *testing.T) {
 			}
 			c.Strategy, c.Deps.Store = by, store
 		})
-		item, err := s.Deps.Store.CreateItem(t.Context(), "item", 1)
+		item, err := s.Deps.Store.CreateItem(t.Context(), "item", 2)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := int64(1)
-		if by.Name == "conditional" { // its INSERT finds the key
+		if by.FindsRepeats { // its INSERT does
 			want = 0
 		}
 		if got := s.buy(item, "Idempotency-Key", "key-of-some-customer-1"); got.status != 201 || seen.n.Load() != want {
 			t.Errorf("%s: %d %s, and looked for orders %d times, want %d", by.Name, got.status, got.body, seen.n.Load(), want)
+		}
+		// A repeat reads the order and its lines.
+		if got := s.buy(item, "Idempotency-Key", "key-of-some-customer-1"); got.status != 201 || got.header.Get("Idempotency-Replayed") != "true" || seen.n.Load() != want+2 {
+			t.Errorf("%s, again: %d %s, and looked for orders %d times, want %d", by.Name, got.status, got.body, seen.n.Load(), want+2)
 		}
 	}
 }

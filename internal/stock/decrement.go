@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -173,68 +174,34 @@ type Outcome struct {
 // DecrementBatch makes many sales of one item in one transaction, in their order. A sale that finds
 // too few units left is sold out. Later sales that still fit are made.
 //
-// A sale whose idempotency key has an order fails with [ErrRepeated], and the others are made
+// A sale whose idempotency key has an order fails with a [RepeatedError], and the others are made
 // together. Where a single row causes another error, the store makes each sale once more in a
 // transaction of its own. Any other error is returned, and is the outcome of all sales.
 func (s *Store) DecrementBatch(ctx context.Context, itemID uint64, sales []Sale) ([]Outcome, error) {
-	return s.DecrementOpenBatch(ctx, itemID, sales, func(FindOrders) ([]Sale, error) { return sales, nil })
+	return s.DecrementOpenBatch(ctx, itemID, sales, func() []Sale { return sales })
 }
 
 // DecrementOpenBatch is [Store.DecrementBatch] of a batch that stays open while it waits for the row of
 // the item. When the row is locked, it calls gather for the sales, whose outcomes it returns: those that were
-// likely, and those that have come meanwhile. Gather may find the orders of keys in the transaction: no
-// other sale of the item can be made meanwhile. An error of gather is that of the batch.
-func (s *Store) DecrementOpenBatch(ctx context.Context, itemID uint64, likely []Sale, gather func(find FindOrders) ([]Sale, error)) ([]Outcome, error) {
+// likely, and those that have come meanwhile.
+func (s *Store) DecrementOpenBatch(ctx context.Context, itemID uint64, likely []Sale, gather func() []Sale) ([]Outcome, error) {
 	outcomes, sales, err := s.decrementBatch(ctx, itemID, likely, gather)
 	switch {
 	case len(sales) > 1 && isOneRows(err):
-		return s.decrementParts(ctx, itemID, sales, err), nil
+		return s.decrementEach(ctx, itemID, sales), nil
 	case err != nil:
 		return nil, fmt.Errorf("%d orders of item %d: %w", len(sales), itemID, classify(err))
 	}
 	return outcomes, nil
 }
 
-// FindOrders returns the orders that were made under keys.
-type FindOrders func(keys []Key) (map[Key]Order, error)
-
-// decrementParts makes the sales of a batch that failed because of a row: those whose key has no
-// order together, or each alone if none has one.
-func (s *Store) decrementParts(ctx context.Context, itemID uint64, sales []Sale, failed error) []Outcome {
+// decrementEach makes the sales of a batch that failed because of a row, each in a transaction of its own.
+func (s *Store) decrementEach(ctx context.Context, itemID uint64, sales []Sale) []Outcome {
 	outcomes := make([]Outcome, len(sales))
-	var known map[Key]Order
-	if _, number := classOf(failed); number == duplicate {
-		var keys []Key
-		for _, sale := range sales {
-			if key := sale.Key(); key.IdempotencyKey != "" {
-				keys = append(keys, key)
-			}
-		}
-		if len(keys) > 0 {
-			known, _ = s.OrdersByKeys(ctx, keys) // without them, each is made alone
-		}
-	}
-	var rest []Sale
-	var at []int
 	for i, sale := range sales {
-		if _, repeated := known[sale.Key()]; repeated {
-			outcomes[i].Err = orderError(sale, failed)
-			continue
-		}
-		rest, at = append(rest, sale), append(at, i)
-	}
-	size := len(rest)
-	if size == len(sales) {
-		size = 1
-	}
-	for ; len(rest) > 0; rest, at = rest[size:], at[size:] {
-		made, err := s.DecrementBatch(ctx, itemID, rest[:size])
-		for n := range size {
-			if err != nil {
-				outcomes[at[n]].Err = err
-				continue
-			}
-			outcomes[at[n]] = made[n]
+		made, err := s.DecrementBatch(ctx, itemID, []Sale{sale})
+		if outcomes[i].Err = err; err == nil {
+			outcomes[i] = made[0]
 		}
 	}
 	return outcomes
@@ -242,51 +209,108 @@ func (s *Store) decrementParts(ctx context.Context, itemID uint64, sales []Sale,
 
 // decrementBatch returns the sales that it gathered, also with an error. It takes the units of the likely sales
 // as it locks the row, which saves a round trip, and corrects that if others are sold.
-func (s *Store) decrementBatch(ctx context.Context, itemID uint64, likely []Sale, gather func(FindOrders) ([]Sale, error)) (outcomes []Outcome, sales []Sale, err error) {
+//
+// The INSERT finds keys that have orders. All earlier sales of the item can be seen under its row, so the
+// next INSERT is of the others. While batches meet such keys, they are looked up first: an INSERT that
+// fails locks gaps of the index, and batches of other items could meet there.
+func (s *Store) decrementBatch(ctx context.Context, itemID uint64, likely []Sale, gather func() []Sale) (outcomes []Outcome, sales []Sale, err error) {
 	var orders []Order
 	err = s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
-		left, taken, err := lockAndTake(tx, itemID, likely)
+		found, taken, err := lockAndTake(tx, itemID, likely)
 		if err != nil {
 			return err
 		}
-		if sales, err = gather(func(keys []Key) (map[Key]Order, error) { return ordersByKeys(tx.Statement.Context, tx, keys) }); err != nil {
-			return err
-		}
+		sales = gather()
 		had, err := hadBefore(tx, itemID, sales)
 		if err != nil {
 			return err
 		}
-		outcomes = make([]Outcome, len(sales))
-		found := left
-		for i, sale := range sales {
-			of := unitsKey{itemID, sale.Subject}
-			switch {
-			case sale.Quantity > left:
-				outcomes[i].Err = orderError(sale, ErrSoldOut)
-			case sale.Limit > 0 && sale.Quantity > sale.Limit-had[of]:
-				outcomes[i].Err = orderError(sale, ErrLimit)
-			default:
-				outcomes[i].Order = newOrder(tx, sale, left, left-sale.Quantity)
-				orders = append(orders, outcomes[i].Order)
-				left -= sale.Quantity
-				had[of] += sale.Quantity
-			}
+		var repeated map[Key]Order
+		lookUp := func() error {
+			repeated, err = ordersByKeys(tx.Statement.Context, tx, sales)
+			s.repeats.Store(len(repeated) > 0)
+			return err
 		}
-		if len(orders) == 0 {
-			return errNothingSold
-		}
-		if found-left != taken {
-			if _, err := setStock(tx, left, "id = ?", itemID); err != nil {
+		if s.repeats.Load() {
+			if err := lookUp(); err != nil {
 				return err
 			}
 		}
-		_, err = insert(tx, orders...)
+		for {
+			outcomes, orders = outcomesOf(tx, found, sales, maps.Clone(had), repeated)
+			if len(orders) == 0 {
+				return errNothingSold
+			}
+			_, err = insert(tx, orders...)
+			if _, number := classOf(err); number != duplicate || len(repeated) > 0 {
+				break
+			}
+			failed := err
+			if err := lookUp(); err != nil {
+				return err
+			}
+			if len(repeated) == 0 {
+				return failed
+			}
+		}
+		if left := orders[len(orders)-1].StockWritten; err == nil && found-left != taken {
+			_, err = setStock(tx, left, "id = ?", itemID)
+		}
 		return err
 	})
 	if errors.Is(err, errNothingSold) {
-		return outcomes, sales, nil
+		err, orders = nil, nil
 	}
-	return outcomes, sales, s.lookUp(ctx, err, orders...)
+	err = s.lookUp(ctx, err, orders...)
+	if err == nil {
+		s.completeRepeats(ctx, outcomes)
+	}
+	return outcomes, sales, err
+}
+
+// completeRepeats reads the further rows of orders that were found under keys, which needs no lock. If it
+// cannot, the orders are left to the caller to look for.
+func (s *Store) completeRepeats(ctx context.Context, outcomes []Outcome) {
+	var orders []Order
+	var at []int
+	for i, outcome := range outcomes {
+		if repeated, ok := outcome.Err.(RepeatedError); ok {
+			orders, at = append(orders, repeated.Order), append(at, i)
+		}
+	}
+	if len(orders) == 0 {
+		return
+	}
+	whole, err := s.withLines(ctx, orders)
+	for n, i := range at {
+		if outcomes[i].Err = ErrRepeated; err == nil {
+			outcomes[i].Err = RepeatedError{whole[n]}
+		}
+	}
+}
+
+// outcomesOf decides about sales of an item of which so many units were found, and whose customers had so
+// many. It returns the orders to be made.
+func outcomesOf(tx *gorm.DB, left int64, sales []Sale, had map[unitsKey]int64, repeated map[Key]Order) (outcomes []Outcome, orders []Order) {
+	outcomes = make([]Outcome, len(sales))
+	for i, sale := range sales {
+		of := unitsKey{sale.ItemID, sale.Subject}
+		order, again := repeated[sale.Key()]
+		switch {
+		case again:
+			outcomes[i].Err = RepeatedError{order}
+		case sale.Quantity > left:
+			outcomes[i].Err = orderError(sale, ErrSoldOut)
+		case sale.Limit > 0 && sale.Quantity > sale.Limit-had[of]:
+			outcomes[i].Err = orderError(sale, ErrLimit)
+		default:
+			outcomes[i].Order = newOrder(tx, sale, left, left-sale.Quantity)
+			orders = append(orders, outcomes[i].Order)
+			left -= sale.Quantity
+			had[of] += sale.Quantity
+		}
+	}
+	return outcomes, orders
 }
 
 // errNothingSold rolls a batch back that has nothing but refusals and repeats: a COMMIT would cost a write.
@@ -344,21 +368,18 @@ type Key struct{ Subject, IdempotencyKey string }
 // Key returns the sale's key. Its IdempotencyKey is empty if the sale has none.
 func (s Sale) Key() Key { return Key{s.Subject, s.IdempotencyKey} }
 
-// OrdersByKeys returns the orders that were made under these keys.
-func (s *Store) OrdersByKeys(ctx context.Context, keys []Key) (map[Key]Order, error) {
-	orders, err := again(ctx, func() (map[Key]Order, error) { return ordersByKeys(ctx, s.db, keys) })
-	if err != nil {
-		return nil, found(fmt.Sprintf("read orders by %d keys", len(keys)), err)
+// ordersByKeys returns the first rows of the orders that were made under the keys of sales.
+func ordersByKeys(ctx context.Context, db *gorm.DB, sales []Sale) (map[Key]Order, error) {
+	var keys [][]any
+	for _, sale := range sales {
+		if sale.IdempotencyKey != "" {
+			keys = append(keys, []any{sale.IdempotencyKey, sale.Subject})
+		}
 	}
-	return orders, nil
-}
-
-func ordersByKeys(ctx context.Context, db *gorm.DB, keys []Key) (map[Key]Order, error) {
-	pairs := make([][]any, len(keys))
-	for i, k := range keys {
-		pairs[i] = []any{k.IdempotencyKey, k.Subject}
+	if len(keys) == 0 {
+		return nil, nil
 	}
-	orders, err := all[Order](db.WithContext(ctx), "(idempotency_key, subject) IN ?", pairs)
+	orders, err := all[Order](db.WithContext(ctx), "(idempotency_key, subject) IN ?", keys)
 	byKey := make(map[Key]Order, len(orders))
 	for _, o := range orders {
 		byKey[Key{o.Subject, *o.IdempotencyKey}] = o

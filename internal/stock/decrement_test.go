@@ -2,7 +2,6 @@ package stock_test
 
 import (
 	"bytes"
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 
@@ -87,13 +85,13 @@ func TestBatchSellsAllThatFit(t *testing.T) {
 }
 
 // gathering returns a function that brings the sales, and fails the test if it comes before the row is locked.
-func gathering(t *testing.T, store *stock.Store, item stock.Item, sales []stock.Sale) func(stock.FindOrders) ([]stock.Sale, error) {
-	return func(stock.FindOrders) ([]stock.Sale, error) {
+func gathering(t *testing.T, store *stock.Store, item stock.Item, sales []stock.Sale) func() []stock.Sale {
+	return func() []stock.Sale {
 		row := store.Pool().QueryRowContext(t.Context(), "SELECT id FROM items WHERE id = ? FOR UPDATE SKIP LOCKED", item.ID)
 		if err := row.Scan(new(uint64)); !errors.Is(err, sql.ErrNoRows) {
 			t.Errorf("another transaction gets the row of the item: %v", err)
 		}
-		return sales, nil
+		return sales
 	}
 }
 
@@ -141,34 +139,6 @@ func TestALimitCountsTheBatchThatIsJoined(t *testing.T) {
 	}
 	if got := stockOf(t, store, item.ID); got != 7 {
 		t.Errorf("stock = %d, want 7", got)
-	}
-}
-
-// TestJoiningFindsOrders: who joins learns in the transaction, on its connection, which keys have orders. If
-// joining fails, nothing is sold.
-func TestJoiningFindsOrders(t *testing.T) {
-	store := stocktest.Open(t, stock.WithPoolSize(1))
-	item := newItem(t, store, 10)
-	sales := wanted(item, 1, 1, 1)
-	sales[1].IdempotencyKey, sales[2].IdempotencyKey = "used", "new"
-	if _, err := store.Decrement(t.Context(), sales[1]); err != nil {
-		t.Fatal(err)
-	}
-	var found map[stock.Key]stock.Order
-	failed := errors.New("of the test")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	_, err := store.DecrementOpenBatch(ctx, item.ID, sales[:1], func(find stock.FindOrders) (_ []stock.Sale, err error) {
-		if found, err = find([]stock.Key{sales[1].Key(), sales[2].Key()}); err != nil {
-			t.Error(err)
-		}
-		return sales[2:], failed
-	})
-	if _, used := found[sales[1].Key()]; len(found) != 1 || !used {
-		t.Errorf("found %v, want the order under the used key", found)
-	}
-	if got := stockOf(t, store, item.ID); !errors.Is(err, failed) || got != 9 {
-		t.Errorf("%d units are left after %v, want 9 after the error of join", got, err)
 	}
 }
 
@@ -249,12 +219,43 @@ func TestABatchWithRepeatedKeysStaysABatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, o := range outcomes {
-		if repeated := i%7 == 3; repeated != errors.Is(o.Err, stock.ErrRepeated) || repeated == (o.Order.PublicID != "") {
-			t.Errorf("sale %d: order %q, %v", i, o.Order.PublicID, o.Err)
+		repeated, ok := errors.AsType[stock.RepeatedError](o.Err)
+		if again := i%7 == 3; again != ok || again == (o.Order.PublicID != "") || again && *repeated.Order.IdempotencyKey != sales[i].IdempotencyKey {
+			t.Errorf("sale %d: order %q, %v with the order %+v", i, o.Order.PublicID, o.Err, repeated.Order)
 		}
 	}
 	if got := stockOf(t, direct, item.ID); got != 80 || inserts.Load() != 2 {
 		t.Errorf("%d units are left after %d INSERTs, want 80 and 2: all, and those that are no repeats", got, inserts.Load())
+	}
+	for _, want := range []int64{2, 3} { // while batches meet repeats, they are looked for first
+		sales[0].IdempotencyKey = fmt.Sprint("new ", want)
+		if outcomes, err = store.DecrementBatch(t.Context(), item.ID, sales[:want]); err != nil || outcomes[0].Err != nil || !errors.Is(outcomes[1].Err, stock.ErrRepeated) {
+			t.Errorf("a further batch: %+v, %v", outcomes, err)
+		}
+		if inserts.Load() != want+1 {
+			t.Errorf("%d INSERTs, want %d", inserts.Load(), want+1)
+		}
+	}
+}
+
+// TestABasketUnderTheKeyOfABatch: the order that is found has its lines, so that no sale of one line is taken for it.
+func TestABasketUnderTheKeyOfABatch(t *testing.T) {
+	store := stocktest.Open(t)
+	item, other := newItem(t, store, 10), newItem(t, store, 10)
+	basket := one(item)
+	basket.IdempotencyKey, basket.More = "used", []stock.Line{{ItemID: other.ID, Quantity: 2}}
+	if _, err := store.Decrement(t.Context(), basket); err != nil {
+		t.Fatal(err)
+	}
+	again := one(item)
+	again.IdempotencyKey = "used"
+	outcomes, err := store.DecrementBatch(t.Context(), item.ID, []stock.Sale{again})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, _ := errors.AsType[stock.RepeatedError](outcomes[0].Err)
+	if len(found.Order.More) != 1 || found.Order.More[0].ItemID != other.ID {
+		t.Errorf("%v with the order %+v, want its second line", outcomes[0].Err, found.Order)
 	}
 }
 
@@ -369,7 +370,7 @@ func relay(client net.Conn, addr string, meddle meddler) {
 func TestABatchOfRepeatsWritesNothing(t *testing.T) {
 	store := stocktest.Open(t)
 	item := newItem(t, store, 10)
-	outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, wanted(item, 1, 2), func(stock.FindOrders) ([]stock.Sale, error) { return nil, nil })
+	outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, wanted(item, 1, 2), func() []stock.Sale { return nil })
 	if now, readErr := store.Read(t.Context(), item.ID); err != nil || readErr != nil || len(outcomes) > 0 || now != item {
 		t.Errorf("%v, %v, %v: the item is %+v, want %+v", outcomes, err, readErr, now, item)
 	}

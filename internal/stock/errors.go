@@ -33,6 +33,14 @@ var (
 	ErrRepeated = errors.New("stock: the idempotency key has an order")
 )
 
+// RepeatedError is [ErrRepeated] where the order under the key is known. It may be for something else than
+// the sale asked for.
+type RepeatedError struct{ Order Order }
+
+func (e RepeatedError) Error() string { return ErrRepeated.Error() }
+
+func (e RepeatedError) Unwrap() error { return ErrRepeated }
+
 // ErrUnknown means that a COMMIT failed, and that it may have been done all the same.
 var ErrUnknown = errors.New("stock: the outcome of the transaction is unknown")
 

@@ -57,23 +57,23 @@ func (s *Store) orderWhere(ctx context.Context, where string, args ...any) (Orde
 	if err != nil {
 		return Order{}, found("read an order", err)
 	}
-	whole, err := s.withLines(ctx, order.Subject, []Order{order})
+	whole, err := s.withLines(ctx, []Order{order})
 	if err != nil {
 		return Order{}, err
 	}
 	return whole[0], nil
 }
 
-// withLines adds the further rows to orders of a subject. The index that lists the orders of a subject
-// finds them, too.
-func (s *Store) withLines(ctx context.Context, subject string, orders []Order) ([]Order, error) {
+// withLines adds the further rows to orders, of which there must be one. The index that lists the orders of a
+// subject finds them, too.
+func (s *Store) withLines(ctx context.Context, orders []Order) ([]Order, error) {
 	at := make(map[uint64]*Order, len(orders))
-	ids := make([]uint64, len(orders))
-	for i := range orders {
-		ids[i], at[orders[i].ID] = orders[i].ID, &orders[i]
+	rows := make([][]any, len(orders))
+	for i, order := range orders {
+		rows[i], at[order.ID] = []any{order.Subject, order.ID}, &orders[i]
 	}
 	lines, err := again(ctx, func() ([]Order, error) {
-		return all[Order](s.db.WithContext(ctx).Order("item_id"), "subject = ? AND line_of IN ?", subject, ids)
+		return all[Order](s.db.WithContext(ctx).Order("item_id"), "(subject, line_of) IN ?", rows)
 	})
 	if err != nil {
 		return nil, found("read the lines of orders", err)
@@ -110,7 +110,7 @@ func (s *Store) OrdersOf(ctx context.Context, subject string, in Period, before 
 	if err != nil || len(orders) == 0 {
 		return nil, found("list orders", err)
 	}
-	return s.withLines(ctx, subject, orders)
+	return s.withLines(ctx, orders)
 }
 
 // ItemOrders returns the rows of all orders that have an item, the oldest first.

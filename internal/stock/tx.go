@@ -111,7 +111,7 @@ func (s *Store) GetLock(ctx context.Context, name string, wait time.Duration, fn
 			return nil
 		}
 		defer db.WithContext(context.WithoutCancel(ctx)).Exec("DO RELEASE_LOCK(?)", name)
-		return fn(&Store{db: db, pool: s.pool, addr: s.addr, extra: s.extra, commits: s.commits, ahead: s.ahead, pinned: true})
+		return fn(&Store{db: db, pool: s.pool, addr: s.addr, extra: s.extra, commits: s.commits, repeats: s.repeats, ahead: s.ahead, pinned: true})
 	})
 	return got, err
 }

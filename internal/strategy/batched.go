@@ -179,7 +179,6 @@ type batch struct {
 
 	// Indices of sales.
 	first    []int             // the first under each key, and those without one
-	wanted   []int             // those of first whose keys have no orders, once that is known
 	repeats  map[int]int       // sales under the key of an earlier one of the batch
 	underKey map[stock.Key]int // the first sale under each key
 }
@@ -204,38 +203,19 @@ func (b *batch) add(more []*waiter) {
 	}
 }
 
-// want makes sales wanted whose keys have no orders, and sets the outcomes of the others. It returns the
-// wanted ones.
-func (b *batch) want(find stock.FindOrders) (wanted []stock.Sale, err error) {
-	var keys []stock.Key
-	for _, i := range b.first {
-		if key := b.sales[i].sale.Key(); key.IdempotencyKey != "" {
-			keys = append(keys, key)
-		}
+// wanted returns the sales of first.
+func (b *batch) wanted() []stock.Sale {
+	wanted := make([]stock.Sale, len(b.first))
+	for n, i := range b.first {
+		wanted[n] = b.sales[i].sale
 	}
-	var orders map[stock.Key]stock.Order
-	if len(keys) > 0 {
-		if orders, err = find(keys); err != nil {
-			return nil, err
-		}
-	}
-	b.wanted = b.wanted[:0]
-	for _, i := range b.first {
-		sale := b.sales[i].sale
-		if order, known := orders[sale.Key()]; known {
-			b.outcomes[i] = repeated(stock.Outcome{Order: order})
-			continue
-		}
-		b.wanted, wanted = append(b.wanted, i), append(wanted, sale)
-	}
-	return wanted, nil
+	return wanted
 }
 
-// repeated is the outcome of a sale under the key of another one. It has no order. The caller looks
-// up the order, as after any [stock.ErrRepeated], and so knows that it was made before.
+// repeated is the outcome of a sale under the key of another one of the batch.
 func repeated(first stock.Outcome) stock.Outcome {
 	if first.Err == nil {
-		return stock.Outcome{Err: stock.ErrRepeated}
+		return stock.Outcome{Err: stock.RepeatedError{Order: first.Order}}
 	}
 	return first
 }
@@ -269,26 +249,26 @@ func (b *batcher) sellFirst(ctx context.Context, itemID uint64, batch *batch) er
 			sale.At(leader.ctx, sale.Waiting)
 		}
 	}
-	gather := func(find stock.FindOrders) ([]stock.Sale, error) {
+	gather := func() []stock.Sale {
 		batch.add(b.take(itemID, maxBatch-len(batch.sales)))
-		return batch.want(find)
+		return batch.wanted()
 	}
 	made, err := againstConflicts(ctx, b.Options, b.Retry, lost, func() ([]stock.Outcome, error) {
-		var likely []stock.Sale
-		for _, i := range batch.first {
-			likely = append(likely, batch.sales[i].sale)
-		}
-		return b.store.DecrementOpenBatch(ctx, itemID, likely, gather)
+		return b.store.DecrementOpenBatch(ctx, itemID, batch.wanted(), gather)
 	})
 	if err != nil {
 		return err
 	}
-	for n, i := range batch.wanted {
+	repeats := 0
+	for n, i := range batch.first {
 		batch.outcomes[i] = made[n]
 		b.refusals.note(batch.sales[i].sale, made[n].Err)
+		if errors.Is(made[n].Err, stock.ErrRepeated) {
+			repeats++
+		}
 	}
-	if b.sold != nil && len(made) > 0 {
-		b.sold(len(made), waited)
+	if b.sold != nil && len(made) > repeats {
+		b.sold(len(made)-repeats, waited)
 	}
 	return nil
 }

@@ -1,0 +1,448 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/testserver"
+)
+
+// seller is a shop with a strategy, in one process or several. Without a strategy, it is [mini].
+type seller struct {
+	strategy string
+	before   bool
+	keys     int // at how many shops each key is used; 0 for no keys
+	soldOut  bool
+}
+
+func (s seller) String() string {
+	name := s.strategy
+	if name == "" {
+		name = "mini"
+	}
+	if s.before {
+		name += ", before"
+	}
+	switch {
+	case s.keys == 1:
+		name += ", keys"
+	case s.keys > 1:
+		name += fmt.Sprintf(", each key %d times", s.keys)
+	case s.soldOut:
+		name += ", beside baskets of nothing"
+	}
+	return name
+}
+
+// testCase is a load that sellers are compared under.
+type testCase struct {
+	name, doc string
+	shops     int
+	customers int
+	items     int
+	lines     int     // of each order: 1 is no basket
+	rate      float64 // of all customers in a second; 0 for as fast as they are answered
+	sellers   []seller
+}
+
+var cases = []testCase{
+	{name: "one-item", doc: "48 customers, one item", shops: 1, customers: 48, items: 1, lines: 1, sellers: beside("conditional", "fenced-relative", "batched")},
+	{name: "64-items", doc: "48 customers, 64 items", shops: 1, customers: 48, items: 64, lines: 1, sellers: beside("conditional", "fenced-relative", "batched")},
+	{name: "keys", doc: "48 orders at once at three shops, of one item, under keys", shops: 3, customers: 48, items: 1, lines: 1, sellers: []seller{
+		{strategy: "batched", keys: 1}, {strategy: "batched", keys: 3}, {strategy: "batched", keys: 1, before: true}, {strategy: "batched", keys: 3, before: true},
+		{strategy: "conditional", keys: 1}, {strategy: "conditional", keys: 1, before: true},
+	}},
+	{name: "baskets-5", doc: "16 customers, baskets of 5 of 64 items", shops: 1, customers: 16, items: 64, lines: 5, sellers: inTurn("conditional", "batched", "fenced-relative")},
+	{name: "baskets-20", doc: "16 customers, baskets of 20 of 64 items", shops: 1, customers: 16, items: 64, lines: 20, sellers: inTurn("conditional", "batched", "fenced-relative")},
+	{name: "sold-out", doc: "40 orders in a second at three shops, of 49 items, alone and beside 28 clients with baskets of them and a sold-out one", shops: 3, customers: 16, items: 49, lines: 1, rate: 40, sellers: []seller{
+		{strategy: "fenced-relative"}, {strategy: "fenced-relative", soldOut: true}, {strategy: "fenced-relative", before: true}, {strategy: "fenced-relative", soldOut: true, before: true},
+	}},
+}
+
+func names() string {
+	var all []string
+	for _, c := range cases {
+		all = append(all, c.name)
+	}
+	return strings.Join(all, ", ")
+}
+
+func inTurn(strategies ...string) (all []seller) {
+	for _, s := range strategies {
+		all = append(all, seller{strategy: s}, seller{strategy: s, before: true})
+	}
+	return all
+}
+
+func beside(strategies ...string) []seller { return append([]seller{{}}, inTurn(strategies...)...) }
+
+// result is what was measured of a seller.
+type result struct {
+	orders, requests int // of the orders answered with 201, and all
+	lines            int // sold
+	took             time.Duration
+	p95              time.Duration // of an order that was sold
+	shop, all        time.Duration // processor time of the shops, and with that of MySQL and Redis
+}
+
+var units = []struct {
+	head string
+	of   func(result) float64
+}{
+	{"answers/s", func(r result) float64 { return float64(r.orders) / r.took.Seconds() }},
+	{"lines/s", func(r result) float64 { return float64(r.lines) / r.took.Seconds() }},
+	{"refused %", func(r result) float64 { return 100 * float64(r.requests-r.orders) / float64(max(1, r.requests)) }},
+	{"p95 ms", func(r result) float64 { return 1000 * r.p95.Seconds() }},
+	{"shop µs", func(r result) float64 { return 1e6 * r.shop.Seconds() / float64(max(1, r.orders)) }},
+	{"all µs", func(r result) float64 { return 1e6 * r.all.Seconds() / float64(max(1, r.orders)) }},
+}
+
+// bench has the servers. Each program has a database of its own, with its schema.
+type bench struct {
+	rig         *rig.Rig
+	mysql       *testserver.MySQL
+	redis       *testserver.Redis
+	now, before string
+	databases   map[bool]string // the DSN, by whether it is that of before
+}
+
+func open(ctx context.Context, now, before string) (_ *bench, err error) {
+	b := &bench{databases: map[bool]string{}}
+	if b.rig, err = rig.New(""); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = b.rig.Close() // the error that matters is there
+		}
+	}()
+	dir, err := b.rig.Folder("shops")
+	if err != nil {
+		return nil, err
+	}
+	if b.now, b.before = now, before; now == "" {
+		if b.now, err = build(ctx, filepath.Join(dir, "shop")); err != nil {
+			return nil, err
+		}
+	}
+	if b.mysql, err = b.rig.MySQL(ctx, "--max-connections=400"); err != nil {
+		return nil, err
+	}
+	if b.redis, err = b.rig.Redis(ctx, testserver.RedisOptions{}); err != nil {
+		return nil, err
+	}
+	for _, old := range []bool{false, true} {
+		if b.databases[old], err = b.mysql.CreateDatabase(ctx, map[bool]string{false: "now", true: "earlier"}[old]); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// build builds the production shop, from anywhere in this repository.
+func build(ctx context.Context, to string) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "build", "-tags", "nomsgpack", "-trimpath", "-ldflags=-s", "-o", to, "stocklock/cmd/shop").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build the shop: %w: %s", err, out)
+	}
+	return to, nil
+}
+
+// start starts the processes of a seller, and returns their URLs.
+func (b *bench) start(ctx context.Context, s seller, n int) (shops []*testserver.Process, urls []string, err error) {
+	for i := range n {
+		dir, err := b.rig.Folder("shop")
+		if err != nil {
+			return shops, nil, err
+		}
+		var p *testserver.Process
+		err = testserver.WithPort(func(port int) error {
+			addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+			p = &testserver.Process{Program: testserver.Program{Name: s.String(), Dir: dir, Ready: func(ctx context.Context) error { return rig.Ready(ctx, "http://"+addr) }}}
+			switch self, err := os.Executable(); {
+			case err != nil:
+				return err
+			case s.strategy == "":
+				p.Args, p.Env = []string{self}, []string{miniAddr + "=" + addr, miniMySQL + "=" + b.databases[false]}
+			default:
+				p.Args = []string{b.now}
+				if s.before {
+					p.Args = []string{b.before}
+				}
+				p.Env = []string{"SHOP_ADDR=" + addr, "SHOP_NAME=" + strconv.Itoa(i), "SHOP_MYSQL=" + b.databases[s.before], "SHOP_REDIS=" + b.redis.URL(), "SHOP_STRATEGY=" + s.strategy, "SHOP_DRAIN_DELAY=0s"}
+			}
+			urls = append(urls[:i], "http://"+addr)
+			return b.rig.Launch(ctx, p)
+		})
+		if err != nil {
+			return shops, nil, err
+		}
+		shops = append(shops, p)
+	}
+	return shops, urls, nil
+}
+
+// createItems adds n items to the database of a seller, of which only the last may have no units, and
+// returns the id of the first.
+func (b *bench) createItems(ctx context.Context, s seller, n, units int, lastUnits int) ([]uint64, error) {
+	db, err := sql.Open("mysql", b.databases[s.before])
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	ids := make([]uint64, n)
+	for i := range ids {
+		if i == n-1 {
+			units = lastUnits
+		}
+		done, err := db.ExecContext(ctx, "INSERT INTO items (name, stock) VALUES ('measured', ?)", units)
+		if err != nil {
+			return nil, err
+		}
+		id, err := done.LastInsertId()
+		if err != nil {
+			return nil, err
+		}
+		ids[i] = uint64(id)
+	}
+	return ids, nil
+}
+
+const plenty = 1_000_000_000
+
+// measure starts a seller, sells for some time, and ends it.
+func (b *bench) measure(ctx context.Context, c testCase, s seller, long time.Duration) (r result, err error) {
+	if s.strategy == "" && !b.migrated() {
+		// The tables come from the shop.
+		shops, _, err := b.start(ctx, seller{strategy: "conditional"}, 1)
+		if err != nil {
+			return r, err
+		}
+		if err := shops[0].Stop(); err != nil {
+			return r, err
+		}
+	}
+	shops, urls, err := b.start(ctx, s, c.shops)
+	defer func() {
+		for _, p := range shops {
+			if stopped := p.Stop(); err == nil {
+				err = stopped
+			}
+		}
+	}()
+	if err != nil {
+		return r, err
+	}
+	items, err := b.createItems(ctx, s, c.items+1, plenty, 0)
+	if err != nil {
+		return r, err
+	}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}, Timeout: 30 * time.Second}
+	defer client.CloseIdleConnections()
+	l := &load{testCase: c, seller: s, client: client, urls: urls, items: items[:c.items], soldOut: items[c.items]}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var background sync.WaitGroup
+	if s.soldOut {
+		for range 28 {
+			background.Go(func() { l.askInVain(ctx) })
+		}
+	}
+	l.sell(ctx, long/4) // connections, memory of what is sold out
+	shopsBefore, err := used(shops...)
+	if err != nil {
+		return r, err
+	}
+	serversBefore, err := used(b.mysql.Process, b.redis.Process)
+	if err != nil {
+		return r, err
+	}
+	r = l.sell(ctx, long)
+	shopsAfter, err := used(shops...)
+	if err != nil {
+		return r, err
+	}
+	serversAfter, err := used(b.mysql.Process, b.redis.Process)
+	r.shop = shopsAfter - shopsBefore
+	r.all = r.shop + serversAfter - serversBefore
+	cancel()
+	background.Wait()
+	return r, err
+}
+
+func (b *bench) migrated() bool {
+	db, err := sql.Open("mysql", b.databases[false])
+	if err != nil {
+		return false
+	}
+	defer db.Close()
+	return db.QueryRow("SELECT COUNT(*) FROM items").Scan(new(int)) == nil
+}
+
+// used is the processor time of processes so far.
+func used(all ...*testserver.Process) (sum time.Duration, err error) {
+	const ticks = 100 // in a second, on each Linux that Go knows
+	for _, p := range all {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+		if err != nil {
+			return 0, err
+		}
+		// The name of the program is in brackets, and may have spaces.
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		for _, field := range fields[11:13] {
+			n, err := strconv.Atoi(field)
+			if err != nil {
+				return 0, err
+			}
+			sum += time.Duration(n) * time.Second / ticks
+		}
+	}
+	return sum, nil
+}
+
+// load is what customers ask of a seller.
+type load struct {
+	testCase
+	seller
+	client  *http.Client
+	urls    []string
+	items   []uint64
+	soldOut uint64
+}
+
+// sell sells for some time.
+func (l *load) sell(ctx context.Context, long time.Duration) result {
+	ctx, cancel := context.WithTimeout(ctx, long)
+	defer cancel()
+	var mu sync.Mutex
+	var r result
+	var took []time.Duration
+	due := make(chan time.Time, int(l.rate*long.Seconds())+1)
+	if l.rate > 0 {
+		go func() {
+			tick := time.NewTicker(time.Duration(float64(time.Second) / l.rate))
+			defer tick.Stop()
+			for ctx.Err() == nil {
+				due <- <-tick.C
+			}
+		}()
+	} else {
+		close(due)
+	}
+	ask := func(due time.Time, shop int, path, body, key string) {
+		status := l.post(shop, path, body, key)
+		mu.Lock()
+		defer mu.Unlock()
+		r.requests++
+		if status == http.StatusCreated {
+			r.orders++
+			r.lines += l.lines
+			took = append(took, time.Since(due))
+		}
+	}
+	var customers sync.WaitGroup
+	begun := time.Now()
+	for i := range l.customers / max(1, l.keys) {
+		customers.Go(func() {
+			for {
+				at := time.Now()
+				select {
+				case scheduled, ok := <-due:
+					if ok {
+						at = scheduled
+					}
+				case <-ctx.Done():
+				}
+				if ctx.Err() != nil {
+					return
+				}
+				path, body := l.order()
+				if l.keys < 2 {
+					key := ""
+					if l.keys == 1 {
+						key = uuid.NewString()
+					}
+					ask(at, i, path, body, key)
+					continue
+				}
+				key := uuid.NewString()
+				var same sync.WaitGroup
+				for shop := range l.keys {
+					same.Go(func() { ask(at, shop, path, body, key) })
+				}
+				same.Wait()
+			}
+		})
+	}
+	customers.Wait()
+	r.took = time.Since(begun)
+	if slices.Sort(took); len(took) > 0 {
+		r.p95 = took[len(took)*95/100]
+	}
+	return r
+}
+
+// order makes an order of one unit of each of some items.
+func (l *load) order() (path, body string) {
+	if l.lines == 1 {
+		return fmt.Sprintf("/api/v1/items/%d/orders", l.items[rand.IntN(len(l.items))]), `{"quantity": 1}`
+	}
+	var lines []string
+	for _, i := range rand.Perm(len(l.items))[:l.lines] {
+		lines = append(lines, line(l.items[i]))
+	}
+	return basket(lines)
+}
+
+func line(item uint64) string { return fmt.Sprintf(`{"item_id": %d, "quantity": 1}`, item) }
+
+func basket(lines []string) (path, body string) {
+	return "/api/v1/orders", `{"lines": [` + strings.Join(lines, ", ") + "]}"
+}
+
+// askInVain asks for all items and the one that is sold out, until ctx ends.
+func (l *load) askInVain(ctx context.Context) {
+	var lines []string
+	for _, item := range append(slices.Clone(l.items), l.soldOut) {
+		lines = append(lines, line(item))
+	}
+	path, body := basket(lines)
+	for ctx.Err() == nil {
+		l.post(rand.IntN(len(l.urls)), path, body, "")
+	}
+}
+
+// post returns the status of the answer, 0 for none.
+func (l *load) post(shop int, path, body, key string) int {
+	request, err := http.NewRequest(http.MethodPost, l.urls[shop%len(l.urls)]+path, strings.NewReader(body))
+	if err != nil {
+		return 0
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		request.Header.Set("Idempotency-Key", key)
+	}
+	answer, err := l.client.Do(request)
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	_, _ = bytes.NewBuffer(nil).ReadFrom(answer.Body) // read to its end, the connection serves the next one
+	return answer.StatusCode
+}

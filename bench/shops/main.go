@@ -1,0 +1,106 @@
+// Command shops measures what a sale costs: in the shop of this repository, in an earlier one, and in [mini].
+// All are measured in turn on the same servers, so that only their ratios count.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"stocklock/internal/lab/tabular"
+)
+
+type options struct {
+	Before  string        `type:"existingfile" placeholder:"PROGRAM" help:"An earlier shop, to measure beside this one."`
+	Now     string        `type:"existingfile" placeholder:"PROGRAM" help:"This repository's production shop. Without it, it is built."`
+	Cases   []string      `placeholder:"CASE" help:"What to measure: ${cases}. Default: all."`
+	Repeat  int           `default:"3" help:"How often each shop is measured; the results are medians."`
+	Seconds time.Duration `name:"for" default:"4s" help:"How long each measurement takes."`
+}
+
+func main() {
+	if addr := os.Getenv(miniAddr); addr != "" {
+		fmt.Fprintln(os.Stderr, mini(addr, os.Getenv(miniMySQL)))
+		os.Exit(1)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var o options
+	parsed := kong.Parse(&o, kong.Name("shops"), kong.Description("Measures what a sale costs in this repository's shop, beside an earlier one and one of sixty lines."),
+		kong.Vars{"cases": names()})
+	parsed.FatalIfErrorf(o.run(ctx, os.Stdout, os.Stderr))
+}
+
+// run measures, and prints a table for each case.
+func (o options) run(ctx context.Context, out, log io.Writer) (err error) {
+	chosen := cases
+	if len(o.Cases) > 0 {
+		chosen = nil
+		for _, name := range o.Cases {
+			i := slices.IndexFunc(cases, func(c testCase) bool { return c.name == name })
+			if i < 0 {
+				return fmt.Errorf("unknown case %q: want one of %s", name, names())
+			}
+			chosen = append(chosen, cases[i])
+		}
+	}
+	bench, err := open(ctx, o.Now, o.Before)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bench.rig.Close()) }()
+	for _, c := range chosen {
+		sellers := slices.DeleteFunc(slices.Clone(c.sellers), func(s seller) bool { return s.before && o.Before == "" })
+		results := make([][]result, len(sellers))
+		for round := range o.Repeat {
+			for n := range sellers {
+				i := (n + round) % len(sellers) // no seller is always first
+				fmt.Fprintf(log, "%d/%d  %s  %s\n", round+1, o.Repeat, c.name, sellers[i])
+				got, err := bench.measure(ctx, c, sellers[i], o.Seconds)
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", c.name, sellers[i], err)
+				}
+				results[i] = append(results[i], got)
+			}
+		}
+		print(out, c, sellers, results)
+	}
+	return nil
+}
+
+// print prints the medians of a case, and what they are of those of its first seller.
+func print(out io.Writer, c testCase, sellers []seller, results [][]result) {
+	w := tabular.New()
+	head := table.Row{"shop"}
+	for _, u := range units {
+		head = append(head, u.head, "of the first")
+	}
+	w.AppendHeader(head)
+	for i, s := range sellers {
+		row := table.Row{s}
+		for _, u := range units {
+			row = append(row, fmt.Sprintf("%.4g", median(results[i], u.of)), fmt.Sprintf("%.2f", median(results[i], u.of)/median(results[0], u.of)))
+		}
+		w.AppendRow(row)
+	}
+	w.SetColumnConfigs(tabular.Right(2, len(head)))
+	fmt.Fprintf(out, "%s: %s\n%s\n\n", c.name, c.doc, w.Render())
+}
+
+func median(of []result, value func(result) float64) float64 {
+	values := make([]float64, len(of))
+	for i, r := range of {
+		values[i] = value(r)
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}

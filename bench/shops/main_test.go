@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"stocklock/internal/testserver"
+)
+
+func TestMain(m *testing.M) {
+	if addr := os.Getenv(miniAddr); addr != "" {
+		fmt.Fprintln(os.Stderr, mini(addr, os.Getenv(miniMySQL))) // the test binary is also the small shop
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// TestMeasures is a short run, beside the shop itself as the earlier one.
+func TestMeasures(t *testing.T) {
+	testserver.NeedsServers(t)
+	shop, err := build(t.Context(), t.TempDir()+"/shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options{Cases: []string{"one-item", "sold-out"}, Now: shop, Before: shop, Repeat: 1, Seconds: 300 * time.Millisecond}
+	var out, log bytes.Buffer
+	if err := o.run(t.Context(), &out, &log); err != nil {
+		t.Fatalf("%v\n%s", err, &log)
+	}
+	for _, c := range cases {
+		if !slices.Contains(o.Cases, c.name) {
+			continue
+		}
+		_, text, found := strings.Cut(out.String(), c.name+": ")
+		for _, s := range c.sellers {
+			found = found && strings.Contains(text, s.String())
+		}
+		if !found {
+			t.Errorf("%s is not measured:\n%s", c.name, &out)
+		}
+	}
+	if strings.Contains(out.String(), "Inf") {
+		t.Errorf("a shop has sold nothing:\n%s", &out)
+	}
+}
+
+func TestAnUnknownCase(t *testing.T) {
+	err := options{Cases: []string{"hundred"}}.run(t.Context(), &bytes.Buffer{}, &bytes.Buffer{})
+	if err == nil || !strings.Contains(err.Error(), "want one of one-item, 64-items") {
+		t.Errorf("an unknown case: %v, want those that there are", err)
+	}
+}
