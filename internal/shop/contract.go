@@ -22,8 +22,8 @@ var (
 	docsTemplate string
 )
 
-// staffTag marks the operations that only staff may call.
-const staffTag = "staff"
+// staffTags mark the operations of the listener of the staff.
+var staffTags = []any{"staff", "payments"}
 
 // publicContract is the contract without the operations of staff.
 var publicContract = sync.OnceValues(func() ([]byte, error) {
@@ -43,7 +43,7 @@ func withoutStaff(paths yaml.MapSlice) (public yaml.MapSlice) {
 	for _, path := range paths {
 		methods := slices.DeleteFunc(path.Value.(yaml.MapSlice), func(method yaml.MapItem) bool {
 			tags := method.Value.(yaml.MapSlice).ToMap()["tags"]
-			return slices.Contains(tags.([]any), any(staffTag))
+			return slices.ContainsFunc(tags.([]any), func(tag any) bool { return slices.Contains(staffTags, tag) })
 		})
 		if len(methods) > 0 {
 			public = append(public, yaml.MapItem{Key: path.Key, Value: methods})

@@ -36,7 +36,7 @@ func (s *Shop) getItems(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	items, err := inSlot(s, c, s.reads, func(ctx context.Context) ([]stock.Item, error) { return s.store.Items(ctx, after, int(limit)) })
+	items, err := inSlot(s, c, s.reads, func(ctx context.Context) ([]stock.Item, error) { return s.list(ctx, after, int(limit)) })
 	if err != nil {
 		return err
 	}
@@ -78,9 +78,18 @@ func showItem(c *gin.Context, status int, item stock.Item) {
 
 // entityTag covers all that is shown of an item. The version alone would come again with another
 // stock, after the failover to a replica that was behind.
+//
+// The units that are held have a part of their own, and no part in If-Match: a confirmation changes them, and
+// not the item's row.
 func entityTag(item stock.Item) string {
-	return fmt.Sprintf(`"%d.%d.%08x"`, item.Version, item.Stock, crc32.ChecksumIEEE([]byte(item.Name)))
+	tag := fmt.Sprintf(`"%d.%d.%08x`, item.Version, item.Stock, crc32.ChecksumIEEE([]byte(item.Name)))
+	if item.Held > 0 {
+		tag += fmt.Sprintf(".%d", item.Held)
+	}
+	return tag + `"`
 }
+
+var heldPart = regexp.MustCompile(`^("[0-9]+\.-?[0-9]+\.[0-9a-f]{8})\.[0-9]+"$`)
 
 const (
 	oneTag     = `(W/)?"[!#-~]*"`
@@ -106,7 +115,7 @@ func seenItem(header http.Header) (stock.Seen, error) {
 		return nil, refusal{malformed, "If-Match must be the ETag as the answer with the item gave it, a list of such, or *"}
 	}
 	return func(item stock.Item) bool { // a weak tag matches none
-		return tags[0] == "*" || slices.Contains(tags, entityTag(item))
+		return tags[0] == "*" || slices.ContainsFunc(tags, func(tag string) bool { return heldPart.ReplaceAllString(tag, `$1"`) == entityTag(item) })
 	}, nil
 }
 

@@ -143,8 +143,12 @@ const maxOrderID = 36
 func pathOrder(c *gin.Context) (string, error) { return orderID(c.Param("order")) }
 
 func orderID(id string) (string, error) {
+	return uuidOf(id, "an order's id is a UUID, as the answer to the order gave it")
+}
+
+func uuidOf(id, want string) (string, error) {
 	if err := uuid.Validate(id); err != nil || len(id) != maxOrderID {
-		return "", refusal{malformed, "an order's id is a UUID, as the answer to the order gave it"}
+		return "", refusal{malformed, want}
 	}
 	return strings.ToLower(id), nil
 }
@@ -315,12 +319,16 @@ func (s *Shop) readBasket(c *gin.Context) (stock.Sale, error) {
 		return stock.Sale{}, err
 	}
 	sale, err := s.readCustomer(c)
-	lines := make([]stock.Line, len(basket.Lines))
-	for i, line := range basket.Lines {
+	sale.SetLines(linesOf(basket.Lines))
+	return sale, err
+}
+
+func linesOf(posted []newLine) []stock.Line {
+	lines := make([]stock.Line, len(posted))
+	for i, line := range posted {
 		lines[i] = stock.Line{ItemID: uint64(line.ItemID), Quantity: int64(line.Quantity)}
 	}
-	sale.SetLines(lines)
-	return sale, err
+	return lines
 }
 
 // readCustomer reads who asks for a sale, and the key of the request.
@@ -333,5 +341,5 @@ func (s *Shop) readCustomer(c *gin.Context) (stock.Sale, error) {
 	if err != nil {
 		return stock.Sale{}, err
 	}
-	return stock.Sale{RequestID: requestID(c), Shop: s.Name, Subject: subject, IdempotencyKey: key, Limit: s.Limit}, nil
+	return stock.Sale{RequestID: requestID(c), Shop: s.Name, Subject: subject, IdempotencyKey: key, Limit: s.Limit, Holds: s.Reservations != nil}, nil
 }

@@ -65,6 +65,7 @@ func (s *Shop) customerRoutes(docs documentation, middleware ...gin.HandlerFunc)
 	api.Match(read, "/orders/:order", s.handle(s.getOrder))
 	api.POST("/orders", s.order(s.readBasket))
 	api.POST(ordersOfItem, s.order(s.readSale))
+	s.reservationRoutes(api)
 
 	e.NoRoute(func(c *gin.Context) {
 		s.fail(c, refusal{notFound, "there is nothing at this path"})
@@ -94,6 +95,7 @@ func (s *Shop) staffEngine() *gin.Engine {
 	staff.PUT("/items/:item/stock", s.change(s.readCorrection))
 	staff.POST("/orders/:order/cancellation", s.change(s.readCancellation))
 	staff.POST("/orders/:order/lines/:item/cancellation", s.change(s.readLineCancellation))
+	s.paymentRoutes(staff)
 	return e
 }
 

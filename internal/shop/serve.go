@@ -45,6 +45,7 @@ func (s *Shop) Serve(ctx context.Context, public, staff, internal net.Listener) 
 	defer stopWatching()
 	background.Go(func() { s.health.watch(watching) })
 	background.Go(func() { s.clearKeys(watching) })
+	background.Go(func() { s.endReservations(watching) })
 	served := make(chan error, 2)
 	var fronts fronts
 	front := func(listener net.Listener, handler http.Handler, serving string) {

@@ -54,6 +54,10 @@ type Config struct {
 	// that names nobody makes no change. Changes need a mixable strategy.
 	Staff func(*http.Request) (string, error)
 
+	// Reservations are the terms of reservations. Nil offers none. They need a Subject, no Anonymous, a Limit,
+	// Staff and a mixable strategy.
+	Reservations *Reservations
+
 	StartupTimeout time.Duration // how long to wait for MySQL and Redis
 	DrainDelay     time.Duration // how long to serve on after readiness has ended
 	DrainTimeout   time.Duration // how long sales under way may take to finish
@@ -64,6 +68,7 @@ type Config struct {
 	PingInterval  time.Duration // from one probe of MySQL or Redis to the next
 	PingTimeout   time.Duration // for the answer to a probe
 	KeyInterval   time.Duration // from one look for expired keys to the next
+	SweepInterval time.Duration // from one look for overdue reservations to the next; below 0 for never
 
 	Tracing Tracing // nil for none
 }
@@ -73,8 +78,9 @@ type Shop struct {
 	Config
 	store   *stock.Store
 	seller  *strategy.Seller
-	sellBy  Sell                  // the seller's, around which there may be a lab
-	view    View                  // the store's, around which there may be a lab
+	sellBy  Sell // the seller's, around which there may be a lab
+	view    View // the store's, around which there may be a lab
+	list    func(ctx context.Context, after uint64, limit int) ([]stock.Item, error)
 	show    func(stock.Order) any // what is shown of an order
 	lab     Lab                   // nil in production
 	probe   redis.UniversalClient // one connection for probes, which must not wait for those of sales
@@ -95,6 +101,9 @@ func New(cfg Config) (*Shop, error) {
 	if n := len(cfg.Name); n == 0 || n > maxNameLength {
 		return nil, fmt.Errorf("the name %q has %d bytes: want 1 to %d", cfg.Name, n, maxNameLength)
 	}
+	if err := cfg.Reservations.check(cfg); err != nil {
+		return nil, err
+	}
 	store := cfg.Deps.Store
 	prepare := store.Migrate
 	if cfg.SchemaIsManaged {
@@ -105,6 +114,7 @@ func New(cfg Config) (*Shop, error) {
 	cfg.PingInterval = cmp.Or(cfg.PingInterval, pingInterval)
 	cfg.PingTimeout = cmp.Or(cfg.PingTimeout, pingTimeout)
 	cfg.KeyInterval = cmp.Or(cfg.KeyInterval, keyInterval)
+	cfg.SweepInterval = cmp.Or(cfg.SweepInterval, sweepInterval)
 	s := &Shop{Config: cfg, store: store, probe: apart(cfg.Deps.Redis), sales: newSlots(cfg.MaxInFlight), serving: context.Background()}
 	s.reads, s.changes = newSlots(s.maxReads()), newSlots(s.maxReads())
 	s.Log = newLog(cfg.Log, func(level slog.Level) { s.metrics.logDropped.WithLabelValues(strings.ToLower(level.String())).Inc() })
@@ -121,7 +131,10 @@ func New(cfg Config) (*Shop, error) {
 	s.Deps.Hooks = s.metrics.lockHooks()
 	s.Deps.Batched = s.metrics.batched
 	s.seller = strategy.New(cfg.Strategy, s.Deps)
-	s.sellBy, s.view, s.show = s.seller.Sell, store.Read, showToCustomer
+	s.sellBy, s.view, s.list, s.show = s.seller.Sell, store.Read, store.Items, showToCustomer
+	if s.Reservations != nil {
+		s.view, s.list = store.View, store.ViewItems
+	}
 	return s, nil
 }
 

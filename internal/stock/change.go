@@ -56,7 +56,7 @@ func (c Change) Item() Item {
 	return Item{ID: c.ItemID, Name: c.NameAfter, Stock: c.StockAfter, Version: c.Version}
 }
 
-// MaxStock is how many units an item may have after a change.
+// MaxStock is how many units an item may have after a change, with those that are held.
 const MaxStock = 1_000_000_000_000
 
 // Besides the errors of a sale, these errors refuse a change. Nothing was written.
@@ -95,8 +95,12 @@ func (s *Store) Rename(ctx context.Context, by Author, itemID uint64, seen Seen,
 
 // Restock adds units to the item's stock.
 func (s *Store) Restock(ctx context.Context, by Author, itemID uint64, units int64) (Change, error) {
-	return s.change(ctx, Change{Action: Restocked, ItemID: itemID, Author: by}, func(_ *gorm.DB, entry *Change, item Item) error {
-		if units > MaxStock-max(item.Stock, 0) {
+	return s.change(ctx, Change{Action: Restocked, ItemID: itemID, Author: by}, func(tx *gorm.DB, entry *Change, item Item) error {
+		var held int64
+		if err := tx.Raw("SELECT COALESCE(SUM(quantity), 0) FROM hold_lines WHERE item_id = ? AND live_until IS NOT NULL", itemID).Scan(&held).Error; err != nil {
+			return err
+		}
+		if units > MaxStock-max(item.Stock, 0)-held {
 			return ErrTooMany
 		}
 		entry.StockAfter += units
@@ -104,7 +108,7 @@ func (s *Store) Restock(ctx context.Context, by Author, itemID uint64, units int
 	})
 }
 
-// Correct sets the stock to the counted units. It is refused with [ErrStale] if the item is not as
+// Correct sets the stock: the counted units without those that are held for customers. It is refused with [ErrStale] if the item is not as
 // seen, because the count is then out of date.
 func (s *Store) Correct(ctx context.Context, by Author, itemID uint64, seen Seen, units int64) (Change, error) {
 	return s.change(ctx, Change{Action: Corrected, ItemID: itemID, Author: by}, func(_ *gorm.DB, entry *Change, item Item) error {

@@ -80,7 +80,7 @@ func (s *Store) decrement(ctx context.Context, sale Sale, by fence) (order Order
 
 // whyRefused says why a sale was refused. If units have come back since then, it is a conflict.
 func (s *Store) whyRefused(ctx context.Context, sale Sale) error {
-	items, err := s.ReadLines(ctx, sale)
+	items, err := s.readRefused(ctx, sale)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (s *Store) whyRefused(ctx context.Context, sale Sale) error {
 	if len(sale.More) == 0 {
 		items[0].Stock = min(items[0].Stock, sale.Quantity-1)
 	}
-	if err := sale.Check(items); err != nil {
+	if err := sale.refusedBy(items, nil, sale.soldOut()); err != nil {
 		return err
 	}
 	return ErrConflict
@@ -122,7 +122,7 @@ func takeLines(tx *gorm.DB, lines []Line, by fence) (read []int64, ok bool, err 
 	quantities, quantityArgs := perItem(lines, func(line Line) int64 { return line.Quantity })
 	tokens, tokenArgs := perItem(lines, func(line Line) int64 { return line.Token })
 	ids := anyOf(itemsOf(lines))
-	in := "(?" + strings.Repeat(", ?", len(ids)-1) + ")"
+	in := "(" + marks(len(ids)) + ")"
 	if by != unfenced {
 		set, setArgs = ", fence = "+tokens, tokenArgs
 	}
@@ -149,6 +149,9 @@ func perItem(lines []Line, value func(Line) int64) (expression string, args []an
 	}
 	return "CASE id" + strings.Repeat(" WHEN ? THEN ?", len(lines)) + " END", args
 }
+
+// marks are so many placeholders.
+func marks(n int) string { return "?" + strings.Repeat(", ?", n-1) }
 
 func anyOf(ids []uint64) []any {
 	all := make([]any, len(ids))
@@ -342,15 +345,16 @@ func total(sales []Sale) (sum int64, ok bool) {
 // hadBefore counts the units that the customers of a batch have already. The item's row is locked.
 func hadBefore(tx *gorm.DB, itemID uint64, sales []Sale) (map[unitsKey]int64, error) {
 	var subjects []string
+	held := false
 	for _, sale := range sales {
 		if sale.Limit > 0 {
-			subjects = append(subjects, sale.Subject)
+			subjects, held = append(subjects, sale.Subject), held || sale.Holds
 		}
 	}
 	if len(subjects) == 0 {
 		return map[unitsKey]int64{}, nil
 	}
-	return unitsOf(tx, []uint64{itemID}, subjects)
+	return unitsOf(tx, held, []uint64{itemID}, subjects)
 }
 
 // tooLong is the error for a value that does not fit into its column.

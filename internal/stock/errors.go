@@ -19,6 +19,8 @@ var (
 	ErrNotFound = errors.New("stock: not found")
 	// ErrSoldOut: fewer units are left than were asked for.
 	ErrSoldOut = errors.New("stock: sold out")
+	// ErrNoneHeld is [ErrSoldOut] of an item of which nobody holds units, as was looked.
+	ErrNoneHeld = fmt.Errorf("%w, and nobody holds any", ErrSoldOut)
 	// ErrFenced: a newer holder has raised the fence. The holder of this token was overtaken.
 	ErrFenced = errors.New("stock: fenced off by a newer token")
 	// ErrLimit: the customer would have more units of an item than it may have. See Sale.Limit.
@@ -47,7 +49,7 @@ var ErrUnknown = errors.New("stock: the outcome of the transaction is unknown")
 // LineError says why a line of a basket cannot be had.
 type LineError struct {
 	ItemID uint64
-	Err    error // [ErrSoldOut], [ErrNotFound] or [ErrLimit]
+	Err    error // [ErrSoldOut], [ErrHeld], [ErrNotFound] or [ErrLimit]
 }
 
 func (e LineError) Error() string { return fmt.Sprintf("item %d: %v", e.ItemID, e.Err) }
@@ -82,10 +84,19 @@ func (s Sale) refuse(lines LineErrors) error {
 
 // Check compares the sale with the items of its lines, as they were read. An item without an id is
 // none.
-func (s Sale) Check(items []Item) error { return s.refusedBy(items, nil) }
+func (s Sale) Check(items []Item) error { return s.refusedBy(items, nil, ErrSoldOut) }
 
-// refusedBy is [Sale.Check] that also compares with the units that the subject has. Either may be nil.
-func (s Sale) refusedBy(items []Item, had map[unitsKey]int64) error {
+// soldOut is the error for an item of which nobody holds units, where that was read.
+func (s Sale) soldOut() error {
+	if s.Holds {
+		return ErrNoneHeld
+	}
+	return ErrSoldOut
+}
+
+// refusedBy is [Sale.Check] that also compares with the units that the subject has. Either may be nil. SoldOut
+// is the error for an item with too few units, of which nobody holds any.
+func (s Sale) refusedBy(items []Item, had map[unitsKey]int64, soldOut error) error {
 	var refused LineErrors
 	for i, line := range s.Lines() {
 		var err error
@@ -93,7 +104,9 @@ func (s Sale) refusedBy(items []Item, had map[unitsKey]int64) error {
 			err = ErrLimit
 		}
 		if items != nil && items[i].Stock < line.Quantity {
-			err = ErrSoldOut
+			if err = soldOut; items[i].Held > 0 {
+				err = ErrHeld
+			}
 		}
 		if items != nil && items[i].ID == 0 {
 			err = ErrNotFound

@@ -55,20 +55,59 @@ func (s *Store) ReadLines(ctx context.Context, sale Sale) ([]Item, error) {
 		item, err := s.Read(ctx, sale.ItemID)
 		return []Item{item}, err
 	}
-	lines := sale.Lines()
-	ids := make([]uint64, len(lines))
-	for i, line := range lines {
-		ids[i] = line.ItemID
-	}
+	ids := itemsOf(sale.Lines())
 	there, err := again(ctx, func() ([]Item, error) { return all[Item](s.db.WithContext(ctx), "id IN ?", ids) })
 	if err != nil {
 		return nil, found("read items", err)
 	}
-	items := make([]Item, len(lines))
+	return inOrder(ids, there), nil
+}
+
+// readRefused is [Store.ReadLines] for a sale that is refused. It also looks whether units of an item are held.
+func (s *Store) readRefused(ctx context.Context, sale Sale) ([]Item, error) {
+	if !sale.Holds {
+		return s.ReadLines(ctx, sale)
+	}
+	ids := itemsOf(sale.Lines())
+	var there []Item
+	err := s.read(ctx, &there, "SELECT *, EXISTS (SELECT 1 FROM hold_lines WHERE item_id = items.id AND live_until IS NOT NULL) AS held FROM items WHERE id IN ?", ids)
+	if err == nil && len(there) == 0 && len(ids) == 1 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, found("read items", err)
+	}
+	return inOrder(ids, there), nil
+}
+
+// inOrder puts items in the order of ids. An item that is missing has no id.
+func inOrder(ids []uint64, there []Item) []Item {
+	items := make([]Item, len(ids))
 	for _, item := range there {
 		items[slices.Index(ids, item.ID)] = item
 	}
-	return items, nil
+	return items
+}
+
+// heldUnits is how many units of an item are held. It reads an entry of an index for each live line of the item.
+const heldUnits = "SELECT *, (SELECT COALESCE(SUM(quantity), 0) FROM hold_lines WHERE item_id = items.id AND live_until IS NOT NULL) AS held FROM items"
+
+// View is [Store.Read] that also counts the units that are held.
+func (s *Store) View(ctx context.Context, itemID uint64) (Item, error) {
+	var rows []Item
+	if err := s.read(ctx, &rows, heldUnits+" WHERE id = ?", itemID); err != nil {
+		return Item{}, found("read an item", err)
+	}
+	if len(rows) == 0 {
+		return Item{}, ErrNotFound
+	}
+	return rows[0], nil
+}
+
+// ViewItems is [Store.Items] that also counts the units that are held.
+func (s *Store) ViewItems(ctx context.Context, after uint64, limit int) (items []Item, err error) {
+	err = s.read(ctx, &items, heldUnits+" WHERE id > ? ORDER BY id LIMIT ?", after, limit)
+	return items, found("list items", err)
 }
 
 // found turns gorm's error for no row into ErrNotFound. The server may end a plain read, too.

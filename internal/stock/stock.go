@@ -20,6 +20,9 @@ type Item struct {
 	Stock   int64  `json:"stock"`   // units left; negative only after an oversell
 	Version int64  `json:"version"` // grows with every write of the item
 	Fence   int64  `json:"-"`       // the highest fencing token that was admitted
+	// Held are the units that are held for customers, besides the stock. [Store.View] reads them, and what asks
+	// why a sale is refused reads 1 where somebody holds some.
+	Held int64 `json:"held,omitempty" gorm:"->"`
 }
 
 // Seen reports whether an item is as a client has seen it. Nil allows any.
@@ -71,6 +74,9 @@ type Sale struct {
 	Taken func() `json:"-"`
 	// Limit is how many units of one item the subject may have in orders that stand. 0 means no limit.
 	Limit int64
+	// Holds says that the shop offers reservations: the limit counts what is held for the subject, and a refusal
+	// says whether others hold the units.
+	Holds bool
 }
 
 // SetLines sets what the sale takes, which must be at least one line. Lines of the same item become

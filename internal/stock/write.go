@@ -274,30 +274,30 @@ func (s Sale) checkLimit(tx *gorm.DB) error {
 	if s.Limit == 0 {
 		return nil
 	}
-	had, err := unitsOf(tx, itemsOf(s.Lines()), []string{s.Subject})
+	had, err := unitsOf(tx, s.Holds, itemsOf(s.Lines()), []string{s.Subject})
 	if err != nil {
 		return err
 	}
-	return s.refusedBy(nil, had)
+	return s.refusedBy(nil, had, nil)
 }
 
 // Refusal returns why the sale would be refused now, each line with its own reason, or nil. It locks
 // nothing.
 func (s *Store) Refusal(ctx context.Context, sale Sale) error {
-	items, err := s.ReadLines(ctx, sale)
+	items, err := s.readRefused(ctx, sale)
 	if err != nil {
 		return err
 	}
 	had := map[unitsKey]int64{}
 	if sale.Limit > 0 {
 		had, err = again(ctx, func() (map[unitsKey]int64, error) {
-			return unitsOf(s.db.WithContext(ctx), itemsOf(sale.Lines()), []string{sale.Subject})
+			return unitsOf(s.db.WithContext(ctx), sale.Holds, itemsOf(sale.Lines()), []string{sale.Subject})
 		})
 		if err != nil {
 			return found("count units", err)
 		}
 	}
-	return sale.refusedBy(items, had)
+	return sale.refusedBy(items, had, sale.soldOut())
 }
 
 func itemsOf(lines []Line) []uint64 {
@@ -313,18 +313,25 @@ type unitsKey struct {
 	Subject string
 }
 
-// unitsOf counts the units of items that subjects have in orders that stand.
-func unitsOf(tx *gorm.DB, items []uint64, subjects []string) (map[unitsKey]int64, error) {
+// unitsOf counts the units of items that subjects have in orders that stand, and with held in live holds.
+func unitsOf(tx *gorm.DB, held bool, items []uint64, subjects []string) (map[unitsKey]int64, error) {
 	var rows []struct {
 		ItemID  uint64
 		Subject string
 		Units   int64
 	}
-	err := tx.Raw("SELECT item_id, subject, SUM(quantity) AS units FROM orders"+
-		" WHERE item_id IN ? AND subject IN ? AND cancelled_at IS NULL GROUP BY item_id, subject", items, subjects).Scan(&rows).Error
+	query := "SELECT item_id, subject, SUM(quantity) AS units FROM orders" +
+		" WHERE item_id IN ? AND subject IN ? AND cancelled_at IS NULL GROUP BY item_id, subject"
+	args := []any{items, subjects}
+	if held {
+		query += " UNION ALL SELECT item_id, subject, SUM(quantity) FROM hold_lines" +
+			" WHERE item_id IN ? AND subject IN ? AND live_until IS NOT NULL GROUP BY item_id, subject"
+		args = append(args, items, subjects)
+	}
+	err := tx.Raw(query, args...).Scan(&rows).Error
 	had := make(map[unitsKey]int64, len(rows))
 	for _, row := range rows {
-		had[unitsKey{row.ItemID, row.Subject}] = row.Units
+		had[unitsKey{row.ItemID, row.Subject}] += row.Units
 	}
 	return had, err
 }

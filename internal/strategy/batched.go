@@ -241,7 +241,7 @@ func (b *batcher) sellFirst(ctx context.Context, itemID uint64, batch *batch) er
 	least := slices.MinFunc(batch.first, func(i, j int) int {
 		return cmp.Compare(batch.sales[i].sale.Quantity, batch.sales[j].sale.Quantity)
 	})
-	if err := b.refusals.check(ctx, b.store, stock.Sale{ItemID: itemID, Quantity: batch.sales[least].sale.Quantity}); err != nil {
+	if err := b.refusals.check(ctx, b.store, stock.Sale{ItemID: itemID, Quantity: batch.sales[least].sale.Quantity, Holds: batch.sales[least].sale.Holds}); err != nil {
 		return err
 	}
 	lost := func() {

@@ -31,7 +31,7 @@ func TestWhichStrategiesMayBeMixed(t *testing.T) {
 }
 
 // TestMixedStrategiesBalance sells one item by several strategies while it is restocked, corrected
-// and renamed, and orders of it are cancelled. In the end what was there and what came is what was
+// and renamed, orders of it are cancelled, and units are held, paid and given back. In the end what was there and what came is what was
 // sold and what is left, to the unit.
 func TestMixedStrategiesBalance(t *testing.T) {
 	m := &mixture{Deps: strategytest.Deps(t), t: t, done: map[string]*atomic.Int64{}}
@@ -48,6 +48,12 @@ func TestMixedStrategiesBalance(t *testing.T) {
 	m.keep(ctx, "correct", m.correct)
 	m.keep(ctx, "cancel", m.cancel)
 	m.keep(ctx, "rename", m.rename)
+	for range 2 {
+		m.keep(ctx, "hold", func() error { return m.hold(60) })
+		m.keep(ctx, "confirm", func() error { return m.end(m.confirm) })
+	}
+	m.keep(ctx, "release", func() error { return m.end(m.release) })
+	m.keep(ctx, "expire", m.expire)
 	// Those that go by the version seldom succeed where the machine is busy.
 	for begun := time.Now(); ctx.Err() == nil && (time.Since(begun) < 2*time.Second || len(m.rare()) > 0); {
 		time.Sleep(100 * time.Millisecond)
@@ -90,6 +96,7 @@ type mixture struct {
 	mu    sync.Mutex               // guards the rest
 	done  map[string]*atomic.Int64 // how often each has succeeded
 	made  []stock.Order            // not cancelled
+	holds []string                 // live
 }
 
 // keep does one thing again and again until ctx ends. It may be refused.
@@ -109,7 +116,7 @@ func (m *mixture) keep(ctx context.Context, name string, do func() error) {
 			switch err := do(); {
 			case err == nil:
 				done.Add(1)
-			case !errors.Is(err, stock.ErrSoldOut) && !errors.Is(err, stock.ErrConflict) && !errors.Is(err, stock.ErrStale):
+			case !errors.Is(err, stock.ErrSoldOut) && !errors.Is(err, stock.ErrHeld) && !errors.Is(err, stock.ErrConflict) && !errors.Is(err, stock.ErrStale):
 				m.t.Errorf("%s: %v", name, err)
 			}
 			time.Sleep(rand.N(50 * time.Millisecond))
@@ -162,6 +169,57 @@ func (m *mixture) cancel() error {
 	return err
 }
 
+func (m *mixture) hold(seconds int64) error {
+	wanted := stock.Sale{ItemID: m.item.ID, Quantity: 1 + rand.Int64N(3), Subject: fmt.Sprint("ann", rand.N(5)), IdempotencyKey: m.author().IdempotencyKey, Holds: true}
+	h, err := m.Store.Hold(m.t.Context(), wanted, seconds, terms)
+	if err == nil && seconds > 0 {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.holds = append(m.holds, h.PublicID)
+	}
+	return err
+}
+
+var terms = stock.Terms{Open: 1_000_000}
+
+// end calls end for the oldest live hold.
+func (m *mixture) end(end func(id string) error) error {
+	m.mu.Lock()
+	if len(m.holds) == 0 {
+		m.mu.Unlock()
+		return stock.ErrConflict
+	}
+	id := m.holds[0]
+	m.holds = m.holds[1:]
+	m.mu.Unlock()
+	return end(id)
+}
+
+func (m *mixture) confirm(id string) error {
+	by := m.author()
+	if rand.N(2) == 0 {
+		if _, err := m.Store.BeginPayment(m.t.Context(), by, id, terms); err != nil {
+			return err
+		}
+	}
+	_, err := m.Store.Confirm(m.t.Context(), by, id, id, stock.Sale{RequestID: "r", Shop: "test", Strategy: "conditional"}, terms)
+	return err
+}
+
+func (m *mixture) release(id string) error {
+	_, err := m.Store.Release(m.t.Context(), m.author(), id, "test")
+	return err
+}
+
+// expire makes a hold that is overdue at once, and ends it.
+func (m *mixture) expire() error {
+	if err := m.hold(0); err != nil {
+		return err
+	}
+	_, _, _, err := m.Store.EndHolds(m.t.Context(), "test", 100)
+	return err
+}
+
 func (m *mixture) rename() error {
 	_, err := m.Store.Rename(m.t.Context(), m.author(), m.item.ID, nil, fmt.Sprint("name ", m.names.Add(1)))
 	return err
@@ -179,11 +237,11 @@ func (m *mixture) balance(initial int64) (was, is int64) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	now, err := m.Store.Read(m.t.Context(), m.item.ID)
+	now, err := m.Store.View(m.t.Context(), m.item.ID)
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	was, is = initial, now.Stock
+	was, is = initial, now.Stock+now.Held
 	for _, c := range changes {
 		if c.Action == stock.Restocked || c.Action == stock.Corrected {
 			was += c.StockAfter - c.StockBefore

@@ -54,7 +54,28 @@ func (s *Seller) LockKey(of stock.Sale) string {
 // of Redis and MySQL. A committed sale is never an error, even if its lock was lost before the
 // release: an order with an id is committed. A guard that commits after its section must be given
 // orders without one.
+//
+// Before a sale is refused because others hold its units, overdue ones of them are ended, and the sale is
+// tried once more.
 func (s *Seller) Sell(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
+	order, err := s.sell(ctx, wanted)
+	if !wanted.Holds {
+		return order, err
+	}
+	if errors.Is(err, stock.ErrSoldOut) && !errors.Is(err, stock.ErrNoneHeld) {
+		if known := s.Store.Refusal(ctx, wanted); known != nil {
+			err = known
+		}
+	}
+	if errors.Is(err, stock.ErrHeld) {
+		if ended, _ := s.Store.EndOverdue(ctx, wanted.Shop, wanted); ended > 0 {
+			return s.sell(ctx, wanted)
+		}
+	}
+	return order, err
+}
+
+func (s *Seller) sell(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
 	wanted.Strategy = s.Strategy.Name
 	if len(wanted.More) > 0 && !s.Strategy.Baskets {
 		return stock.Order{}, fmt.Errorf("%w: %s", ErrOneItem, wanted.Strategy)

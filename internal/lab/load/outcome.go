@@ -38,6 +38,7 @@ var denials = map[Outcome]bool{SoldOut: true, Busy: true, Fenced: true, Lost: tr
 var byProblem = map[string]Outcome{
 	shop.SoldOut.Slug:      SoldOut,
 	shop.LimitReached.Slug: Limited,
+	shop.HeldByOthers.Slug: Busy,
 	shop.Busy.Slug:         Busy,
 	shop.FencedOff.Slug:    Fenced,
 	shop.LockLost.Slug:     Lost,

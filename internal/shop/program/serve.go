@@ -90,6 +90,7 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		KeyTTL:          set.KeyTTL,
 		Limit:           set.Limit,
 		Staff:           subject(set.StaffHeader),
+		Reservations:    set.reservations(),
 		MaxInFlight:     set.MaxInFlight,
 		MaxConnections:  set.MaxConnections,
 		StartupTimeout:  set.StartupTimeout,

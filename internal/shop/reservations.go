@@ -1,0 +1,471 @@
+package shop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"stocklock/internal/stock"
+)
+
+// Reservations are the terms of reservations. A customer reserves and releases units on the public listener. Only
+// the listener of the staff begins, confirms and fails payments: a customer who could confirm would pay
+// nothing.
+type Reservations struct {
+	stock.Terms
+	Kept time.Duration // how long the customer, the lines and the history of ended ones are kept; 0 for ever
+}
+
+// check returns why a shop with this configuration cannot offer reservations: units that cost nothing to hold
+// would all be held by one customer.
+func (r *Reservations) check(cfg Config) error {
+	switch {
+	case r == nil:
+		return nil
+	case cfg.Subject == nil || cfg.Anonymous:
+		return errors.New("reservations need a gateway that names each customer, and no anonymous ones")
+	case cfg.Limit == 0:
+		return errors.New("reservations need a limit of the units that a customer may have")
+	case cfg.Staff == nil:
+		return errors.New("reservations need a listener of the staff, at which payments are confirmed")
+	case !cfg.Strategy.Mixable:
+		return fmt.Errorf("%s cannot sell beside reservations", cfg.Strategy.Name)
+	}
+	return nil
+}
+
+const (
+	reservationsPath = apiPrefix + "/reservations"
+	oneReservation   = "/reservations/:reservation"
+)
+
+// reservationRoutes are those of customers.
+func (s *Shop) reservationRoutes(api *gin.RouterGroup) {
+	api.POST("/reservations", s.reserving(s.reserve))
+	api.Match(read, "/reservations", s.reserving(s.getReservations))
+	api.Match(read, oneReservation, s.reserving(s.getReservation))
+	api.POST(oneReservation+"/release", s.reserving(s.release))
+	api.POST(oneReservation+"/extension", s.reserving(s.extend))
+}
+
+// paymentRoutes are those of the merchant's backend.
+func (s *Shop) paymentRoutes(staff *gin.RouterGroup) {
+	staff.POST(oneReservation+"/payment", s.reserving(s.beginPayment))
+	staff.POST(oneReservation+"/confirmation", s.reserving(s.confirm))
+	staff.POST(oneReservation+"/failure", s.reserving(s.failPayment))
+	staff.Match(read, "/payments/:reference", s.reserving(s.getPayment))
+	staff.POST("/payments/:reference/return", s.reserving(s.returnPayment))
+}
+
+// reserving is [Shop.handle] for a shop that offers reservations.
+func (s *Shop) reserving(handler func(*gin.Context) error) gin.HandlerFunc {
+	return s.handle(func(c *gin.Context) error {
+		if s.Reservations == nil {
+			return refusal{notFound, "this shop offers no reservations"}
+		}
+		return handler(c)
+	})
+}
+
+// newReservation is the body of a reservation.
+type newReservation struct {
+	Lines   []newLine `json:"lines" range:"lines,dive"`
+	Seconds whole     `json:"seconds" range:"seconds"`
+}
+
+// maxSeconds bounds what a shop can be configured for, too.
+const maxSeconds = 24 * 60 * 60
+
+func (newReservation) example() string {
+	return `{"lines": [{"item_id": 1, "quantity": 1}], "seconds": 600}`
+}
+
+func (newReservation) ranges() string { return newBasket{}.ranges() + "; " + extension{}.ranges() }
+
+type extension struct {
+	Seconds whole `json:"seconds" range:"seconds"`
+}
+
+func (extension) example() string { return `{"seconds": 600}` }
+
+func (extension) ranges() string {
+	return fmt.Sprintf("seconds must be a whole number from 1 to %d", maxSeconds)
+}
+
+type releasing struct {
+	Reason string `json:"reason" range:"word"`
+}
+
+func (releasing) example() string { return `{"reason": "changed-mind"}` }
+
+func (releasing) ranges() string {
+	return "reason must be 1 to 64 letters, digits, underscores and hyphens"
+}
+
+type confirmation struct {
+	Reference string `json:"reference" range:"word"`
+}
+
+func (confirmation) example() string { return `{"reference": "pi_3NkZ1a2B"}` }
+
+func (confirmation) ranges() string {
+	return "reference must be 1 to 64 letters, digits, underscores and hyphens"
+}
+
+// publicReservation is a reservation as customers and staff see it.
+type publicReservation struct {
+	ID        string          `json:"id"`
+	State     stock.HoldState `json:"state"`
+	Lines     []publicLine    `json:"lines"`
+	CreatedAt time.Time       `json:"created_at"`
+	HeldUntil time.Time       `json:"held_until"`
+	PayUntil  *time.Time      `json:"pay_until,omitempty"`
+	EndedAt   *time.Time      `json:"ended_at,omitempty"`
+	OrderID   *string         `json:"order_id,omitempty"`
+	Reference *string         `json:"reference,omitempty"`
+	InsteadOf *string         `json:"instead_of,omitempty"`
+
+	History []publicStep `json:"history,omitempty"`
+}
+
+type publicStep struct {
+	State  stock.HoldState `json:"state"`
+	At     time.Time       `json:"at"`
+	By     string          `json:"by,omitempty"` // for staff
+	Reason string          `json:"reason,omitempty"`
+}
+
+func showReservation(h stock.Hold) publicReservation {
+	public := publicReservation{
+		ID: h.PublicID, State: h.State, Lines: []publicLine{}, CreatedAt: h.CreatedAt, HeldUntil: h.HeldUntil, PayUntil: h.PayUntil,
+		EndedAt: h.EndedAt, OrderID: h.OrderID, Reference: h.Reference, InsteadOf: h.InsteadOf,
+	}
+	for _, line := range h.Lines {
+		public.Lines = append(public.Lines, publicLine{ItemID: line.ItemID, Quantity: line.Quantity})
+	}
+	return public
+}
+
+// reserve holds units. It is made once under its key, which it needs: a hold that is made twice costs the
+// merchant sales.
+func (s *Shop) reserve(c *gin.Context) error {
+	body, err := readBody[newReservation](c)
+	if err != nil {
+		return err
+	}
+	wanted, err := s.readCustomer(c)
+	if err != nil {
+		return err
+	}
+	wanted.SetLines(linesOf(body.Lines))
+	switch longest := int64(s.Reservations.Longest / time.Second); {
+	case wanted.Subject == "":
+		return refusal{malformed, "a reservation needs a customer, whom the gateway in front of the shop names"}
+	case wanted.IdempotencyKey == "":
+		return refusal{malformed, "send an " + IdempotencyKeyHeader + ": a reservation that is repeated under it is made once"}
+	case int64(body.Seconds) > longest:
+		return refusal{invalid, fmt.Sprintf("seconds must be at most %d here", longest)}
+	}
+	before := func(ctx context.Context) (stock.Hold, error) {
+		made, err := s.store.HoldByKey(ctx, wanted.Subject, wanted.IdempotencyKey)
+		same := func(is stock.HoldLine, asked stock.Line) bool {
+			return is.ItemID == asked.ItemID && is.Quantity == asked.Quantity
+		}
+		if err == nil && (made.Seconds != int64(body.Seconds) || !slices.EqualFunc(made.Lines, wanted.Lines(), same)) {
+			err = errKeyReused
+		}
+		return made, err
+	}
+	replayed := false
+	h, err := inSlot(s, c, s.sales, func(ctx context.Context) (h stock.Hold, err error) {
+		h, replayed, err = once(ctx, before, func(ctx context.Context) (stock.Hold, error) { return s.hold(ctx, wanted, int64(body.Seconds)) })
+		return h, err
+	})
+	if err != nil {
+		return err
+	}
+	c.Set(outcomeKey, "reserved")
+	if replayed {
+		c.Set(outcomeKey, "replayed")
+		c.Header(ReplayedHeader, "true")
+	} else {
+		s.metrics.reservations.WithLabelValues(string(stock.Held)).Inc()
+	}
+	c.Header("Location", reservationsPath+"/"+h.PublicID)
+	c.JSON(http.StatusCreated, showReservation(h))
+	return nil
+}
+
+// hold ends overdue holds of the items, and tries once more, before it is refused because others hold them. It
+// repeats what lost against another transaction, for as long as a sale waits for a lock.
+func (s *Shop) hold(ctx context.Context, wanted stock.Sale, seconds int64) (stock.Hold, error) {
+	patient, cancel := context.WithTimeout(ctx, s.Deps.Wait)
+	defer cancel()
+	for looked := false; ; {
+		h, err := s.store.Hold(ctx, wanted, seconds, s.Reservations.Terms)
+		switch {
+		case errors.Is(err, stock.ErrHeld) && !looked:
+			looked = true
+			if ended, _ := s.store.EndOverdue(ctx, s.Name, wanted); ended > 0 {
+				continue
+			}
+		case errors.Is(err, stock.ErrConflict) && !errors.Is(err, stock.ErrUnknown):
+			select {
+			case <-time.After(s.Deps.Retry):
+				continue
+			case <-patient.Done():
+			}
+		}
+		return h, err
+	}
+}
+
+// theirs returns the reservation of a request, unless it is another customer's. Staff may have any.
+func (s *Shop) theirs(c *gin.Context, of *slots) (h stock.Hold, by stock.Author, err error) {
+	id, err := uuidOf(c.Param("reservation"), "a reservation's id is a UUID, as the answer to it gave it")
+	if err != nil {
+		return h, by, err
+	}
+	by = stock.Author{RequestID: requestID(c), Shop: s.Name}
+	if by.Subject, err = s.subject(c); err != nil {
+		return h, by, err
+	}
+	h, err = inSlot(s, c, of, func(ctx context.Context) (stock.Hold, error) { return s.store.HoldByID(ctx, id) })
+	if err == nil && !c.GetBool(forStaff) && h.Subject != by.Subject {
+		err = stock.ErrNotFound
+	}
+	return h, by, err
+}
+
+// getReservation shows a reservation with its history.
+func (s *Shop) getReservation(c *gin.Context) error {
+	h, _, err := s.theirs(c, s.reads)
+	if err != nil {
+		return err
+	}
+	steps, err := inSlot(s, c, s.reads, func(ctx context.Context) ([]stock.HoldStep, error) { return s.store.HoldHistory(ctx, h) })
+	if err != nil {
+		return err
+	}
+	shown := showReservation(h)
+	for _, step := range steps {
+		public := publicStep{State: step.Becomes, At: step.At, Reason: step.Reason}
+		if c.GetBool(forStaff) {
+			public.By = step.DoneBy
+		}
+		shown.History = append(shown.History, public)
+	}
+	c.JSON(http.StatusOK, shown)
+	return nil
+}
+
+type reservationList struct {
+	Reservations []publicReservation `json:"reservations"`
+	Next         string              `json:"next,omitempty"` // where the list goes on
+}
+
+// getReservations lists those of the customer, the newest first.
+func (s *Shop) getReservations(c *gin.Context) error {
+	subject, err := s.subject(c)
+	if err != nil {
+		return err
+	}
+	before, given := c.GetQuery("before")
+	if given {
+		if before, err = uuidOf(before, "before is the id of a reservation"); err != nil {
+			return err
+		}
+	}
+	limit, err := queryNumber(c, "limit", defaultPage, 1, maxOrdersPage)
+	if err != nil {
+		return err
+	}
+	holds, err := inSlot(s, c, s.reads, func(ctx context.Context) ([]stock.Hold, error) {
+		return s.store.HoldsOf(ctx, subject, before, int(limit))
+	})
+	if err != nil {
+		return err
+	}
+	list := reservationList{Reservations: []publicReservation{}}
+	for _, h := range holds {
+		list.Reservations = append(list.Reservations, showReservation(h))
+	}
+	if len(holds) == int(limit) {
+		list.Next = reservationsPath + "?before=" + holds[len(holds)-1].PublicID + "&limit=" + strconv.FormatUint(limit, 10)
+	}
+	c.JSON(http.StatusOK, list)
+	return nil
+}
+
+func (s *Shop) release(c *gin.Context) error {
+	body, err := readBody[releasing](c)
+	if err != nil {
+		return err
+	}
+	return s.move(c, s.sales, func(ctx context.Context, by stock.Author, id string) (stock.Hold, error) {
+		return s.store.Release(ctx, by, id, body.Reason)
+	})
+}
+
+func (s *Shop) extend(c *gin.Context) error {
+	body, err := readBody[extension](c)
+	if err != nil {
+		return err
+	}
+	return s.move(c, s.sales, func(ctx context.Context, by stock.Author, id string) (stock.Hold, error) {
+		return s.store.Extend(ctx, by, id, int64(body.Seconds), s.Reservations.Terms)
+	})
+}
+
+func (s *Shop) beginPayment(c *gin.Context) error {
+	return s.move(c, s.changes, func(ctx context.Context, by stock.Author, id string) (stock.Hold, error) {
+		return s.store.BeginPayment(ctx, by, id, s.Reservations.Terms)
+	})
+}
+
+func (s *Shop) failPayment(c *gin.Context) error { return s.move(c, s.changes, s.store.Fail) }
+
+func (s *Shop) confirm(c *gin.Context) error {
+	body, err := readBody[confirmation](c)
+	if err != nil {
+		return err
+	}
+	err = s.move(c, s.changes, func(ctx context.Context, by stock.Author, id string) (stock.Hold, error) {
+		paid := stock.Sale{RequestID: by.RequestID, Shop: s.Name, Strategy: s.Strategy.Name, Limit: s.Limit, Holds: true}
+		return s.store.Confirm(ctx, by, id, body.Reference, paid, s.Reservations.Terms)
+	})
+	for _, money := range []error{stock.ErrPaidTwice, stock.ErrPaidLate, stock.ErrReference, stock.ErrReferences} {
+		if errors.Is(err, money) {
+			s.metrics.refusedPayments.Inc()
+			s.Log.WarnContext(c.Request.Context(), "a payment was not taken", "reservation", c.Param("reservation"), "reference", body.Reference,
+				"error", err, "request", requestID(c))
+		}
+	}
+	return err
+}
+
+// move makes a transition of the reservation of a request, and answers with what it is then.
+func (s *Shop) move(c *gin.Context, of *slots, move func(ctx context.Context, by stock.Author, id string) (stock.Hold, error)) error {
+	before, by, err := s.theirs(c, of)
+	if err != nil {
+		return err
+	}
+	h, err := inSlot(s, c, of, func(ctx context.Context) (stock.Hold, error) { return move(ctx, by, before.PublicID) })
+	if err != nil {
+		return err
+	}
+	if h.State != before.State {
+		s.metrics.reservations.WithLabelValues(string(h.State)).Inc()
+	}
+	c.JSON(http.StatusOK, showReservation(h))
+	return nil
+}
+
+// publicPayment is what became of money, for staff.
+type publicPayment struct {
+	Reference   string             `json:"reference"`
+	State       stock.PaymentState `json:"state"`
+	Reservation string             `json:"reservation"`
+	Confirmed   *string            `json:"confirmed,omitempty"`
+	Reason      string             `json:"reason,omitempty"`
+	RecordedAt  time.Time          `json:"recorded_at"`
+	RecordedBy  string             `json:"recorded_by"`
+	ReturnedAt  *time.Time         `json:"returned_at,omitempty"`
+	ReturnedBy  *string            `json:"returned_by,omitempty"`
+}
+
+func (s *Shop) getPayment(c *gin.Context) error {
+	return s.showPayment(c, func(ctx context.Context) (stock.Payment, error) { return s.store.Payment(ctx, c.Param("reference")) })
+}
+
+// returnPayment notes that money was given back. It needs a key, as every change by staff does; the reference
+// alone decides whether it is noted again.
+func (s *Shop) returnPayment(c *gin.Context) error {
+	by, err := s.author(c)
+	if err != nil {
+		return err
+	}
+	return s.showPayment(c, func(ctx context.Context) (stock.Payment, error) { return s.store.Return(ctx, by, c.Param("reference")) })
+}
+
+func (s *Shop) showPayment(c *gin.Context, find func(context.Context) (stock.Payment, error)) error {
+	if _, err := s.subject(c); err != nil {
+		return err
+	}
+	if !words.MatchString(c.Param("reference")) {
+		return refusal{malformed, confirmation{}.ranges()}
+	}
+	p, err := inSlot(s, c, s.changes, find)
+	if err != nil {
+		return err
+	}
+	c.JSON(http.StatusOK, publicPayment{p.Reference, p.State, p.Hold, p.Paid, p.Reason, p.RecordedAt, p.RecordedBy, p.ReturnedAt, p.ReturnedBy})
+	return nil
+}
+
+// Overdue reservations are ended in rounds, at this interval by default, so many in one transaction.
+const (
+	sweepInterval = 250 * time.Millisecond
+	sweepBatch    = 64
+)
+
+// endReservations ends overdue reservations until ctx ends, and forgets old ones.
+func (s *Shop) endReservations(ctx context.Context) {
+	if s.Reservations == nil || s.SweepInterval < 0 || !s.health.starts(ctx) {
+		return
+	}
+	var cleared time.Time
+	for ctx.Err() == nil {
+		more, err := s.endOverdue(ctx)
+		if err == nil && time.Since(cleared) > s.KeyInterval {
+			cleared = time.Now()
+			err = s.forgetReservations(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.metrics.sweepFailures.Inc()
+			s.Log.Warn("overdue reservations were not ended", "error", err)
+			s.advise(ctx, err)
+		}
+		if more && err == nil {
+			continue
+		}
+		select {
+		case <-time.After(s.SweepInterval):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (s *Shop) endOverdue(ctx context.Context) (more bool, err error) {
+	ended, late, more, err := s.store.EndHolds(ctx, s.Name, sweepBatch)
+	s.metrics.lateness.Set(late.Seconds())
+	s.metrics.reservations.WithLabelValues(string(stock.Expired)).Add(float64(ended))
+	return more, err
+}
+
+func (s *Shop) forgetReservations(ctx context.Context) error {
+	held, err := s.store.CountHeld(ctx)
+	if err != nil {
+		return err
+	}
+	for _, state := range []stock.HoldState{stock.Held, stock.Paying} {
+		s.metrics.heldUnits.WithLabelValues(string(state)).Set(float64(held.Units[state]))
+		s.metrics.liveReservations.WithLabelValues(string(state)).Set(float64(held.Holds[state]))
+	}
+	s.metrics.toReturn.Set(float64(held.ToReturn))
+	if s.KeyTTL > 0 {
+		if _, err = s.store.ClearHoldKeys(ctx, s.KeyTTL, keyBatch); err != nil {
+			return err
+		}
+	}
+	if s.Reservations.Kept > 0 {
+		_, err = s.store.ForgetHolds(ctx, s.Reservations.Kept, keyBatch)
+	}
+	return err
+}

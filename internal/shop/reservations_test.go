@@ -1,0 +1,498 @@
+package shop
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"stocklock/internal/stock"
+	"stocklock/internal/testserver"
+)
+
+// reserving is a shop that offers reservations, and the two who ask it.
+type reservingShop struct {
+	*running
+	keys atomic.Int64
+}
+
+// openReserving starts a shop that offers reservations. It ends none by itself.
+func openReserving(t *testing.T, change func(*Config)) *reservingShop {
+	t.Helper()
+	return &reservingShop{running: open(t, func(cfg *Config) {
+		cfg.Strategy = byName(t, "conditional")
+		cfg.Subject, cfg.Staff, cfg.Limit, cfg.KeyTTL = SubjectHeader("Customer"), SubjectHeader("Staff"), 10, time.Hour
+		cfg.Reservations = &Reservations{Terms: stock.Terms{Open: 5, Longest: 15 * time.Minute, Window: 30 * time.Minute, Grace: time.Minute}}
+		cfg.SweepInterval = -1
+		if change != nil {
+			change(cfg)
+		}
+	})}
+}
+
+func (r *reservingShop) ask(method, path, body string, headers ...string) answer {
+	r.t.Helper()
+	url, header := r.url, http.Header{"Content-Type": {"application/json"}}
+	for i := 0; i < len(headers); i += 2 {
+		header.Set(headers[i], headers[i+1])
+	}
+	if header.Get("Staff") != "" {
+		url = r.staffURL
+	}
+	got, err := send(r.t.Context(), method, url+path, body, header)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	checkContract(r.t, method, path, header, got)
+	return got
+}
+
+// customer and backend post, as a customer and as the merchant's backend.
+func (r *reservingShop) customer(path, body string) answer {
+	return r.ask(http.MethodPost, apiPrefix+path, body, "Customer", "ann")
+}
+
+func (r *reservingShop) backend(path, body string) answer {
+	return r.ask(http.MethodPost, apiPrefix+path, body, "Staff", "payments", IdempotencyKeyHeader, r.key())
+}
+
+func (r *reservingShop) key() string { return fmt.Sprint("key-", r.keys.Add(1)) }
+
+func (r *reservingShop) reserve(customer, key, body string) answer {
+	r.t.Helper()
+	return r.ask(http.MethodPost, reservationsPath, body, "Customer", customer, IdempotencyKeyHeader, key)
+}
+
+func (a answer) reservation(t *testing.T) (h publicReservation) {
+	t.Helper()
+	if a.status >= 300 {
+		t.Fatalf("answer %d %s is no reservation", a.status, a.body)
+	}
+	decode(t, a, &h)
+	return h
+}
+
+// hold reserves one unit of a new item with one unit.
+func (r *reservingShop) hold() (item stock.Item, h publicReservation) {
+	r.t.Helper()
+	item = r.item(1)
+	return item, r.reserve("ann", r.key(), one(item)).reservation(r.t)
+}
+
+func one(item stock.Item) string {
+	return fmt.Sprintf(`{"lines": [{"item_id": %d, "quantity": 1}], "seconds": 60}`, item.ID)
+}
+
+// overdue makes a live reservation overdue, also beyond its grace.
+func (r *reservingShop) overdue(id string) {
+	r.t.Helper()
+	for _, statement := range []string{
+		"UPDATE holds SET created_at = created_at - INTERVAL 2 DAY, held_until = held_until - INTERVAL 2 DAY, pay_until = pay_until - INTERVAL 2 DAY, live_until = live_until - INTERVAL 2 DAY WHERE public_id = ?",
+		"UPDATE hold_lines l JOIN holds h ON h.id = l.hold_id SET l.live_until = h.live_until WHERE h.public_id = ?",
+	} {
+		if _, err := r.store.Pool().ExecContext(r.t.Context(), statement, id); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+func (r *reservingShop) sweep() {
+	r.t.Helper()
+	if _, err := r.endOverdue(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// in makes a reservation in a state. A confirmed one was paid by the payment "first-" and its id.
+func (r *reservingShop) in(state stock.HoldState) (item stock.Item, id string) {
+	r.t.Helper()
+	item, h := r.hold()
+	of := "/reservations/" + h.ID
+	switch state {
+	case stock.Paying:
+		r.backend(of+"/payment", "")
+	case stock.Confirmed:
+		r.backend(of+"/confirmation", `{"reference": "first-`+h.ID+`"}`)
+	case stock.Released:
+		r.customer(of+"/release", `{"reason": "changed-mind"}`)
+	case stock.Expired:
+		r.overdue(h.ID)
+		r.sweep()
+	}
+	if now := r.look(h.ID); now.State != state {
+		r.t.Fatalf("the reservation is %s, want %s", now.State, state)
+	}
+	return item, h.ID
+}
+
+func (r *reservingShop) look(id string) publicReservation {
+	r.t.Helper()
+	return r.ask(http.MethodGet, reservationsPath+"/"+id, "", "Staff", "payments").reservation(r.t)
+}
+
+func (r *reservingShop) paid(reference string) (p publicPayment) {
+	r.t.Helper()
+	if got := r.ask(http.MethodGet, apiPrefix+"/payments/"+reference, "", "Staff", "payments"); got.status != http.StatusNotFound {
+		decode(r.t, got, &p)
+	}
+	return p
+}
+
+// TestEveryAnswerOfEveryRequest has all requests in all states. A state after an arrow is what the reservation
+// is then.
+func TestEveryAnswerOfEveryRequest(t *testing.T) {
+	r := openReserving(t, func(cfg *Config) { cfg.Reservations.Open, cfg.Limit = 100, 1000 })
+	other, otherID := r.in(stock.Confirmed)
+	_ = other
+	for _, table := range []struct{ state, extension, release, payment, confirmation, same, stolen, failure string }{
+		{"held", "200", "200 → released", "200 → paying", "200 → confirmed", "", "409 reference-in-use", "200"},
+		{"paying", "409 payment-under-way", "200 → released", "200", "200 → confirmed", "", "409 reference-in-use", "200 → released"},
+		{"confirmed", "409 already-confirmed", "409 already-confirmed", "409 already-confirmed", "409 payment-must-be-returned", "200", "409 reference-in-use", "200"},
+		{"released", "410 reservation-ended", "200", "410 reservation-ended", "410 payment-must-be-returned", "", "409 reference-in-use", "200"},
+		{"expired", "410 reservation-ended", "410 reservation-ended", "410 reservation-ended", "410 payment-must-be-returned", "", "409 reference-in-use", "200"},
+	} {
+		for request, want := range map[string]string{
+			"extension": table.extension, "release": table.release, "payment": table.payment, "confirmation": table.confirmation,
+			"confirmation by the same": table.same, "confirmation by a stolen one": table.stolen, "failure": table.failure,
+		} {
+			if want == "" {
+				continue
+			}
+			t.Run(table.state+"/"+request, func(t *testing.T) {
+				item, id := r.in(stock.HoldState(table.state))
+				path, _, _ := strings.Cut(request, " ")
+				send, reference := r.backend, "new-"+id
+				body := ""
+				switch request {
+				case "extension":
+					send, body = r.customer, `{"seconds": 60}`
+				case "release":
+					send, body = r.customer, `{"reason": "changed-mind"}`
+				case "confirmation by the same":
+					reference = "first-" + id
+				case "confirmation by a stolen one":
+					reference = "first-" + otherID
+				}
+				if path == "confirmation" {
+					body = `{"reference": "` + reference + `"}`
+				}
+				want, becomes, moves := strings.Cut(want, " → ")
+				if !moves {
+					becomes = table.state
+				}
+				for try := range 2 { // a repeat is answered alike, except where the first changed the state or was the last
+					got := send("/reservations/"+id+"/"+path, body)
+					is := strings.TrimSpace(fmt.Sprint(got.status, " ", got.problem()))
+					if try == 0 && is != want {
+						t.Fatalf("%s %s, want %s", is, got.body, want)
+					}
+					if again := map[string]string{"held/extension": "409 already-extended"}[table.state+"/"+request]; try == 1 && again != "" && is != again {
+						t.Errorf("again: %s, want %s", is, again)
+					} else if try == 1 && again == "" && is != want {
+						t.Errorf("again: %s %s, want %s", is, got.body, want)
+					}
+				}
+				now := r.look(id)
+				units := int64(0)
+				if now.State == stock.Released || now.State == stock.Expired {
+					units = 1
+				}
+				if string(now.State) != becomes || r.left(item) != units {
+					t.Errorf("it is %s with %d units left, want %s with %d", now.State, r.left(item), becomes, units)
+				}
+				if last := now.History[len(now.History)-1].State; last != now.State {
+					t.Errorf("its history ends as %s, and it is %s", last, now.State)
+				}
+				if p := r.paid(reference); path == "confirmation" && strings.HasSuffix(want, "must-be-returned") && (p.State != stock.ToReturn || p.Reservation != id) {
+					t.Errorf("the payment is %+v, want to-return for %s", p, id)
+				}
+			})
+		}
+	}
+}
+
+// TestOnlyTheBackendSpeaksOfPayments asks each of its requests at the public listener.
+func TestOnlyTheBackendSpeaksOfPayments(t *testing.T) {
+	r := openReserving(t, nil)
+	_, h := r.hold()
+	for _, path := range []string{"/reservations/" + h.ID + "/payment", "/reservations/" + h.ID + "/confirmation", "/reservations/" + h.ID + "/failure", "/payments/ref/return"} {
+		got, err := send(t.Context(), http.MethodPost, r.url+apiPrefix+path, `{"reference": "ref"}`, http.Header{"Content-Type": {"application/json"}, "Customer": {"ann"}, "Staff": {"payments"}})
+		if err != nil || got.problem() != "not-found" {
+			t.Errorf("POST %s for a customer: %d %s %v, want 404", path, got.status, got.body, err)
+		}
+	}
+	if got := r.get(apiPrefix + "/payments/ref"); got.problem() != "not-found" {
+		t.Errorf("GET of a payment for a customer: %d, want 404", got.status)
+	}
+}
+
+func TestMoneyOfAReturnedPayment(t *testing.T) {
+	r := openReserving(t, nil)
+	_, id := r.in(stock.Expired)
+	of := "/reservations/" + id + "/confirmation"
+	r.backend(of, `{"reference": "late"}`)
+	if p := r.paid("late"); p.State != stock.ToReturn || p.Reason != "late" {
+		t.Fatalf("late money is %+v", p)
+	}
+	for range 2 {
+		if got := r.backend("/payments/late/return", ""); got.status != 200 || r.paid("late").State != stock.Returned {
+			t.Errorf("return: %d %s", got.status, got.body)
+		}
+	}
+	if got := r.backend(of, `{"reference": "late"}`); got.problem() != "payment-must-be-returned" || got.status != 410 {
+		t.Errorf("confirmed by money that was given back: %d %s", got.status, got.body)
+	}
+	_, paid := r.in(stock.Confirmed)
+	if got := r.backend("/payments/first-"+paid+"/return", ""); got.problem() != "payment-taken" {
+		t.Errorf("return of money that paid an order: %d %s", got.status, got.body)
+	}
+	order := *r.look(paid).OrderID
+	r.backend("/orders/"+order+"/cancellation", "")
+	if got := r.backend("/payments/first-"+paid+"/return", ""); got.status != 200 {
+		t.Errorf("return of the money of a cancelled order: %d %s", got.status, got.body)
+	}
+	for n := range stock.MaxReferences - 1 {
+		if got := r.backend(of, fmt.Sprintf(`{"reference": "late-%d"}`, n)); got.status != 410 {
+			t.Errorf("payment %d: %d %s", n, got.status, got.body)
+		}
+	}
+	if got := r.backend(of, `{"reference": "one-too-many"}`); got.problem() != "too-many-references" || r.paid("one-too-many").State != "" {
+		t.Errorf("one payment too many: %d %s", got.status, got.body)
+	}
+	if !strings.Contains(r.log.String(), "one-too-many") {
+		t.Error("a payment that was not recorded is not in the log")
+	}
+}
+
+func TestLatePaymentsCanBeTaken(t *testing.T) {
+	r := openReserving(t, func(cfg *Config) { cfg.Reservations.TakeLate = true })
+	item, id := r.in(stock.Expired)
+	first := r.backend("/reservations/"+id+"/confirmation", `{"reference": "late"}`).reservation(t)
+	again := r.backend("/reservations/"+id+"/confirmation", `{"reference": "late"}`).reservation(t)
+	if first.State != stock.Confirmed || first.InsteadOf == nil || *first.InsteadOf != id || first.ID == id || again.ID != first.ID || r.left(item) != 0 {
+		t.Errorf("late: %+v, again %s, %d units left; want a new one that is confirmed", first, again.ID, r.left(item))
+	}
+	if r.look(id).State != stock.Expired {
+		t.Error("the ended reservation has changed")
+	}
+	if got := r.backend("/reservations/"+id+"/confirmation", `{"reference": "another"}`); got.status != 410 || r.left(item) != 0 {
+		t.Errorf("late, and nothing is free: %d %s", got.status, got.body)
+	}
+	if p := r.paid("another"); p.State != stock.ToReturn {
+		t.Errorf("money that was not taken is %+v", p)
+	}
+	if orders, _ := r.store.ItemOrders(t.Context(), item.ID); len(orders) != 1 {
+		t.Errorf("%d orders, want 1", len(orders))
+	}
+}
+
+// TestAReservationIsMadeOnceUnderItsKey has twenty customers' requests under one key at once.
+func TestAReservationIsMadeOnceUnderItsKey(t *testing.T) {
+	r := openReserving(t, nil)
+	item := r.item(10)
+	ids := sync.Map{}
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			if got := r.reserve("ann", "one-key", one(item)); got.status == http.StatusCreated {
+				ids.Store(got.reservation(t).ID, true)
+			} else if got.problem() != "unavailable" && got.problem() != "conflict" {
+				t.Errorf("%d %s", got.status, got.body)
+			}
+		})
+	}
+	group.Wait()
+	n := 0
+	ids.Range(func(any, any) bool { n++; return true })
+	if n != 1 || r.left(item) != 9 {
+		t.Errorf("%d reservations, %d units left, want 1 and 9", n, r.left(item))
+	}
+	if got := r.reserve("ann", "one-key", strings.Replace(one(item), `"quantity": 1`, `"quantity": 2`, 1)); got.problem() != "idempotency-key-reused" {
+		t.Errorf("another wish under the key: %d %s", got.status, got.body)
+	}
+	if got := r.ask(http.MethodPost, reservationsPath, one(item), "Customer", "ann"); got.problem() != "malformed" {
+		t.Errorf("without a key: %d %s", got.status, got.body)
+	}
+	if got := r.reserve("ann", "later", strings.Replace(one(item), "60", "86400", 1)); got.problem() != "invalid" {
+		t.Errorf("a day: %d %s", got.status, got.body)
+	}
+}
+
+// TestTheBoundsOfACustomer has many requests at once: no bound is passed.
+func TestTheBoundsOfACustomer(t *testing.T) {
+	r := openReserving(t, func(cfg *Config) { cfg.Limit = 3 })
+	item, others := r.item(100), r.item(100)
+	at := func(n int, body func(int) string) map[string]int {
+		var mu sync.Mutex
+		got := map[string]int{}
+		var group sync.WaitGroup
+		for i := range n {
+			group.Go(func() {
+				a := r.reserve("ann", r.key(), body(i))
+				mu.Lock()
+				defer mu.Unlock()
+				got[fmt.Sprint(a.status, " ", a.problem())]++
+			})
+		}
+		group.Wait()
+		return got
+	}
+	r.ask(http.MethodPost, ordersPath(item), `{"quantity": 1}`, "Customer", "ann") // it counts, too
+	if got := at(8, func(int) string { return one(item) }); got["201 "] != 2 || got["409 limit-reached"] != 6 {
+		t.Errorf("with one of three units bought: %v, want 2 reservations", got)
+	}
+	if got := r.ask(http.MethodPost, ordersPath(item), `{"quantity": 1}`, "Customer", "ann"); got.problem() != "limit-reached" {
+		t.Errorf("a sale beside what is held: %d %s", got.status, got.body)
+	}
+	if got := at(8, func(int) string { return one(others) }); got["201 "] != 3 || got["409 limit-reached"]+got["409 too-many-reservations"] != 5 {
+		t.Errorf("with two of five reservations open: %v, want 3 more", got)
+	}
+}
+
+func TestOthersHoldTheUnits(t *testing.T) {
+	for _, name := range []string{"conditional", "batched", "for-update", "optimistic", "fenced-relative"} {
+		t.Run(name, func(t *testing.T) {
+			r := openReserving(t, func(cfg *Config) { cfg.Strategy = byName(t, name) })
+			item, h := r.hold()
+			ben := func() answer { return r.ask(http.MethodPost, ordersPath(item), `{"quantity": 1}`, "Customer", "ben") }
+			for range 2 {
+				if got := ben(); got.problem() != "held-by-others" || got.header.Get("Retry-After") == "" {
+					t.Errorf("a sale of what is held: %d %s", got.status, got.body)
+				}
+			}
+			if got := r.reserve("ben", r.key(), one(item)); got.problem() != "held-by-others" {
+				t.Errorf("a reservation of what is held: %d %s", got.status, got.body)
+			}
+			var shown stock.Item
+			if decode(t, r.get(ItemPath(item.ID)), &shown); shown.Held != 1 || shown.Stock != 0 {
+				t.Errorf("the item is shown as %+v, want one unit held", shown)
+			}
+			r.overdue(h.ID)
+			if got := ben(); got.status != http.StatusCreated { // the sale itself ends what is overdue
+				t.Errorf("a sale of what was held too long: %d %s", got.status, got.body)
+			}
+			for range 2 {
+				if got := ben(); got.problem() != "sold-out" {
+					t.Errorf("a sale of what is sold: %d %s", got.status, got.body)
+				}
+			}
+			if got := r.backend("/reservations/"+h.ID+"/confirmation", `{"reference": "late"}`); got.status != http.StatusGone {
+				t.Errorf("a payment for what was sold: %d %s", got.status, got.body)
+			}
+		})
+	}
+}
+
+// TestASaleEndsNoPayment: its units are held until the sweep, or a release.
+func TestASaleEndsNoPayment(t *testing.T) {
+	r := openReserving(t, nil)
+	item, id := r.in(stock.Paying)
+	r.overdue(id)
+	if got := r.ask(http.MethodPost, ordersPath(item), `{"quantity": 1}`, "Customer", "ben"); got.problem() != "held-by-others" {
+		t.Errorf("a sale beside a payment: %d %s", got.status, got.body)
+	}
+	if got := r.backend("/reservations/"+id+"/confirmation", `{"reference": "just-in-time"}`); got.status != http.StatusOK {
+		t.Errorf("a payment that no shop has ended: %d %s", got.status, got.body)
+	}
+}
+
+// TestShopsEndWhatIsOverdue has the sweep run by itself, in several shops at once.
+func TestShopsEndWhatIsOverdue(t *testing.T) {
+	r := openReserving(t, func(cfg *Config) {
+		cfg.Reservations.Open, cfg.Limit, cfg.SweepInterval = 1000, 1000, 10*time.Millisecond
+	})
+	item := r.item(300)
+	for range 300 / 6 {
+		r.reserve("ann", r.key(), fmt.Sprintf(`{"lines": [{"item_id": %d, "quantity": 6}], "seconds": 1}`, item.ID))
+	}
+	testserver.Await(t, "all units to come back", func() bool { return r.left(item) == 300 })
+	held, err := r.store.CountHeld(t.Context())
+	if err != nil || len(held.Units) != 0 {
+		t.Errorf("%+v is held, %v", held, err)
+	}
+	testserver.Await(t, "the metrics", func() bool {
+		got, err := send(context.Background(), http.MethodGet, r.internal+"/metrics", "", nil)
+		return err == nil && strings.Contains(got.body, `shop_reservations_total{state="expired"} 50`)
+	})
+}
+
+func TestReservationsOfACustomer(t *testing.T) {
+	r := openReserving(t, nil)
+	item := r.item(10)
+	var ids []string
+	for range 3 {
+		ids = append(ids, r.reserve("ann", r.key(), one(item)).reservation(t).ID)
+	}
+	var page reservationList
+	decode(t, r.ask(http.MethodGet, reservationsPath+"?limit=2", "", "Customer", "ann"), &page)
+	if len(page.Reservations) != 2 || page.Reservations[0].ID != ids[2] || page.Next == "" {
+		t.Fatalf("the first page is %+v", page)
+	}
+	next := page.Next
+	page = reservationList{}
+	decode(t, r.ask(http.MethodGet, next, "", "Customer", "ann"), &page)
+	if len(page.Reservations) != 1 || page.Reservations[0].ID != ids[0] || len(page.Reservations[0].Lines) != 1 {
+		t.Errorf("the second page is %+v", page)
+	}
+	for _, path := range []string{"", "/release"} {
+		method, body := http.MethodGet, ""
+		if path != "" {
+			method, body = http.MethodPost, `{"reason": "mine"}`
+		}
+		if got := r.ask(method, reservationsPath+"/"+ids[0]+path, body, "Customer", "ben"); got.problem() != "not-found" {
+			t.Errorf("another's reservation%s: %d %s", path, got.status, got.body)
+		}
+	}
+	if got := r.ask(http.MethodGet, reservationsPath+"/"+ids[0], "", "Customer", "ann").reservation(t); len(got.History) != 1 || got.History[0].By != "" {
+		t.Errorf("the history is shown as %+v", got.History)
+	}
+	if got := r.ask(http.MethodGet, reservationsPath, ""); got.problem() != "malformed" {
+		t.Errorf("nobody's reservations: %d %s", got.status, got.body)
+	}
+}
+
+func TestReservationsThatAreForgotten(t *testing.T) {
+	r := openReserving(t, nil)
+	_, id := r.in(stock.Released)
+	if n, err := r.store.ForgetHolds(t.Context(), 0, 100); err != nil || n != 1 {
+		t.Fatalf("forgotten: %d %v", n, err)
+	}
+	if now := r.look(id); now.State != stock.Released || len(now.Lines)+len(now.History) != 0 {
+		t.Errorf("a forgotten one is shown as %+v", now)
+	}
+	if got := r.ask(http.MethodGet, reservationsPath+"/"+id, "", "Customer", "ann"); got.problem() != "not-found" {
+		t.Errorf("its customer still has it: %d", got.status)
+	}
+	if got := r.backend("/reservations/"+id+"/confirmation", `{"reference": "very-late"}`); got.status != http.StatusGone || r.paid("very-late").State != stock.ToReturn {
+		t.Errorf("money for a forgotten one: %d %s", got.status, got.body)
+	}
+}
+
+func TestAShopMustBeFitForReservations(t *testing.T) {
+	fit := func(change func(*Config)) Config {
+		cfg := Config{Strategy: byName(t, "conditional"), Subject: SubjectHeader("Customer"), Staff: SubjectHeader("Staff"), Limit: 1, Reservations: &Reservations{}}
+		change(&cfg)
+		return cfg
+	}
+	for want, change := range map[string]func(*Config){
+		"":             func(*Config) {},
+		"gateway":      func(cfg *Config) { cfg.Subject = nil },
+		"no anonymous": func(cfg *Config) { cfg.Anonymous = true },
+		"limit":        func(cfg *Config) { cfg.Limit = 0 },
+		"listener":     func(cfg *Config) { cfg.Staff = nil },
+		"cannot sell":  func(cfg *Config) { cfg.Strategy = byName(t, "fenced") },
+	} {
+		cfg := fit(change)
+		if err := cfg.Reservations.check(cfg); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	without := open(t, nil)
+	if got := without.get(reservationsPath); got.problem() != "not-found" {
+		t.Errorf("a shop without reservations: %d %s", got.status, got.body)
+	}
+}

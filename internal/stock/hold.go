@@ -1,0 +1,281 @@
+package stock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// Hold keeps units of items for a customer who pays. The API calls it a reservation. Its units leave the
+// items' stock when it is made, and come back when it is released or expires.
+//
+// The state decides, and not the clock: a hold that is overdue can be confirmed until a shop has ended it.
+type Hold struct {
+	ID        uint64
+	PublicID  string
+	Subject   string // the customer; empty when its data was deleted
+	State     HoldState
+	Steps     int // the entries of its history
+	Seconds   int64
+	CreatedAt time.Time
+	HeldUntil time.Time
+	Extended  bool
+	PayUntil  *time.Time // the end of the payment window; nil before the payment has begun
+	LiveUntil *time.Time // when shops may end it; nil for one that is over
+	EndedAt   *time.Time
+	EndedBy   *string
+	OrderID   *string // the public id of its order
+	Reference *string // of its payment
+	InsteadOf *string // the public id of the ended one whose payment came late
+
+	Lines []HoldLine `gorm:"-"` // in the order of the items
+}
+
+// HoldState is the state of a [Hold]. A live one is held or paying.
+type HoldState string
+
+const (
+	Held      HoldState = "held"
+	Paying    HoldState = "paying"    // the customer is at the payment provider
+	Confirmed HoldState = "confirmed" // paid: it has an order
+	Released  HoldState = "released"  // given back
+	Expired   HoldState = "expired"   // ended by a shop, because its time was over
+)
+
+// Live reports whether the hold has its units.
+func (h Hold) Live() bool { return h.State == Held || h.State == Paying }
+
+// HoldLine is what a hold has of one item.
+type HoldLine struct {
+	HoldID    uint64
+	ItemID    uint64
+	Quantity  int64
+	Subject   string
+	LiveUntil *time.Time
+}
+
+// HoldStep is an entry of a hold's history.
+type HoldStep struct {
+	HoldID    uint64
+	N         int       // from 1
+	Was       HoldState // empty for the first
+	Becomes   HoldState
+	At        time.Time
+	DoneBy    string // a subject, or the shop that ended it
+	Reason    string // may be empty
+	RequestID string
+}
+
+// TableName is for gorm.
+func (HoldStep) TableName() string { return "hold_history" }
+
+// Terms are the bounds of holds.
+type Terms struct {
+	Open    int           // how many live ones a customer may have
+	Longest time.Duration // how long one may be held, with its extension
+	Window  time.Duration // how long a payment may take
+	Grace   time.Duration // how much later a payment may be confirmed before a shop ends the hold
+	// TakeLate takes a payment for an ended hold if its units are free: see [Store.Confirm].
+	TakeLate bool
+}
+
+// These errors refuse a request about a hold. Except where one says otherwise, nothing was written.
+var (
+	// ErrHeld: fewer units are free than were asked for, and others hold some, which may come back.
+	ErrHeld = errors.New("stock: others hold the units")
+	// ErrTooManyHolds: the customer has as many live holds as it may have.
+	ErrTooManyHolds = errors.New("stock: the customer has too many live holds")
+	// ErrHoldEnded: the hold was released, or has expired.
+	ErrHoldEnded = errors.New("stock: the hold has ended")
+	// ErrConfirmed: the hold is confirmed, and has its order.
+	ErrConfirmed = errors.New("stock: the hold is confirmed")
+	// ErrExtended: the hold was extended before.
+	ErrExtended = errors.New("stock: the hold was extended before")
+	// ErrPaying: the hold's payment has begun.
+	ErrPaying = errors.New("stock: the payment has begun")
+	// ErrTooLong: the hold would be held for longer than [Terms] allow.
+	ErrTooLong = errors.New("stock: the hold would last too long")
+)
+
+// Hold takes the units of the sale's lines for so many seconds, or none. Of all holds of a subject under one
+// idempotency key, one is made: another one is [ErrRepeated].
+//
+// Everything but the lines is inserted before the items' rows are locked.
+func (s *Store) Hold(ctx context.Context, wanted Sale, seconds int64, terms Terms) (Hold, error) {
+	h, refused := Hold{}, false
+	err := s.Transact(ctx, func(tx Tx) error {
+		now := tx.db.NowFunc()
+		until := now.Add(time.Duration(seconds) * time.Second)
+		h = Hold{
+			PublicID: uuid.Must(uuid.NewV7()).String(), Subject: wanted.Subject, State: Held, Steps: 1, Seconds: seconds,
+			CreatedAt: now, HeldUntil: until, LiveUntil: &until,
+		}
+		if _, _, err := tx.Exec("INSERT INTO hold_customers (subject) VALUES (?) ON DUPLICATE KEY UPDATE subject = subject", h.Subject); err != nil {
+			return err
+		}
+		var open []int
+		if err := tx.Query(&open, "SELECT COUNT(*) FROM holds WHERE subject = ? AND live_until IS NOT NULL", h.Subject); err != nil {
+			return err
+		}
+		if _, _, err := tx.Exec("INSERT INTO hold_keys (subject, idempotency_key, hold, keyed_at) VALUES (?, ?, ?, UTC_TIMESTAMP(6))",
+			h.Subject, wanted.IdempotencyKey, h.PublicID); err != nil {
+			return err
+		}
+		if open[0] >= terms.Open {
+			return ErrTooManyHolds
+		}
+		if err := tx.insertHold(&h, Author{Subject: wanted.Subject, RequestID: wanted.RequestID}, ""); err != nil {
+			return err
+		}
+		_, ok, err := takeLines(tx.db, wanted.Lines(), unfenced)
+		if err == nil && !ok {
+			refused, err = true, ErrSoldOut
+		}
+		if err == nil {
+			err = wanted.checkLimit(tx.db)
+		}
+		if err != nil {
+			return err
+		}
+		return tx.insertHoldLines(&h, wanted.Lines())
+	})
+	if refused {
+		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
+		defer cancel()
+		err = s.whyRefused(asking, wanted)
+	}
+	if errors.Is(err, ErrUnknown) {
+		if made, missing := s.HoldByID(context.WithoutCancel(ctx), h.PublicID); missing == nil {
+			return made, nil
+		}
+	}
+	return h, holdError("hold units", err)
+}
+
+// insertHold inserts a hold without its lines, and the first entry of its history.
+func (t Tx) insertHold(h *Hold, by Author, reason string) error {
+	created := t.db.Omit("ID").Create(h)
+	if created.Error != nil {
+		return created.Error
+	}
+	return t.noteStep(*h, "", by, reason, h.CreatedAt)
+}
+
+func (t Tx) insertHoldLines(h *Hold, lines []Line) error {
+	for _, line := range lines {
+		h.Lines = append(h.Lines, HoldLine{h.ID, line.ItemID, line.Quantity, h.Subject, h.LiveUntil})
+	}
+	return t.db.Create(&h.Lines).Error
+}
+
+func (t Tx) noteStep(h Hold, was HoldState, by Author, reason string, at time.Time) error {
+	return t.db.Create(&HoldStep{h.ID, h.Steps, was, h.State, at, by.Subject, reason, by.RequestID}).Error
+}
+
+// HoldByID returns the hold with this public id, or [ErrNotFound].
+func (s *Store) HoldByID(ctx context.Context, publicID string) (Hold, error) {
+	return again(ctx, func() (Hold, error) { return holdWhere(s.db.WithContext(ctx), "public_id = ?", publicID) })
+}
+
+// HoldByKey returns the hold that a subject made under this idempotency key, or [ErrNotFound].
+func (s *Store) HoldByKey(ctx context.Context, subject, key string) (Hold, error) {
+	return again(ctx, func() (Hold, error) {
+		return holdWhere(s.db.WithContext(ctx), "public_id = (SELECT hold FROM hold_keys WHERE subject = ? AND idempotency_key = ?)", subject, key)
+	})
+}
+
+func holdWhere(db *gorm.DB, where string, args ...any) (Hold, error) {
+	h, err := one[Hold](db.Session(&gorm.Session{}).Where(where, args...))
+	if err != nil {
+		return h, found("read a reservation", err)
+	}
+	h.Lines, err = all[HoldLine](db.Session(&gorm.Session{NewDB: true}).Order("item_id"), "hold_id = ?", h.ID)
+	return h, found("read the lines of a reservation", err)
+}
+
+// HoldsOf returns up to limit holds of a subject, the newest first. Before is the public id of one of them,
+// behind which the list goes on, or empty. It is [ErrNotFound] if it is none of the subject's.
+func (s *Store) HoldsOf(ctx context.Context, subject, before string, limit int) ([]Hold, error) {
+	query := s.db.WithContext(ctx).Table("holds FORCE INDEX (holds_subject)").Where("subject = ?", subject)
+	if before != "" {
+		last, err := again(ctx, func() (Hold, error) {
+			return one[Hold](s.db.WithContext(ctx), "public_id = ? AND subject = ?", before, subject)
+		})
+		if err != nil {
+			return nil, found("read the last reservation of a page", err)
+		}
+		query = query.Where("created_at <= ? AND (created_at < ? OR id < ?)", last.CreatedAt, last.CreatedAt, last.ID)
+	}
+	query = query.Order("created_at DESC, id DESC").Limit(limit).Session(&gorm.Session{}) // for each try anew
+	holds, err := again(ctx, func() ([]Hold, error) { return all[Hold](query) })
+	if err != nil || len(holds) == 0 {
+		return nil, found("list reservations", err)
+	}
+	at := map[uint64]*Hold{}
+	var ids []uint64
+	for i := range holds {
+		ids, at[holds[i].ID] = append(ids, holds[i].ID), &holds[i]
+	}
+	lines, err := again(ctx, func() ([]HoldLine, error) {
+		return all[HoldLine](s.db.WithContext(ctx).Order("item_id"), "hold_id IN ?", ids)
+	})
+	for _, line := range lines {
+		at[line.HoldID].Lines = append(at[line.HoldID].Lines, line)
+	}
+	return holds, found("read the lines of reservations", err)
+}
+
+// HoldHistory returns the transitions of a hold, the oldest first.
+func (s *Store) HoldHistory(ctx context.Context, h Hold) ([]HoldStep, error) {
+	steps, err := again(ctx, func() ([]HoldStep, error) {
+		return all[HoldStep](s.db.WithContext(ctx).Order("n"), "hold_id = ?", h.ID)
+	})
+	return steps, found("read the history of a reservation", err)
+}
+
+// lockHold reads a hold and locks its row until the transaction ends. Every writer locks a hold before the
+// rows of its items.
+func (t Tx) lockHold(publicID string) (Hold, error) {
+	return holdWhere(t.db.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}), "public_id = ?", publicID)
+}
+
+// move writes a hold's new state, with the history, and the times of its lines.
+func (t Tx) move(h *Hold, was HoldState, by Author, reason string) error {
+	h.Steps++
+	now := t.db.NowFunc()
+	if !h.Live() {
+		h.LiveUntil, h.EndedAt, h.EndedBy = nil, &now, &by.Subject
+	}
+	if err := t.db.Select("*").Omit("id", "public_id").Updates(h).Error; err != nil {
+		return err
+	}
+	if _, _, err := t.Exec("UPDATE hold_lines SET live_until = ? WHERE hold_id = ?", h.LiveUntil, h.ID); err != nil {
+		return err
+	}
+	return t.noteStep(*h, was, by, reason, now)
+}
+
+// putBack adds the units of lines to their items' stock. The lines are in the order of the items, each item
+// once.
+func (t Tx) putBack(lines []HoldLine) error {
+	quantities, args, ids := "CASE id", []any(nil), []any(nil)
+	for _, line := range lines {
+		quantities += " WHEN ? THEN ?"
+		args, ids = append(args, line.ItemID, line.Quantity), append(ids, line.ItemID)
+	}
+	_, _, err := t.Exec("UPDATE items FORCE INDEX (PRIMARY) SET stock = stock + "+quantities+" END, version = version + 1 WHERE id IN ("+
+		marks(len(ids))+") ORDER BY id", append(args, ids...)...)
+	return err
+}
+
+func holdError(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, classify(err))
+}

@@ -1,0 +1,166 @@
+package stock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// maxEnded is how many overdue holds a sale ends that lacks their units.
+const maxEnded = 16
+
+// EndHolds ends up to limit overdue holds, the longest overdue first, and puts their units back. It returns how
+// many it ended, how long the first was overdue, and whether there may be more. It leaves out those that others
+// have locked.
+//
+// It finds them by an index that has the live ones alone, and locks nothing to do so.
+func (s *Store) EndHolds(ctx context.Context, shop string, limit int) (ended int, late time.Duration, more bool, err error) {
+	var overdue []Hold
+	err = s.read(ctx, &overdue, "SELECT id, live_until FROM holds FORCE INDEX (holds_live) WHERE live_until < UTC_TIMESTAMP(6) ORDER BY live_until LIMIT ?", limit)
+	if err != nil || len(overdue) == 0 {
+		return 0, 0, false, found("look for overdue reservations", err)
+	}
+	ids := make([]uint64, len(overdue))
+	for i, h := range overdue {
+		ids[i] = h.ID
+	}
+	ended, err = s.endHolds(ctx, shop, ids, Held, Paying)
+	return ended, s.db.NowFunc().Sub(*overdue[0].LiveUntil), ended > 0 && len(overdue) == limit, err
+}
+
+// EndOverdue ends up to 16 holds that are overdue, whose payment has not begun, and that have units of the
+// sale's items. It returns how many it ended.
+func (s *Store) EndOverdue(ctx context.Context, shop string, wanted Sale) (ended int, err error) {
+	var overdue []HoldLine
+	err = s.read(ctx, &overdue, "SELECT hold_id FROM hold_lines FORCE INDEX (hold_lines_live) WHERE item_id IN ? AND live_until < UTC_TIMESTAMP(6) LIMIT ?",
+		itemsOf(wanted.Lines()), maxEnded)
+	if err != nil || len(overdue) == 0 {
+		return 0, found("look for overdue reservations", err)
+	}
+	var ids []uint64
+	for _, line := range overdue {
+		ids = append(ids, line.HoldID)
+	}
+	return s.endHolds(ctx, shop, ids, Held)
+}
+
+// read reads the rows of a SELECT outside any transaction.
+func (s *Store) read(ctx context.Context, dest any, query string, args ...any) error {
+	_, err := again(ctx, func() (struct{}, error) {
+		return struct{}{}, s.db.WithContext(ctx).Raw(query, args...).Scan(dest).Error
+	})
+	return err
+}
+
+// endHolds ends those of these holds that are overdue, and in one of the states.
+func (s *Store) endHolds(ctx context.Context, shop string, ids []uint64, in ...HoldState) (int, error) {
+	var holds []Hold
+	err := s.Transact(ctx, func(tx Tx) error {
+		err := tx.Query(&holds, "SELECT id, state, steps FROM holds WHERE id IN ? AND state IN ? AND live_until < UTC_TIMESTAMP(6) ORDER BY id FOR UPDATE SKIP LOCKED", ids, in)
+		if err != nil || len(holds) == 0 {
+			return err
+		}
+		now := tx.db.NowFunc()
+		ended, steps := make([]uint64, len(holds)), make([]HoldStep, len(holds))
+		for i, h := range holds {
+			ended[i], steps[i] = h.ID, HoldStep{h.ID, h.Steps + 1, h.State, Expired, now, shop, "overdue", ""}
+		}
+		var lines []HoldLine
+		if err := tx.Query(&lines, "SELECT hold_id, item_id, quantity FROM hold_lines WHERE hold_id IN ?", ended); err != nil {
+			return err
+		}
+		if err := tx.putBack(perItemOf(lines)); err != nil {
+			return err
+		}
+		if _, _, err := tx.Exec("UPDATE hold_lines SET live_until = NULL WHERE hold_id IN ("+marks(len(ended))+")", anyOf(ended)...); err != nil {
+			return err
+		}
+		_, _, err = tx.Exec("UPDATE holds SET state = 'expired', steps = steps + 1, live_until = NULL, pay_until = pay_until, ended_at = ?, ended_by = ? WHERE id IN ("+marks(len(ended))+")",
+			append([]any{now, shop}, anyOf(ended)...)...)
+		if err != nil {
+			return err
+		}
+		return tx.db.Create(&steps).Error
+	})
+	if errors.Is(err, ErrConflict) { // another sweep, or a sale, was faster: the next round comes
+		return 0, nil
+	}
+	return len(holds), holdError("end overdue reservations", err)
+}
+
+// perItemOf adds up the lines of each item, in the order of the items.
+func perItemOf(lines []HoldLine) []HoldLine {
+	slices.SortFunc(lines, func(a, b HoldLine) int { return cmp.Compare(a.ItemID, b.ItemID) })
+	sums := lines[:1]
+	for _, line := range lines[1:] {
+		if last := &sums[len(sums)-1]; last.ItemID == line.ItemID {
+			last.Quantity += line.Quantity
+		} else {
+			sums = append(sums, line)
+		}
+	}
+	return sums
+}
+
+// ClearHoldKeys is [Store.ClearKeys] for the keys of holds.
+func (s *Store) ClearHoldKeys(ctx context.Context, ttl time.Duration, limit int) (removed int64, err error) {
+	err = s.Transact(ctx, func(tx Tx) (err error) {
+		removed, _, err = tx.Exec("DELETE FROM hold_keys WHERE keyed_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND ORDER BY keyed_at LIMIT ?", ttl.Microseconds(), limit)
+		return err
+	})
+	return removed, holdError("clear the keys of reservations", err)
+}
+
+// ForgetHolds deletes the lines and the history of up to limit holds that ended before a time, and their
+// customer's name. That they ended is kept: a payment may come late.
+func (s *Store) ForgetHolds(ctx context.Context, ttl time.Duration, limit int) (forgotten int, err error) {
+	var holds []Hold
+	err = s.Transact(ctx, func(tx Tx) error {
+		err := tx.Query(&holds, "SELECT id FROM holds FORCE INDEX (holds_ended) WHERE ended_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND AND subject <> '' ORDER BY ended_at LIMIT ? FOR UPDATE SKIP LOCKED",
+			ttl.Microseconds(), limit)
+		if err != nil || len(holds) == 0 {
+			return err
+		}
+		ids := make([]uint64, len(holds))
+		for i, h := range holds {
+			ids[i] = h.ID
+		}
+		for _, statement := range []string{"DELETE FROM hold_lines WHERE hold_id", "DELETE FROM hold_history WHERE hold_id", "UPDATE holds SET subject = '' WHERE id"} {
+			if _, _, err := tx.Exec(statement+" IN ("+marks(len(ids))+")", anyOf(ids)...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return len(holds), holdError("forget reservations", err)
+}
+
+// HeldUnits is how many units and holds are live, by state, and how many payments are to be returned.
+type HeldUnits struct {
+	Units    map[HoldState]int64
+	Holds    map[HoldState]int64
+	ToReturn int64
+}
+
+// CountHeld counts what is held. It reads an entry of an index for each live line, and no more.
+func (s *Store) CountHeld(ctx context.Context) (HeldUnits, error) {
+	counted := HeldUnits{map[HoldState]int64{}, map[HoldState]int64{}, 0}
+	var rows []struct {
+		State        HoldState
+		Units, Holds int64
+	}
+	err := s.read(ctx, &rows, "SELECT h.state, SUM(l.quantity) AS units, COUNT(DISTINCT h.id) AS holds FROM holds h FORCE INDEX (holds_live)"+
+		" JOIN hold_lines l ON l.hold_id = h.id WHERE h.live_until IS NOT NULL GROUP BY h.state")
+	for _, row := range rows {
+		counted.Units[row.State], counted.Holds[row.State] = row.Units, row.Holds
+	}
+	if err == nil {
+		var n []int64
+		if err = s.read(ctx, &n, "SELECT COUNT(*) FROM payments WHERE state = ?", ToReturn); err == nil {
+			counted.ToReturn = n[0]
+		}
+	}
+	return counted, found("count what is held", err)
+}

@@ -1,0 +1,339 @@
+package stock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Payment is what became of money, by the reference that its provider gave it. It is kept for ever.
+type Payment struct {
+	Reference  string  `gorm:"primaryKey"`
+	Hold       string  // the public id of the hold that it was for
+	Paid       *string // the public id of the one that it has confirmed, nil for none
+	State      PaymentState
+	Reason     string // why it is to be returned: "second" or "late"; empty where it was taken
+	RecordedAt time.Time
+	RecordedBy string
+	ReturnedAt *time.Time
+	ReturnedBy *string
+
+	IdempotencyKey *string // of its return
+}
+
+// PaymentState says what became of money.
+type PaymentState string
+
+const (
+	Taken    PaymentState = "taken" // it has paid an order
+	ToReturn PaymentState = "to-return"
+	Returned PaymentState = "returned"
+)
+
+// MaxReferences is how many payments are recorded for one hold.
+const MaxReferences = 8
+
+// These errors refuse a payment.
+var (
+	// ErrPaidTwice: another payment has confirmed the hold. This one was recorded, to be returned.
+	ErrPaidTwice = errors.New("stock: the hold was paid by another payment")
+	// ErrPaidLate: the hold had ended. The payment was recorded, to be returned.
+	ErrPaidLate = errors.New("stock: the hold ended before its payment")
+	// ErrReference: the reference is that of a payment for another hold. Nothing was recorded.
+	ErrReference = errors.New("stock: the reference belongs to another hold")
+	// ErrReferences: the hold has [MaxReferences] payments. Nothing was recorded.
+	ErrReferences = errors.New("stock: the hold has too many payments")
+	// ErrTaken: the payment has paid an order that stands.
+	ErrTaken = errors.New("stock: the payment has paid an order")
+)
+
+// BeginPayment begins the payment window of a hold. A window that has begun does not move.
+func (s *Store) BeginPayment(ctx context.Context, by Author, id string, terms Terms) (Hold, error) {
+	return s.moveHold(ctx, id, func(tx Tx, h *Hold) error {
+		switch {
+		case h.State == Paying:
+			return nil
+		case !h.Live():
+			return h.over()
+		}
+		until := tx.db.NowFunc().Add(terms.Window)
+		if !until.After(h.HeldUntil) { // the window ends after the hold's
+			until = h.HeldUntil.Add(time.Microsecond)
+		}
+		live := until.Add(terms.Grace)
+		h.State, h.PayUntil, h.LiveUntil = Paying, &until, &live
+		return tx.move(h, Held, by, "")
+	})
+}
+
+// Extend holds units for so many seconds more, once.
+func (s *Store) Extend(ctx context.Context, by Author, id string, seconds int64, terms Terms) (Hold, error) {
+	return s.moveHold(ctx, id, func(tx Tx, h *Hold) error {
+		until := h.HeldUntil.Add(time.Duration(seconds) * time.Second)
+		switch {
+		case h.State == Paying:
+			return ErrPaying
+		case !h.Live():
+			return h.over()
+		case h.Extended:
+			return ErrExtended
+		case until.Sub(h.CreatedAt) > terms.Longest:
+			return ErrTooLong
+		}
+		h.HeldUntil, h.LiveUntil, h.Extended = until, &until, true
+		return tx.move(h, Held, by, "extended")
+	})
+}
+
+// Release puts the units of a live hold back. One that was released before stays so.
+func (s *Store) Release(ctx context.Context, by Author, id, reason string) (Hold, error) {
+	return s.moveHold(ctx, id, func(tx Tx, h *Hold) error {
+		switch {
+		case h.State == Released:
+			return nil
+		case !h.Live():
+			return h.over()
+		}
+		return tx.release(h, by, reason)
+	})
+}
+
+// Fail is the provider's notice that a payment has failed. It releases a hold that is paying, and changes no
+// other one: notices come late, twice, and in any order.
+func (s *Store) Fail(ctx context.Context, by Author, id string) (Hold, error) {
+	return s.moveHold(ctx, id, func(tx Tx, h *Hold) error {
+		if h.State != Paying {
+			return nil
+		}
+		return tx.release(h, by, "payment-failed")
+	})
+}
+
+func (t Tx) release(h *Hold, by Author, reason string) error {
+	if err := t.putBack(h.Lines); err != nil {
+		return err
+	}
+	was := h.State
+	h.State = Released
+	return t.move(h, was, by, reason)
+}
+
+// over is the error for a hold that is not live.
+func (h Hold) over() error {
+	if h.State == Confirmed {
+		return ErrConfirmed
+	}
+	return ErrHoldEnded
+}
+
+// moveHold calls move for a hold whose row is locked.
+func (s *Store) moveHold(ctx context.Context, id string, move func(tx Tx, h *Hold) error) (Hold, error) {
+	h, err := again(ctx, func() (h Hold, err error) {
+		err = s.Transact(ctx, func(tx Tx) (err error) {
+			if h, err = tx.lockHold(id); err != nil {
+				return err
+			}
+			return move(tx, &h)
+		})
+		return h, err
+	})
+	return h, holdError("change a reservation", err)
+}
+
+// Confirm confirms a live hold by a payment, and makes its order. Paid is the sale of that, without lines. The
+// same payment again is answered with what it has confirmed.
+//
+// Money that cannot be taken is recorded, and the error says that it must be returned: [ErrPaidTwice] and
+// [ErrPaidLate]. With terms.TakeLate, a payment for a hold that has ended makes a new one, confirmed, if its
+// units are free and the limit of paid allows it. The ended one stays as it is.
+func (s *Store) Confirm(ctx context.Context, by Author, id, reference string, paid Sale, terms Terms) (Hold, error) {
+	var refused error // of money that was recorded
+	h, err := again(ctx, func() (h Hold, err error) {
+		refused = nil
+		err = s.Transact(ctx, func(tx Tx) (err error) {
+			h, refused, err = tx.confirm(by, id, reference, paid, terms)
+			return err
+		})
+		if _, number := classOf(err); number == duplicate { // another hold was confirmed by it meanwhile
+			err = ErrReference
+		}
+		return h, err
+	})
+	if errors.Is(err, ErrUnknown) {
+		if made, missing := s.Payment(context.WithoutCancel(ctx), reference); missing == nil && made.State == Taken && made.Hold == id {
+			return s.HoldByID(context.WithoutCancel(ctx), *made.Paid)
+		}
+	}
+	if err == nil && refused != nil {
+		return h, refused
+	}
+	return h, holdError("confirm a reservation", err)
+}
+
+func (t Tx) confirm(by Author, id, reference string, paid Sale, terms Terms) (h Hold, refused, err error) {
+	if h, err = t.lockHold(id); err != nil {
+		return h, nil, err
+	}
+	var known []Payment
+	if err = t.Query(&known, "SELECT * FROM payments WHERE reference = ? OR hold = ? LIMIT ?", reference, id, MaxReferences+1); err != nil {
+		return h, nil, err
+	}
+	for _, p := range known {
+		switch {
+		case p.Reference != reference:
+			continue
+		case p.Hold != id:
+			return h, nil, ErrReference
+		case p.State == Taken:
+			h, err = holdWhere(t.db, "public_id = ?", *p.Paid)
+			return h, nil, err
+		}
+		return h, h.unpaid(), nil
+	}
+	if len(known) >= MaxReferences {
+		return h, nil, ErrReferences
+	}
+	p := Payment{Reference: reference, Hold: id, State: Taken, RecordedAt: t.db.NowFunc(), RecordedBy: by.Subject}
+	was, ended := h.State, !h.Live()
+	if was == Released || was == Expired {
+		if terms.TakeLate {
+			late, err := t.takeLate(h, by, reference, paid)
+			if err == nil {
+				p.Paid = &late.PublicID
+				return late, nil, t.db.Create(&p).Error
+			}
+			if !errors.Is(err, ErrSoldOut) && !errors.Is(err, ErrLimit) {
+				return h, nil, err
+			}
+		}
+	}
+	if ended {
+		p.State, p.Reason = ToReturn, "late"
+		if was == Confirmed {
+			p.Reason = "second"
+		}
+		return h, h.unpaid(), t.db.Create(&p).Error
+	}
+	p.Paid = &h.PublicID
+	if err = t.db.Create(&p).Error; err != nil {
+		return h, nil, err
+	}
+	if err = t.orderHeld(&h, reference, paid); err != nil {
+		return h, nil, err
+	}
+	return h, nil, t.move(&h, was, by, "")
+}
+
+// unpaid is the error for money that a hold does not take.
+func (h Hold) unpaid() error {
+	if h.State == Confirmed {
+		return ErrPaidTwice
+	}
+	return ErrPaidLate
+}
+
+// orderHeld makes the order of a hold's units. The order says that it found them in the hold and left none:
+// the items' rows are not touched.
+func (t Tx) orderHeld(h *Hold, reference string, paid Sale) error {
+	lines, read := make([]Line, len(h.Lines)), make([]int64, len(h.Lines))
+	for i, line := range h.Lines {
+		lines[i], read[i] = Line{ItemID: line.ItemID, Quantity: line.Quantity}, line.Quantity
+	}
+	paid.SetLines(lines)
+	paid.Subject, paid.Limit = h.Subject, 0
+	order, err := record(t.db, paid, read)
+	h.State, h.OrderID, h.Reference = Confirmed, &order.PublicID, &reference
+	return err
+}
+
+// takeLate makes a confirmed hold in the place of one that has ended. If its units cannot be had, nothing is
+// done.
+func (t Tx) takeLate(ended Hold, by Author, reference string, paid Sale) (h Hold, err error) {
+	if _, _, err = t.Exec("SAVEPOINT late"); err != nil {
+		return h, err
+	}
+	defer func() {
+		if errors.Is(err, ErrSoldOut) || errors.Is(err, ErrLimit) {
+			if _, _, undo := t.Exec("ROLLBACK TO SAVEPOINT late"); undo != nil {
+				err = undo
+			}
+		}
+	}()
+	var lines []Line
+	for _, line := range ended.Lines {
+		lines = append(lines, Line{ItemID: line.ItemID, Quantity: line.Quantity})
+	}
+	if len(lines) == 0 { // its data was deleted
+		return h, ErrSoldOut
+	}
+	paid.SetLines(lines)
+	paid.Subject = ended.Subject
+	if _, ok, err := takeLines(t.db, lines, unfenced); err != nil || !ok {
+		return h, errors.Join(err, ErrSoldOut)
+	}
+	if err = paid.checkLimit(t.db); err != nil {
+		return h, err
+	}
+	now := t.db.NowFunc()
+	h = Hold{
+		PublicID: uuid.Must(uuid.NewV7()).String(), Subject: ended.Subject, Steps: 1, Seconds: ended.Seconds,
+		CreatedAt: now, HeldUntil: now, EndedAt: &now, EndedBy: &by.Subject, InsteadOf: &ended.PublicID, Lines: ended.Lines,
+	}
+	if err = t.orderHeld(&h, reference, paid); err != nil {
+		return h, err
+	}
+	h.Lines = nil
+	if err = t.insertHold(&h, by, "paid-late"); err != nil {
+		return h, err
+	}
+	return h, t.insertHoldLines(&h, lines)
+}
+
+// Payment returns a payment by its reference, or [ErrNotFound].
+func (s *Store) Payment(ctx context.Context, reference string) (Payment, error) {
+	p, err := again(ctx, func() (Payment, error) { return one[Payment](s.db.WithContext(ctx), "reference = ?", reference) })
+	return p, found("read a payment", err)
+}
+
+// Return notes that money was given back. Money that has paid an order is refused with [ErrTaken] while a line
+// of the order stands.
+func (s *Store) Return(ctx context.Context, by Author, reference string) (Payment, error) {
+	var p Payment
+	err := s.Transact(ctx, func(tx Tx) error {
+		var rows []Payment
+		if err := tx.Query(&rows, "SELECT * FROM payments WHERE reference = ? FOR UPDATE", reference); err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return ErrNotFound
+		}
+		if p = rows[0]; p.State == Returned {
+			return nil
+		}
+		if p.State == Taken {
+			var standing []int
+			err := tx.Query(&standing, "SELECT COUNT(*) FROM orders o JOIN holds h ON h.public_id = ? JOIN orders f ON f.public_id = h.order_id"+
+				" WHERE (o.id = f.id OR o.line_of = f.id AND o.subject = f.subject) AND o.cancelled_at IS NULL", *p.Paid)
+			if err != nil {
+				return err
+			}
+			if standing[0] > 0 {
+				return ErrTaken
+			}
+		}
+		now := tx.db.NowFunc()
+		p.State, p.ReturnedAt, p.ReturnedBy, p.IdempotencyKey = Returned, &now, &by.Subject, &by.IdempotencyKey
+		return tx.db.Select("state", "returned_at", "returned_by", "idempotency_key").Updates(&p).Error
+	})
+	return p, paymentError(reference, err)
+}
+
+func paymentError(reference string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("payment %s: %w", reference, classify(err))
+}
