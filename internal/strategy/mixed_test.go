@@ -49,10 +49,9 @@ func TestMixedStrategiesBalance(t *testing.T) {
 	m.keep(ctx, "cancel", m.cancel)
 	m.keep(ctx, "rename", m.rename)
 	for range 2 {
-		m.keep(ctx, "hold", func() error { return m.hold(60) })
-		m.keep(ctx, "confirm", func() error { return m.end(m.confirm) })
+		m.keep(ctx, "confirm", m.confirm)
 	}
-	m.keep(ctx, "release", func() error { return m.end(m.release) })
+	m.keep(ctx, "release", m.release)
 	m.keep(ctx, "expire", m.expire)
 	// Those that go by the version seldom succeed where the machine is busy.
 	for begun := time.Now(); ctx.Err() == nil && (time.Since(begun) < 2*time.Second || len(m.rare()) > 0); {
@@ -96,7 +95,6 @@ type mixture struct {
 	mu    sync.Mutex               // guards the rest
 	done  map[string]*atomic.Int64 // how often each has succeeded
 	made  []stock.Order            // not cancelled
-	holds []string                 // live
 }
 
 // keep does one thing again and again until ctx ends. It may be refused.
@@ -169,54 +167,45 @@ func (m *mixture) cancel() error {
 	return err
 }
 
-func (m *mixture) hold(seconds int64) error {
+func (m *mixture) hold(seconds int64) (id string, err error) {
 	wanted := stock.Sale{ItemID: m.item.ID, Quantity: 1 + rand.Int64N(3), Subject: fmt.Sprint("ann", rand.N(5)), IdempotencyKey: m.author().IdempotencyKey, Holds: true}
 	h, err := m.Store.Hold(m.t.Context(), wanted, seconds, terms)
-	if err == nil && seconds > 0 {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.holds = append(m.holds, h.PublicID)
-	}
-	return err
+	return h.PublicID, err
 }
 
 var terms = stock.Terms{Open: 1_000_000}
 
-// end calls end for the oldest live hold.
-func (m *mixture) end(end func(id string) error) error {
-	m.mu.Lock()
-	if len(m.holds) == 0 {
-		m.mu.Unlock()
-		return stock.ErrConflict
+func (m *mixture) confirm() error {
+	id, err := m.hold(60)
+	if err != nil {
+		return err
 	}
-	id := m.holds[0]
-	m.holds = m.holds[1:]
-	m.mu.Unlock()
-	return end(id)
-}
-
-func (m *mixture) confirm(id string) error {
 	by := m.author()
 	if rand.N(2) == 0 {
 		if _, err := m.Store.BeginPayment(m.t.Context(), by, id, terms); err != nil {
 			return err
 		}
 	}
-	_, err := m.Store.Confirm(m.t.Context(), by, id, id, stock.Sale{RequestID: "r", Shop: "test", Strategy: "conditional"}, terms)
+	_, err = m.Store.Confirm(m.t.Context(), by, id, id, stock.Sale{RequestID: "r", Shop: "test", Strategy: "conditional"}, terms)
 	return err
 }
 
-func (m *mixture) release(id string) error {
-	_, err := m.Store.Release(m.t.Context(), m.author(), id, "test")
+func (m *mixture) release() error {
+	id, err := m.hold(60)
+	if err != nil {
+		return err
+	}
+	_, err = m.Store.Release(m.t.Context(), m.author(), id, "test")
 	return err
 }
 
 // expire makes a hold that is overdue at once, and ends it.
 func (m *mixture) expire() error {
-	if err := m.hold(0); err != nil {
+	_, err := m.hold(0)
+	if err != nil {
 		return err
 	}
-	_, _, _, err := m.Store.EndHolds(m.t.Context(), "test", 100)
+	_, _, _, err = m.Store.EndHolds(m.t.Context(), "test", 100)
 	return err
 }
 
