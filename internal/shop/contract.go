@@ -33,11 +33,22 @@ var publicContract = sync.OnceValues(func() ([]byte, error) {
 	}
 	for i, part := range doc {
 		if paths, ok := part.Value.(yaml.MapSlice); ok && part.Key == "paths" {
-			doc[i].Value = withoutStaff(paths)
+			doc[i].Value = withoutLinks(withoutStaff(paths))
 		}
 	}
 	return yaml.Marshal(doc)
 })
+
+// withoutLinks leaves out the links of answers: some lead to operations of staff.
+func withoutLinks(of yaml.MapSlice) yaml.MapSlice {
+	of = slices.DeleteFunc(of, func(part yaml.MapItem) bool { return part.Key == "links" })
+	for i, part := range of {
+		if within, ok := part.Value.(yaml.MapSlice); ok {
+			of[i].Value = withoutLinks(within)
+		}
+	}
+	return of
+}
 
 func withoutStaff(paths yaml.MapSlice) (public yaml.MapSlice) {
 	for _, path := range paths {

@@ -187,6 +187,11 @@ func TestThePublicContractHasTheOperationsOfCustomers(t *testing.T) {
 		for method, operation := range item.Operations() {
 			is := false
 			if there := public.Paths.Value(path); there != nil && there.GetOperation(method) != nil {
+				for _, response := range operation.Responses.Map() {
+					if response.Value != nil {
+						response.Value.Links = nil // some lead to operations of staff
+					}
+				}
 				got, _ := there.GetOperation(method).MarshalJSON()
 				want, _ := operation.MarshalJSON()
 				if is = true; string(got) != string(want) {

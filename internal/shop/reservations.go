@@ -172,7 +172,7 @@ func (s *Shop) reserve(c *gin.Context) error {
 	case int64(body.Seconds) > longest:
 		return refusal{invalid, fmt.Sprintf("seconds must be at most %d here", longest)}
 	}
-	before := func(ctx context.Context) (stock.Hold, error) {
+	before := func(ctx context.Context, _ error) (stock.Hold, error) {
 		made, err := s.store.HoldByKey(ctx, wanted.Subject, wanted.IdempotencyKey)
 		same := func(is stock.HoldLine, asked stock.Line) bool {
 			return is.ItemID == asked.ItemID && is.Quantity == asked.Quantity
