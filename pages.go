@@ -6,5 +6,5 @@ import "embed"
 
 // Pages has the pages of docs, and internal/strategy.
 //
-//go:embed docs/*.md docs/course docs/strategies docs/scenarios internal/strategy
+//go:embed docs/*.md docs/course docs/mistakes internal/strategy
 var Pages embed.FS

@@ -186,13 +186,17 @@ func changed(before, now string) string {
 }
 
 // made is what `make docs` puts into the pages of both languages.
-var made = regexp.MustCompile("(?ms)^<!-- made by .*?^<!-- end of what is made -->")
+var (
+	made  = regexp.MustCompile("(?ms)^<!-- made by .*?^<!-- end of what is made -->")
+	facts = regexp.MustCompile("(?ms)(^## `[a-z0-9-]+`\n)\n.*?\n\n")
+)
 
 var console = regexp.MustCompile("(?ms)^```console\n.*?^```")
 
 // sum is a short sum of what is written by hand on a page, without what its commands have printed.
 func sum(page string) string {
 	page = made.ReplaceAllString(page, "")
+	page = facts.ReplaceAllString(page, "$1")
 	page = console.ReplaceAllStringFunc(page, func(block string) string {
 		var commands strings.Builder
 		for line := range strings.Lines(block) {

@@ -48,8 +48,8 @@ var fencing = Note{
 	Says: "You should implement fencing tokens. This is especially important for processes that can take significant time " +
 		"and applies to any distributed locking system.",
 	Where: distlock,
-	Mend: "none in the library, which has no token: a write that the database can refuse, such as [fenced](strategies/fenced.md), " +
-		"or one that subtracts, such as [conditional](strategies/conditional.md)",
+	Mend: "none in the library, which has no token: a write that the database can refuse, such as [fenced](mistakes/holds.md#fenced), " +
+		"or one that subtracts, such as [conditional](mistakes/holds.md#conditional)",
 }
 
 // oneRedis is what is said of the loss of the one server.

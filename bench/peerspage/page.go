@@ -19,6 +19,7 @@ import (
 	"stocklock/bench/peers"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/explore"
+	"stocklock/internal/lab/mistakes"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
@@ -29,7 +30,10 @@ import (
 //go:embed page.md.tmpl
 var source string
 
-var form = template.Must(template.New("page").Parse(source))
+var form = template.Must(template.New("page").Funcs(template.FuncMap{"section": section}).Parse(source))
+
+// section is the address of the section on a scenario, as seen from docs.
+func section(name string) string { return strings.TrimPrefix(mistakes.Section(name, "en"), "docs/") }
 
 // inputs are the measurements that the page is made from. The zero value of each leaves its part out.
 type inputs struct {

@@ -99,10 +99,10 @@ func TestWhatThePageSays(t *testing.T) {
 	for _, want := range []string{
 		"| command | `loadtest run --all` |\n| command | `loadtest run --again` |",
 		// The runs with other seeds count, and the first sentence of the explanation.
-		"| [overrun](scenarios/overrun.md) | **oversold 7**: it ", "| 3 of 3 runs | The lease of redsync was over. |\n",
-		"+7 !!", "| [crash](scenarios/crash.md) | **oversold 7**: it  | 1 of 4 runs |", // what three more runs do not show stays, and is marked
-		"| [partition](scenarios/partition.md) | **oversold 7**: it  | 3 of 4 runs |", // the first run held, and the others failed as declared
-		"| [pause](scenarios/pause.md) | **oversold 7**: it  | 3 of 4 runs |",         // the first run failed as declared, and one of the others held
+		"| [overrun](mistakes/leases.md#overrun) | **oversold 7**: it ", "| 3 of 3 runs | The lease of redsync was over. |\n",
+		"+7 !!", "| [crash](mistakes/leases.md#crash) | **oversold 7**: it  | 1 of 4 runs |", // what three more runs do not show stays, and is marked
+		"| [partition](mistakes/leases.md#partition) | **oversold 7**: it  | 3 of 4 runs |", // the first run held, and the others failed as declared
+		"| [pause](mistakes/leases.md#pause) | **oversold 7**: it  | 3 of 4 runs |",         // the first run failed as declared, and one of the others held
 		"- Skipped: `failover`: its lock is elsewhere.",
 		"- Its documentation on `overrun`: \"After this is successful", " What mends it: ExtendContext",
 		"- Its documentation on `pause`: \"exclusion over a holder that is paused", // this repository's lock, in the same words

@@ -16,11 +16,11 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// TestAStrategyThatOnlyTheShopHas builds a shop with the strategy of docs/adding-a-strategy.md. The
+// TestAStrategyThatOnlyTheShopHas builds a shop with the strategy of CONTRIBUTING.md. The
 // lab has never heard of it, and runs, explores, judges and shows it all the same.
 func TestAStrategyThatOnlyTheShopHas(t *testing.T) {
 	testserver.NeedsServers(t)
-	shop := shopWith(t, "incr-expire", "incrExpire", codeIn(t, "../../docs/adding-a-strategy.md"))
+	shop := shopWith(t, "incr-expire", "incrExpire", codeIn(t, "../../CONTRIBUTING.md"))
 	results := filepath.Join(t.TempDir(), "results.json")
 	for _, tt := range []struct {
 		args string

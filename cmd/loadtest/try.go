@@ -235,7 +235,7 @@ func (t *try) contend(ctx context.Context) error {
 // add notes the result of a part, and prints it.
 func (t *try) add(p report.TriedPart) {
 	if p.Record != nil {
-		p.Mends, p.Replay = mends[p.Record.Outcome.Cause], t.replay(*p.Record)
+		p.Mends, p.Replay = mendedAt(p.Record.Outcome.Cause), t.replay(*p.Record)
 	}
 	if p.Verdict == verdict.Held && (p.Part == "explore" || p.Part == "faults") {
 		p.Reason = strings.Join(append([]string{p.Reason}, t.probe.Beyond()...), "; ")

@@ -129,7 +129,7 @@ func TestTryExamples(t *testing.T) {
 				code int
 				says []string
 			}{
-				{"read-then-write", exitSurprised, []string{"contention: oversold", "nothing kept the second customer out", "--step 'A.select B.select'", "SELECT stock FROM items WHERE id =", "docs/strategies/conditional.md"}},
+				{"read-then-write", exitSurprised, []string{"contention: oversold", "nothing kept the second customer out", "--step 'A.select B.select'", "SELECT stock FROM items WHERE id =", "docs/mistakes/holds.md#conditional"}},
 				{"conditional", exitExpected, []string{"contention: held", "explore:    held", "kill -9 of a process: 2 places, 0 bad", "cut before the answer: 3 places, 0 bad"}},
 			} {
 				html := filepath.Join(t.TempDir(), "tried.html")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/explore"
+	"stocklock/internal/lab/mistakes"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
@@ -235,7 +236,7 @@ func (t *try) draw(record schedule.Record) {
 		return
 	}
 	fmt.Fprintf(t.out, "\n  %s\n", record.Sentence())
-	if page := mends[record.Outcome.Cause]; page != "" {
+	if page := mendedAt(record.Outcome.Cause); page != "" {
 		fmt.Fprintf(t.out, "  what mends it: %s\n", page)
 	}
 	fmt.Fprintf(t.out, "  %s\n\n", t.replay(record))
@@ -252,22 +253,25 @@ func (t *try) replay(r schedule.Record) string {
 	return fmt.Sprintf("%s try %s --step %s%s", program(), quoted(t.File), quoted(r.Schedule.String()), spare)
 }
 
-// mends are the pages that mend a cause.
+// mendedAt is the address of the section that mends a cause, empty where none does.
+func mendedAt(cause schedule.Cause) string { return mistakes.Section(mends[cause], "en") }
+
+// mends are the strategies that mend a cause, and a scenario whose section says what does.
 var mends = map[schedule.Cause]string{
-	schedule.NoLock:        "docs/strategies/conditional.md",
-	schedule.WriteSkew:     "docs/strategies/conditional.md",
-	schedule.WrongKey:      "docs/strategies/conditional.md",
-	schedule.LateCommit:    "docs/strategies/lock-in-transaction.md",
-	schedule.OldSnapshot:   "docs/strategies/lock-in-transaction.md",
-	schedule.CheckedEarly:  "docs/strategies/conditional.md",
-	schedule.Overrun:       "docs/strategies/fenced.md",
-	schedule.LateWrite:     "docs/strategies/fenced.md",
-	schedule.Unnoticed:     "docs/strategies/fenced.md",
-	schedule.ForeignDelete: "docs/strategies/owner-checked.md",
-	schedule.SplitRelease:  "docs/strategies/owner-checked.md",
-	schedule.StaleCache:    "docs/strategies/cached-read.md",
-	schedule.Forgotten:     "docs/strategies/fenced.md",
-	schedule.NoExpiry:      "docs/strategies/set-ex-nx.md",
-	schedule.UnknownCommit: "docs/scenarios/commit-unanswered.md",
-	schedule.SoldAgain:     "docs/scenarios/commit-unanswered.md",
+	schedule.NoLock:        "conditional",
+	schedule.WriteSkew:     "conditional",
+	schedule.WrongKey:      "conditional",
+	schedule.LateCommit:    "lock-in-transaction",
+	schedule.OldSnapshot:   "lock-in-transaction",
+	schedule.CheckedEarly:  "conditional",
+	schedule.Overrun:       "fenced",
+	schedule.LateWrite:     "fenced",
+	schedule.Unnoticed:     "fenced",
+	schedule.ForeignDelete: "owner-checked",
+	schedule.SplitRelease:  "owner-checked",
+	schedule.StaleCache:    "cached-read",
+	schedule.Forgotten:     "fenced",
+	schedule.NoExpiry:      "set-ex-nx",
+	schedule.UnknownCommit: "commit-unanswered",
+	schedule.SoldAgain:     "commit-unanswered",
 }

@@ -1,12 +1,11 @@
-// Command make writes the generated parts of the pages of the strategies and the scenarios, as
-// `make docs` does:
+// Command make writes the generated parts of docs/mistakes and of docs/is-it-mine.md, as `make docs` does:
 //
 //	go run ./docs/make [-play=false] [CELL...]
 //
-// What is written by hand is left alone. A page shows one schedule or one cell. The schedules are
-// played each time, which takes a minute, unless -play=false keeps what the pages show. The results
-// of the cells are kept in cells.json, and what loadtest says of them is made from there: a cell is
-// run only if it is not kept yet, or is named, such as reentrant:pause. With all, every cell is.
+// What is written by hand is left alone. Each chapter shows one schedule or one cell. The schedules of all
+// strategies are played each time, which takes a minute, unless -play=false keeps what the chapters show. The
+// results of the cells are kept in cells.json, and what loadtest says of them is made from there: a cell is run
+// only if it is not kept yet, or is named, such as cached-read:page-view. With all, every cell is.
 //
 // The tests hold the pages to this: everything that follows from the code, and what a kept cell
 // and a played schedule print, byte for byte; the verdict of each to what is declared. They do not
@@ -62,14 +61,14 @@ func run(ctx context.Context, play bool, anew []string) error {
 	}
 	played := map[string]string{}
 	if play {
-		if played, err = playAll(ctx, shop, all); err != nil {
+		if played, err = playAll(ctx, shop); err != nil {
 			return err
 		}
 	}
 	written := 0
 	for _, p := range all {
 		old, err := os.ReadFile("docs/" + p.path)
-		if err != nil && !os.IsNotExist(err) {
+		if err != nil {
 			return err
 		}
 		text := p.render(string(old), p.output(string(old), played, cells))

@@ -2,14 +2,17 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/mistakes"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/ladder"
 	"stocklock/internal/testserver"
 )
@@ -27,47 +30,30 @@ func read(t *testing.T, p page) string {
 	t.Helper()
 	content, err := os.ReadFile("../" + p.path)
 	if err != nil {
-		t.Errorf("%v: run make docs", err)
+		t.Error(err)
 	}
 	return string(content)
 }
 
-// TestPagesAreUpToDate holds the pages to what the code and the kept cells make, and to have an
-// explanation by hand. What schedules print is in [TestSchedulesPrintWhatPagesShow].
+// TestPagesAreUpToDate holds the pages to what the code and the kept cells make, and each section to a story by
+// hand. What schedules print is in [TestSchedulesPrintWhatChaptersShow].
 func TestPagesAreUpToDate(t *testing.T) {
 	kept, err := keptCells("cells.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	results := byName(kept.Cells)
-	wanted, shown := map[string]bool{}, map[string]bool{}
+	shown := map[string]bool{}
 	for _, p := range allPages(t) {
-		wanted[p.path] = true
 		text := read(t, p)
 		checkCell(t, p, results)
 		checkSchedule(t, p, text)
 		shown[p.shows.cell] = true
-		if p.render(text, p.output(text, nil, results)) != text {
-			t.Errorf("docs/%s is stale: run make docs", p.path)
-		}
-		for _, part := range p.parts {
-			if utf8.RuneCountInString(byHand(text, part)) < 20 {
-				t.Errorf("docs/%s: nothing is written under %q", p.path, part)
-			}
-		}
-		if len(p.parts) > 0 && !strings.Contains(text, "\n## "+p.see+"\n\n"+madeBegin) {
+		if !strings.Contains(text, "\n"+madeBegin) || !strings.Contains(text, "\n"+madeEnd) {
 			t.Errorf("docs/%s has lost the mark of a made part", p.path)
 		}
-	}
-	for _, folder := range []string{"strategies", "scenarios"} {
-		files, err := os.ReadDir("../" + folder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range files {
-			if path := folder + "/" + f.Name(); !wanted[path] {
-				t.Errorf("docs/%s is about nothing that there is", path)
-			}
+		if p.render(text, p.output(text, nil, results)) != text {
+			t.Errorf("docs/%s is stale: run make docs", p.path)
 		}
 	}
 	for name := range results {
@@ -77,7 +63,67 @@ func TestPagesAreUpToDate(t *testing.T) {
 	}
 }
 
-// checkCell holds the cell that a page shows to the verdict that its strategy declares, and to an
+// TestEachNameHasOneSection: in one chapter of each language, with a story under the made paragraph.
+func TestEachNameHasOneSection(t *testing.T) {
+	var names []string
+	for _, s := range ladder.All() {
+		names = append(names, s.Describe().Name)
+	}
+	for _, sc := range scenario.All() {
+		names = append(names, sc.Name)
+	}
+	slices.Sort(names)
+	told := map[string][]string{}
+	for _, p := range allPages(t) {
+		if p.facts == nil {
+			continue
+		}
+		sections := mistakes.Named.Split(read(t, p), -1)[1:]
+		for i, name := range mistakes.Named.FindAllStringSubmatch(read(t, p), -1) {
+			told[p.file] = append(told[p.file], name[1])
+			if _, story, _ := strings.Cut(strings.TrimSpace(sections[i]), "\n\n"); utf8.RuneCountInString(story) < 40 {
+				t.Errorf("docs/%s tells nothing of %s", p.path, name[1])
+			}
+			want := p.path + "#" + name[1]
+			if got := mistakes.Section(name[1], p.tag); got != "docs/"+want {
+				t.Errorf("the address of %s is %q, want docs/%s", name[1], got, want)
+			}
+		}
+	}
+	for file, has := range told {
+		slices.Sort(has)
+		if !slices.Equal(has, names) {
+			t.Errorf("the chapters *%s tell of %v, want each of %v once", file, has, names)
+		}
+	}
+	if len(told) != 2 {
+		t.Errorf("there are chapters in %d languages", len(told))
+	}
+}
+
+// TestWhatMendsHolds: a strategy that fails in its telling cell names others, which hold there.
+func TestWhatMendsHolds(t *testing.T) {
+	for _, s := range ladder.All() {
+		sc, err := scenario.ByName(s.Declared.Telling)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fails := verdict.Of(sc.Expected(s.Describe()).Verdict).Bad; fails != (mends[s.Describe().Name] != nil) {
+			t.Errorf("%s fails under %s: %t, and what mends it is %v", s.Describe().Name, sc.Name, fails, mends[s.Describe().Name])
+		}
+		for _, by := range mends[s.Describe().Name] {
+			of, err := ladder.ByName(by)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := sc.Expected(of.Describe()).Verdict; v != verdict.Held {
+				t.Errorf("%s does not mend %s: under %s it is to end %s", by, s.Describe().Name, sc.Name, v)
+			}
+		}
+	}
+}
+
+// checkCell holds the cell that a chapter shows to the verdict that its strategy declares, and to an
 // explanation that names the cause.
 func checkCell(t *testing.T, p page, cells map[string]trial.Result) {
 	t.Helper()
@@ -113,7 +159,7 @@ func checkCell(t *testing.T, p page, cells map[string]trial.Result) {
 // servers.
 func checkSchedule(t *testing.T, p page, text string) {
 	t.Helper()
-	if p.shows.schedule == "" || p.words != nil {
+	if p.shows.strategy == "" || p.words != nil {
 		return
 	}
 	_, after, _ := strings.Cut(text, "$ "+p.shows.command()+"\n")
@@ -125,28 +171,27 @@ func checkSchedule(t *testing.T, p page, text string) {
 	}
 }
 
-// TestSchedulesPrintWhatPagesShow plays the schedules of the pages, and compares what loadtest
-// prints of them byte for byte.
-func TestSchedulesPrintWhatPagesShow(t *testing.T) {
+// TestSchedulesPrintWhatChaptersShow plays the schedules of all strategies, holds each to its outcome, and compares
+// what loadtest prints of those that a chapter shows byte for byte.
+func TestSchedulesPrintWhatChaptersShow(t *testing.T) {
 	testserver.NeedsServers(t)
 	shop, err := catalog.Open(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer shop.Close()
-	all := allPages(t)
-	played, err := playAll(t.Context(), shop, all)
+	played, err := playAll(t.Context(), shop)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range all {
-		if printed := played[p.shows.command()]; p.shows.schedule != "" && p.words == nil && !strings.Contains(read(t, p), "$ "+p.shows.command()+"\n"+printed+"```\n") {
+	for _, p := range allPages(t) {
+		if printed := played[p.shows.command()]; p.shows.strategy != "" && p.words == nil && !strings.Contains(read(t, p), "$ "+p.shows.command()+"\n"+printed+"```\n") {
 			t.Errorf("docs/%s shows something else than its schedule prints: run make docs\n%s", p.path, printed)
 		}
 	}
 }
 
-// TestBothSides wants a scenario's page to show one strategy that fails and one that holds.
+// TestBothSides wants a scenario's section to name one strategy that fails and one that holds.
 func TestBothSides(t *testing.T) {
 	for _, sc := range scenario.All() {
 		if fails, holds := bothSides(sc, ladder.Describe(ladder.All())); fails.Name == "" || holds.Name == "" {
@@ -156,24 +201,12 @@ func TestBothSides(t *testing.T) {
 }
 
 func TestRenderKeepsWhatIsWrittenByHand(t *testing.T) {
-	p := page{language: english, title: "x", top: "one\n", parts: []string{"Why"}, shows: shown{strategy: "none", schedule: "A.select"}, facts: "three\n"}
-	text := p.render("", "printed\n")
-	text = strings.Replace(text, "## Why\n", "## Why\n\nBecause.\n", 1) + "\n## More\n"
-	p.top = "two\n"
-	text = p.render(text, "printed again\n")
-	for _, want := range []string{"# x\n", "two\n", "Because.", "printed again\n", "three\n", "## More"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in:\n%s", want, text)
+	p := page{language: english, facts: map[string]string{"a": "A now.\n- code\n", "b": "B now.\n"}}
+	old := "# Title\n\nLead.\n\n" + madeBegin + "printed\n" + madeEnd + "\n## `a`\n\nA before.\n\nThe story of a.\n\n## `b`\n\nB before.\n- more\n\nThe story of b.\n"
+	want := "# Title\n\nLead.\n\n" + madeBegin + "printed again\n" + madeEnd + "\n## `a`\n\nA now.\n- code\n\nThe story of a.\n\n## `b`\n\nB now.\n\nThe story of b.\n"
+	for range 2 {
+		if old = p.render(old, "printed again\n"); old != want {
+			t.Fatalf("rendered:\n%s\nwant:\n%s", old, want)
 		}
 	}
-	if strings.Contains(text, "one\n") || strings.Contains(text, "printed\n") || byHand(text, "Why") != "Because." {
-		t.Errorf("rendered:\n%s", text)
-	}
-}
-
-// byHand returns the text under a heading.
-func byHand(text, heading string) string {
-	_, rest, _ := strings.Cut(text, "\n## "+heading+"\n")
-	part, _, _ := strings.Cut(rest, "\n## ")
-	return strings.TrimSpace(part)
 }

@@ -8,14 +8,14 @@ import (
 	"stocklock/internal/lab/mine"
 )
 
-// minePage is the page of questions that lead from a reader's code to a cell.
-func (l language) minePage() page {
+// mine is the block of the page of questions that lead from a reader's code to a cell.
+func (l language) mine() string {
 	in := "en"
 	if l.words != nil {
 		in = "zh"
 	}
 	var short, long strings.Builder
-	fmt.Fprintf(&short, "%s\n\n| | %s | %s | %s |\n|---|---|---|---|\n", l.mineLead, l.mineLook, l.breaks, l.mends)
+	fmt.Fprintf(&short, "| | %s | %s | %s |\n|---|---|---|---|\n", l.mineLook, l.breaks, l.mends)
 	questions := mine.Questions()
 	for i, q := range questions {
 		heading := fmt.Sprintf("%d. %s", i+1, q.Ask.In(in))
@@ -24,14 +24,14 @@ func (l language) minePage() page {
 		for _, a := range q.Answers {
 			fmt.Fprintf(&short, "| %s | %s | `%s:%s` | `%s` |\n", anchor, a.Says.In(in), a.Strategy, a.Scenario, a.Twin)
 			fmt.Fprintf(&long, "\n**%s**\n\n```%s\n%s```\n\n%s\n", a.Says.In(in), a.Language, a.Code, a.Why.In(in))
-			fmt.Fprintf(&long, "\n- "+l.breaksUnder+l.colon+"`loadtest explain %[1]s:%[2]s`\n", a.Strategy, a.Scenario)
-			fmt.Fprintf(&long, "- "+l.mendedBy+l.colon+"`loadtest explain %[1]s:%[2]s`\n", a.Twin, a.Scenario)
+			fmt.Fprintf(&long, "\n- "+l.breaksUnder+l.colon+"`loadtest explain %s:%s`\n", l.section(a.Strategy, ""), l.section(a.Scenario, ""), a.Strategy, a.Scenario)
+			fmt.Fprintf(&long, "- "+l.holdsThere+l.colon+"`loadtest explain %s:%s`\n", l.section(a.Twin, ""), a.Twin, a.Scenario)
 		}
 		if i+1 < len(questions) {
 			fmt.Fprintf(&long, "\n"+l.noneOfThese+"\n", anchorOf(fmt.Sprintf("%d. %s", i+2, questions[i+1].Ask.In(in))))
 		}
 	}
-	return l.page("", "is-it-mine", l.mine, short.String()+long.String()+"\n"+l.mineEnd+"\n")
+	return short.String() + long.String() + "\n" + l.mineEnd + "\n"
 }
 
 // anchorOf is the anchor that GitHub gives a heading.

@@ -1,21 +1,20 @@
 package main
 
 import (
-	"fmt"
 	"strings"
+
+	"stocklock/internal/lab/mistakes"
 )
 
-// page is one Markdown file. The parts between its marks are generated, the rest is written by
-// hand.
+// page is one Markdown file. A chapter has a generated paragraph under each heading that is the name of a strategy
+// or a scenario, and a generated block for what it shows. Any other page has one generated block. All else is
+// written by hand.
 type page struct {
 	language
-	path    string // below docs
-	english string // the name of the English page's file
-	title   string
-	top     string   // the generated block under the title
-	parts   []string // headings that are filled by hand
-	shows   shown    // the zero value for a page that shows nothing
-	facts   string   // generated, behind what it shows
+	path  string            // below docs
+	top   string            // the generated block of a page that is no chapter
+	facts map[string]string // the generated paragraphs of a chapter, by names
+	shows shown             // what a chapter shows
 }
 
 const (
@@ -23,40 +22,31 @@ const (
 	madeEnd   = "<!-- end of what is made -->\n"
 )
 
-// render puts the generated blocks into a page, and makes the page if there is none. Output is
-// what the page shows.
+// render puts the generated parts into a page. Output is what the page shows.
 func (p page) render(old, output string) string {
-	if old == "" {
-		old = p.skeleton()
+	if p.facts == nil {
+		return replaceBlock(old, p.top)
 	}
-	text := replaceBlock(old, 0, p.top)
-	if p.shows == (shown{}) {
-		return text
-	}
-	return replaceBlock(text, 1, output+"\n"+p.facts)
-}
-
-func (p page) skeleton() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n%s%s", p.title, madeBegin, madeEnd)
-	for _, part := range p.parts {
-		fmt.Fprintf(&b, "\n## %s\n", part)
+	rest := replaceBlock(old, output)
+	for {
+		heading := mistakes.Named.FindStringSubmatchIndex(rest)
+		if heading == nil {
+			return b.String() + rest
+		}
+		name := rest[heading[2]:heading[3]]
+		b.WriteString(rest[:heading[1]] + "\n" + p.facts[name])
+		_, rest, _ = strings.Cut(rest[heading[1]+1:], "\n\n")
+		b.WriteString("\n")
 	}
-	if p.shows != (shown{}) {
-		fmt.Fprintf(&b, "\n## %s\n\n%s%s", p.see, madeBegin, madeEnd)
-	}
-	return b.String()
 }
 
-// replaceBlock replaces the generated block with this number.
-func replaceBlock(text string, number int, content string) string {
+// replaceBlock replaces the generated block.
+func replaceBlock(text string, content string) string {
 	before, rest, ok := strings.Cut(text, madeBegin)
 	if !ok {
 		return text
 	}
-	block, after, _ := strings.Cut(rest, madeEnd)
-	if number > 0 {
-		return before + madeBegin + block + madeEnd + replaceBlock(after, number-1, content)
-	}
+	_, after, _ := strings.Cut(rest, madeEnd)
 	return before + madeBegin + content + madeEnd + after
 }

@@ -3,98 +3,148 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
+	"stocklock/internal/lab/mistakes"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/declared"
 )
 
+// chapters are the pages of docs/mistakes, in the order in which they are read, with what each shows.
+var chapters = []struct {
+	name  string
+	shows shown
+}{
+	{"no-lock", shown{strategy: "none"}},
+	{"keys", shown{cell: "wrong-key-customer:contention"}},
+	{"leases", shown{strategy: "owner-checked"}},
+	{"releases", shown{strategy: "set-ex-nx"}},
+	{"clocks", shown{cell: "getset:clock-skew"}},
+	{"transactions", shown{strategy: "lock-in-transaction"}},
+	{"caches", shown{cell: "cached-read:page-view"}},
+	{"redis", shown{strategy: "redis-async"}},
+	{"holds", shown{strategy: "fenced"}},
+}
+
+// mends are for each strategy that fails in its telling cell those that hold there, from the one that changes least.
+var mends = map[string][]string{
+	"none":                      {"conditional", "for-update"},
+	"mutex":                     {"conditional", "reentrant"},
+	"check-constraint-absolute": {"check-constraint"},
+	"ledger":                    {"ledger-parent-locked", "ledger-serializable"},
+	"wrong-key-customer":        {"fenced"},
+	"wrong-key-shop":            {"fenced"},
+	"setnx":                     {"set-ex-nx"},
+	"setnx-expire":              {"set-ex-nx"},
+	"lua-setex":                 {"reentrant", "fenced"},
+	"owner-checked":             {"reentrant", "fenced"},
+	"owner-delex":               {"reentrant", "fenced"},
+	"reentrant-fixed":           {"reentrant", "fenced"},
+	"reentrant-timer":           {"reentrant", "fenced"},
+	"reentrant":                 {"fenced", "fenced-relative"},
+	"redlock":                   {"fenced", "fenced-relative"},
+	"reservation-unchecked":     {"reservation"},
+	"set-ex-nx":                 {"owner-checked"},
+	"owner-get-del":             {"owner-checked", "owner-watch"},
+	"owner-watch":               {"reentrant"},
+	"getset":                    {"getset-server-clock", "set-ex-nx"},
+	"getset-server-clock":       {"reentrant"},
+	"lock-in-transaction":       {"transaction-in-lock", "lock-then-for-update"},
+	"snapshot-before-lock":      {"transaction-in-lock", "lock-then-for-update"},
+	"retry-without-key":         {"retry-with-key"},
+	"cached-read":               {"cached-page"},
+	"cached-read-through":       {"cached-page"},
+	"redis-async":               {"redis-stream", "batched"},
+	"ack-first":                 {"redis-stream", "batched"},
+}
+
 // pages lists all pages in all languages, with what the code and the shop say of them.
 func pages(in []language, strategies []declared.Strategy) []page {
 	var all []page
 	for _, l := range in {
+		facts := map[string]string{}
 		for _, s := range strategies {
-			all = append(all, l.strategyPage(s))
+			facts[s.Name] = l.strategyFacts(s)
 		}
 		for _, sc := range scenario.All() {
-			all = append(all, l.scenarioPage(sc, strategies))
+			facts[sc.Name] = l.scenarioFacts(sc, strategies)
 		}
-		all = append(all, l.strategyIndex(strategies), l.scenarioIndex(), l.expectedPage(strategies), l.minePage())
+		for _, c := range chapters {
+			p := page{language: l, path: "mistakes/" + c.name + l.file, facts: map[string]string{}, shows: c.shows}
+			for name, of := range facts {
+				p.facts[name] = strings.ReplaceAll(of, "("+c.name+l.file+"#", "(#")
+			}
+			all = append(all, p)
+		}
+		all = append(all, l.index(strategies), page{language: l, path: "is-it-mine" + l.file, top: l.mine()})
 	}
 	return all
 }
 
-// page is a page with a link to the one in the other language, and one to what is expected.
-func (l language) page(folder, name, title, top string) page {
-	other := english.file
-	if l.words == nil {
-		other = ".zh-CN.md"
-	}
-	links := fmt.Sprintf(l.other, name+other)
+// section is a link to the section on a strategy or a scenario, for a page in a folder of docs.
+func (l language) section(name, folder string) string {
+	to := strings.TrimPrefix(mistakes.Section(name, l.tag), "docs/")
 	if folder != "" {
-		links += " · " + fmt.Sprintf(l.all, "../expected"+l.file)
+		to = strings.TrimPrefix(to, folder+"/")
 	}
-	return page{language: l, path: folder + name + l.file, english: name + english.file, title: title, top: links + "\n\n" + top}
+	return fmt.Sprintf("[`%s`](%s)", name, to)
 }
 
-func (l language) strategyPage(s declared.Strategy) page {
-	p := l.page("strategies/", s.Name, "`"+s.Name+"`", l.sentence("strategy."+s.Name, s.Doc)+"\n")
-	p.parts = []string{l.wrong, l.meet}
-	p.shows = shown{strategy: s.Name, schedule: schedules[s.Name]}
-	if p.shows.schedule == "" {
-		p.shows = shown{cell: s.Name + ":" + s.Telling}
+func (l language) links(names []string, folder string) string {
+	var all []string
+	for _, name := range names {
+		all = append(all, l.section(name, folder))
 	}
+	return strings.Join(all, l.comma)
+}
+
+func (l language) codeIn(file string) string {
+	return fmt.Sprintf("%s%s[`%s`](../../%s)%s", l.code, l.colon, path.Base(file), file, l.stop)
+}
+
+// ofStrategy is what shows a strategy: the schedule that tells its story, or its telling cell.
+func ofStrategy(s declared.Strategy) shown {
+	if schedules[s.Name] != "" {
+		return shown{strategy: s.Name}
+	}
+	return shown{cell: s.Name + ":" + s.Telling}
+}
+
+func (l language) strategyFacts(s declared.Strategy) string {
 	var b strings.Builder
-	if p.shows.schedule != "" {
-		b.WriteString(l.columns + "\n\n")
+	b.WriteString(l.sentence("strategy."+s.Name, s.Doc) + "\n")
+	source := ""
+	if l.words == nil { // the sources are named in English alone
+		source = "Source: " + s.Source + ". "
 	}
-	first := true
+	fmt.Fprintf(&b, "- %s%s\n", source, l.codeIn(codeOf(s)))
+	if by := mends[s.Name]; by != nil {
+		fmt.Fprintf(&b, "- %s%s%s%s\n", l.mendedBy, l.colon, l.links(by, "mistakes"), l.stop)
+	}
+	fmt.Fprintf(&b, "- `%s`\n", ofStrategy(s).command())
 	for _, k := range kept() {
-		if plan := k.Schedule.String(); k.Strategy == s.Name && plan != p.shows.schedule {
-			if first {
-				b.WriteString(l.more + "\n\n")
-			}
-			first = false
+		if plan := k.Schedule.String(); k.Strategy == s.Name && plan != schedules[s.Name] {
 			fmt.Fprintf(&b, "- `loadtest step %s %s --draw`%s%s\n", s.Name, plan, l.colon, l.say("cause."+string(k.Cause), k.Cause.Doc()))
 		}
 	}
-	if !first {
-		b.WriteString("\n")
-	}
-	b.WriteString("| | |\n|---|---|\n")
-	row := func(name, value string) { fmt.Fprintf(&b, "| %s | %s |\n", name, value) }
-	if l.words == nil { // in English alone
-		row("guard", s.Guard)
-		row("decrement", s.Decrement)
-		row("source", s.Source)
-	}
-	row(l.code, fmt.Sprintf("[`%[1]s`](../../%[1]s)", codeOf(s)))
-	row(l.has, l.properties(s.Properties.Has))
-	row(l.lacks, l.properties(s.Properties.Lacks()))
-	row(l.notApplicable, l.properties(s.Properties.NotApplicable))
-	p.facts = b.String()
-	return p
+	return b.String()
 }
 
-func (l language) scenarioPage(sc scenario.Scenario, strategies []declared.Strategy) page {
-	p := l.page("scenarios/", sc.Name, "`"+sc.Name+"`", l.sentence("scenario."+sc.Name, sc.Doc)+"\n")
-	p.parts = []string{l.happens, l.meet}
-	fails, holds := bothSides(sc, strategies)
-	p.shows = shown{cell: fails.Name + ":" + sc.Name}
-	if of, ok := bySchedule[sc.Name]; ok {
-		p.shows = shown{strategy: of, schedule: schedules[of]}
-	}
+func (l language) scenarioFacts(sc scenario.Scenario, strategies []declared.Strategy) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, l.attacks+"\n", sc.Attacks, l.say("property."+sc.Attacks.String(), sc.Attacks.Doc()))
-	fmt.Fprintf(&b, l.held+"\n", holds.Name, sc.Name)
-	fmt.Fprintf(&b, l.implemented, fmt.Sprintf("[`%[1]s`](../../internal/lab/scenario/%[1]s)", codeFile(sc.Name)))
-	if sc.Needs == scenario.Rig {
-		b.WriteString(l.commands)
+	b.WriteString(l.sentence("scenario."+sc.Name, sc.Doc) + "\n")
+	fmt.Fprintf(&b, "- "+l.attacks+"%s\n", sc.Attacks, l.say("property."+sc.Attacks.String(), sc.Attacks.Doc()), l.codeIn("internal/lab/scenario/"+codeFile(sc.Name)))
+	fails, holds := bothSides(sc, strategies)
+	shows := shown{cell: fails.Name + ":" + sc.Name}
+	if of, ok := bySchedule[sc.Name]; ok {
+		shows = shown{strategy: of}
 	}
-	p.facts = b.String() + l.stop + "\n"
-	return p
+	fmt.Fprintf(&b, "- `%s`\n", shows.command())
+	fmt.Fprintf(&b, "- "+l.held+"\n", l.section(holds.Name, "mistakes"), holds.Name+":"+sc.Name)
+	return b.String()
 }
 
 // The strategies that show best how a scenario ends, from the best on. Where none of them ends so,
@@ -127,61 +177,27 @@ func bothSides(sc scenario.Scenario, strategies []declared.Strategy) (fails, hol
 	return fails, holds
 }
 
-func (l language) strategyIndex(strategies []declared.Strategy) page {
+// index lists all names.
+func (l language) index(strategies []declared.Strategy) page {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n| %s | %s | %s |\n|---|---|---|\n", l.listStrategies, l.strategy, l.does, l.shownBy)
+	fmt.Fprintf(&b, "| %s | %s | %s |\n|---|---|---|\n", l.strategy, l.does, l.shownBy)
 	for _, s := range strategies {
-		fmt.Fprintf(&b, "| [`%[1]s`](%[1]s%[2]s) | %[3]s | [`%[4]s`](../scenarios/%[4]s%[2]s) |\n", s.Name, l.file, l.say("strategy."+s.Name, s.Doc), s.Telling)
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", l.section(s.Name, "mistakes"), l.say("strategy."+s.Name, s.Doc), l.section(s.Telling, "mistakes"))
 	}
-	return l.page("strategies/", "README", l.strategies, b.String())
-}
-
-func (l language) scenarioIndex() page {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n| %s | %s | %s |\n|---|---|---|\n", l.listScenarios, l.scenario, l.does, l.attacked)
+	fmt.Fprintf(&b, "\n| %s | %s | %s |\n|---|---|---|\n", l.scenario, l.does, l.attacked)
 	for _, sc := range scenario.All() {
-		fmt.Fprintf(&b, "| [`%[1]s`](%[1]s%[2]s) | %[3]s | %[4]s |\n", sc.Name, l.file, l.say("scenario."+sc.Name, sc.Doc), sc.Attacks)
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", l.section(sc.Name, "mistakes"), l.say("scenario."+sc.Name, sc.Doc), sc.Attacks)
 	}
-	return l.page("scenarios/", "README", l.scenarios, b.String())
-}
-
-// expectedPage has every cell: half of the scenarios in each table, so that it fits a page.
-func (l language) expectedPage(strategies []declared.Strategy) page {
-	var b strings.Builder
-	b.WriteString(l.matrix + "\n")
-	all := scenario.All()
-	for half := range slices.Chunk(all, (len(all)+1)/2) {
-		fmt.Fprintf(&b, "\n| %s |", l.strategy)
-		for _, sc := range half {
-			fmt.Fprintf(&b, " [`%[1]s`](scenarios/%[1]s%[2]s) |", sc.Name, l.file)
-		}
-		b.WriteString("\n|---|" + strings.Repeat("---|", len(half)) + "\n")
-		for _, s := range strategies {
-			fmt.Fprintf(&b, "| [`%[1]s`](strategies/%[1]s%[2]s) |", s.Name, l.file)
-			for _, sc := range half {
-				e := sc.Expected(s)
-				word := l.verdict(e.Verdict) + l.colon
-				switch {
-				case e.Verdict == verdict.Inapplicable:
-					word = ""
-				case e.Verdict != verdict.Held:
-					word = "**" + l.verdict(e.Verdict) + "**" + l.colon
-				}
-				fmt.Fprintf(&b, " %s%s |", word, l.decisive(e.Because))
-			}
-			b.WriteString("\n")
-		}
-	}
-	return l.page("", "expected", l.expected, b.String())
+	return page{language: l, path: "mistakes/README" + l.file, top: b.String()}
 }
 
 // codeOf is the path of a strategy's file: those that are fit for production are in the list of
 // package strategy.
 func codeOf(s declared.Strategy) string {
 	if s.Production {
-		return "internal/strategy/" + codeFile(s.Name)
+		return path.Join("internal/strategy", codeFile(s.Name))
 	}
-	return "internal/strategy/ladder/" + codeFile(s.Name)
+	return path.Join("internal/strategy/ladder", codeFile(s.Name))
 }
 
 // codeFile is the file that a strategy or a scenario is in, by their convention.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -22,10 +23,10 @@ import (
 	"stocklock/internal/lab/verdict"
 )
 
-// shown is what a page shows: a schedule of a strategy, or a cell.
+// shown is what a page or a section shows: a schedule of a strategy, or a cell.
 type shown struct {
-	cell               string // STRATEGY:SCENARIO, empty for a schedule
-	strategy, schedule string
+	cell     string // STRATEGY:SCENARIO, empty for a schedule
+	strategy string // one of [schedules]
 }
 
 // command prints what is shown.
@@ -33,11 +34,10 @@ func (s shown) command() string {
 	if s.cell != "" {
 		return "loadtest explain " + s.cell
 	}
-	return "loadtest step " + s.strategy + " " + s.schedule + " --draw --no-times"
+	return "loadtest step " + s.strategy + " " + schedules[s.strategy] + " --draw --no-times"
 }
 
-// schedules are what the pages of strategies show: that which tells the page's story. A strategy
-// without one shows its telling cell.
+// schedules tell the stories of strategies. The telling cell shows a strategy without one.
 var schedules = map[string]string{
 	"none":                  "A.select B.select",
 	"mutex":                 "A.select B.select",
@@ -66,7 +66,7 @@ var schedules = map[string]string{
 	"conditional":           "A.update B.update",
 }
 
-// bySchedule are the scenarios whose pages show the schedule of a strategy, because a cell's drawing
+// bySchedule are the scenarios that the schedule of a strategy shows, because a cell's drawing
 // has no place for what they do: an answer without an order.
 var bySchedule = map[string]string{"crash-answered": "redis-async"}
 
@@ -76,7 +76,7 @@ var ends = map[string]schedule.Cause{"getset-server-clock": schedule.Overrun, "r
 // outcome is how the schedule is to end: as it is kept, or by [ends], or else held.
 func (s shown) outcome() (verdict.Kind, schedule.Cause) {
 	for _, k := range kept() {
-		if k.Strategy == s.strategy && k.Schedule.String() == s.schedule {
+		if k.Strategy == s.strategy && k.Schedule.String() == schedules[s.strategy] {
 			return k.Verdict, k.Cause
 		}
 	}
@@ -97,29 +97,27 @@ func kept() []schedule.Kept {
 // stageLease is the lease of the schedules: what is drawn does not depend on it.
 const stageLease = 300 * time.Millisecond
 
-// playAll plays the schedules of the pages, and returns what loadtest prints of each, by its command.
-func playAll(ctx context.Context, shop *catalog.Catalog, all []page) (map[string]string, error) {
+// playAll plays the schedules, and returns what loadtest prints of each, by its command.
+func playAll(ctx context.Context, shop *catalog.Catalog) (map[string]string, error) {
 	on, err := stage.Open(ctx, shop, stage.Options{Lease: stageLease, Slots: 1})
 	if err != nil {
 		return nil, err
 	}
 	defer on.Close()
 	printed := map[string]string{}
-	for _, p := range all {
-		command := p.shows.command()
-		if p.shows.schedule == "" || printed[command] != "" {
-			continue
-		}
+	for _, of := range slices.Sorted(maps.Keys(schedules)) {
+		shows := shown{strategy: of}
+		command := shows.command()
 		fmt.Fprintln(os.Stderr, command)
-		plan, err := schedule.Parse(p.shows.schedule)
+		plan, err := schedule.Parse(schedules[of])
 		if err != nil {
 			return nil, err
 		}
-		r, err := on.PlaySchedule(ctx, p.shows.strategy, plan.Customers(), plan)
+		r, err := on.PlaySchedule(ctx, of, plan.Customers(), plan)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", command, err)
 		}
-		if v, cause := p.shows.outcome(); r.Outcome.Verdict != v || r.Outcome.Cause != cause {
+		if v, cause := shows.outcome(); r.Outcome.Verdict != v || r.Outcome.Cause != cause {
 			return nil, fmt.Errorf("%s ended %s, want %s %s", command, r.Sentence(), v, cause)
 		}
 		var b strings.Builder
@@ -129,7 +127,7 @@ func playAll(ctx context.Context, shop *catalog.Catalog, all []page) (map[string
 	return printed, nil
 }
 
-// results returns the results of the cells of the pages, by name, and keeps them in a file. Those
+// results returns the results of the cells of the chapters, by name, and keeps them in a file. Those
 // that the file does not have, and those that are named, are run.
 func results(ctx context.Context, shop *catalog.Catalog, all []page, file string, anew []string) (map[string]trial.Result, error) {
 	kept, err := keptCells(file)
@@ -212,7 +210,7 @@ func forPage(c trial.Result) trial.Result {
 	return c
 }
 
-// output is the block of what a page shows, with its command. Other languages link to the English
+// output is the block of what a chapter shows, with its command. Other languages link to the English
 // one, and say the cause. Old is the page until now: it has what a schedule printed that was not
 // played.
 func (p page) output(old string, played map[string]string, cells map[string]trial.Result) string {
@@ -221,7 +219,7 @@ func (p page) output(old string, played map[string]string, cells map[string]tria
 	}
 	c := cells[p.shows.cell]
 	if p.words != nil {
-		return fmt.Sprintf("```console\n$ %s\n```\n\n"+p.sameOutput+"\n", p.shows.command(), p.english, p.why(c))
+		return fmt.Sprintf("```console\n$ %s\n```\n\n"+p.sameOutput+"\n", p.shows.command(), path.Base(strings.TrimSuffix(p.path, p.file))+english.file, p.why(c))
 	}
 	printed := played[p.shows.command()]
 	switch {

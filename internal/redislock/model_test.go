@@ -13,7 +13,7 @@ import (
 // their answers. In between, messages are delayed and overtake each other without bound, a process
 // may be paused at any moment, and so many times a message is lost, a subscription is cut off,
 // stays with a server that counts no more, or a process dies. The search visits every world that
-// can be reached. docs/lock-model.md says what is abstracted.
+// can be reached. docs/lock-protocol.md says what is abstracted.
 
 // model is what bounds a search.
 type model struct {

@@ -29,9 +29,9 @@ rm internal/testserver/pair*.go internal/testserver/galera*.go internal/testserv
 rm -rf internal/shop/copy.sh scripts docker-compose.yml deploy/lab.sh .ci .github .env pages.go README* CHANGELOG.md CONTRIBUTING.md
 
 # Of the pages, those on the shop and its lock, without their links to the others.
-find docs -mindepth 1 -maxdepth 1 ! -name guarantees.md ! -name 'lock-*.md' ! -name scaling.md -exec rm -r {} +
+find docs -mindepth 1 -maxdepth 1 ! -name guarantees.md ! -name 'lock-*.md' ! -name operate.md -exec rm -r {} +
 for page in docs/*.md; do
-	sed -E 's#\[([^]]*)\]\((matrix|performance|schedules|reliability|choosing|topologies|strategies/[a-z-]*)\.md[^)]*\)#\1#g' "$page" >"$page.new"
+	sed -E 's#\[([^]]*)\]\((measurements|schedules|choose|using|peers|glossary|mistakes/[a-z-]*)\.md[^)]*\)#\1#g' "$page" >"$page.new"
 	mv "$page.new" "$page"
 done
 
@@ -67,8 +67,8 @@ cat >README.md <<END
 A shop that sells limited stock, with a lock in Redis. Copied from stocklock $version, which also has the lab that tests it.
 
 - [What is guaranteed, and what is not](docs/guarantees.md)
-- [Scaling](docs/scaling.md)
-- [The lock's protocol](docs/lock-protocol.md) and [its model](docs/lock-model.md)
+- [Operating a shop](docs/operate.md)
+- [The lock's protocol](docs/lock-protocol.md), with a model of it
 - [Security](SECURITY.md), [the API](internal/shop/openapi.yaml) and [what changed](CHANGELOG.md)
 
 \`make build lint test\` needs Go, the module proxy, a Redis and a MySQL or MariaDB.

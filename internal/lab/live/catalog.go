@@ -9,6 +9,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/mine"
+	"stocklock/internal/lab/mistakes"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/stage"
@@ -69,6 +70,7 @@ type strategyInfo struct {
 	Decrement  string `json:"decrement"`
 	Telling    string `json:"telling"`
 	NotStepped string `json:"not_stepped,omitempty"` // why it cannot be stepped through
+	Page       string `json:"page,omitempty"`        // the address of its section, in English
 }
 
 type scenarioInfo struct {
@@ -76,6 +78,7 @@ type scenarioInfo struct {
 	Doc        string `json:"doc"`
 	Attacks    string `json:"attacks"`
 	Comparable bool   `json:"comparable"`
+	Page       string `json:"page,omitempty"` // the address of its section, in English
 	// Expected has the strategies with which it is a cell, nil for all.
 	Expected map[string]verdict.Kind `json:"expected,omitempty"`
 }
@@ -95,7 +98,7 @@ func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
 	}
 	for _, s := range shop.Strategies {
 		m.Strategies = append(m.Strategies, strategyInfo{Name: s.Name, Doc: s.Doc, Guard: s.Guard, Decrement: s.Decrement,
-			Telling: s.Telling, NotStepped: notStepped(s)})
+			Telling: s.Telling, NotStepped: notStepped(s), Page: mistakes.Section(s.Name, "en")})
 	}
 	for _, s := range shop.Baskets {
 		info := strategyInfo{Name: s.Name, Doc: s.Doc, Guard: s.Guard, Decrement: s.Decrement, NotStepped: notStepped(s)}
@@ -108,7 +111,7 @@ func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
 		m.Baskets.Scenarios = append(m.Baskets.Scenarios, scenarioInfo{Name: s.Name, Doc: s.Doc, Attacks: s.Attacks.String()})
 	}
 	for _, s := range scenario.All() {
-		m.Scenarios = append(m.Scenarios, scenarioInfo{Name: s.Name, Doc: s.Doc, Attacks: s.Attacks.String(), Comparable: s.Comparable})
+		m.Scenarios = append(m.Scenarios, scenarioInfo{Name: s.Name, Doc: s.Doc, Attacks: s.Attacks.String(), Comparable: s.Comparable, Page: mistakes.Section(s.Name, "en")})
 	}
 	for _, of := range topology.All {
 		info := topologyInfo{Name: of.Name, Doc: of.Doc}

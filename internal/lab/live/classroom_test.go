@@ -210,7 +210,7 @@ var anchor = regexp.MustCompile(`<a href="([^"]*)"`)
 // TestLinksOfPagesLeadToPages: a page of the documentation has no link that is answered with JSON.
 func TestLinksOfPagesLeadToPages(t *testing.T) {
 	s := unserved(t)
-	for _, page := range []string{"/docs/strategies/reentrant.md", "/docs/course/4-time.md", "/docs/course/README.md", "/docs/README.md", "/docs/schedules.md"} {
+	for _, page := range []string{"/docs/mistakes/leases.md", "/docs/course/4-time.md", "/docs/course/README.md", "/docs/choose.md", "/docs/schedules.md"} {
 		w := send(s, request("GET", page, ""))
 		links := 0
 		for _, m := range anchor.FindAllStringSubmatch(w.Body.String(), -1) {
@@ -225,6 +225,14 @@ func TestLinksOfPagesLeadToPages(t *testing.T) {
 		}
 		if w.Code != http.StatusOK || links == 0 {
 			t.Errorf("%s: %d, %d links", page, w.Code, links)
+		}
+	}
+	for old, now := range map[string]string{
+		"/docs/strategies/setnx.md": "/docs/mistakes/leases.md#setnx", "/docs/scenarios/pause.zh-CN.md": "/docs/mistakes/leases.zh-CN.md#pause",
+		"/docs/live.md": "/docs/using.md",
+	} {
+		if w := send(s, request("GET", old, "")); w.Code != http.StatusMovedPermanently || w.Header().Get("Location") != now {
+			t.Errorf("%s: %d, leads to %q, want %q", old, w.Code, w.Header().Get("Location"), now)
 		}
 	}
 	if w := send(s, request("GET", "/docs/nothing.md", "")); w.Code != http.StatusNotFound || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {

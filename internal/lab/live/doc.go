@@ -14,7 +14,7 @@
 // # Requests
 //
 //	GET    /                          the page and its files
-//	GET    /docs/, /internal/strategy/ pages and code of strategies and scenarios
+//	GET    /docs/, /internal/strategy/ pages, and the code of strategies
 //	GET    /api/catalog               strategies, scenarios, limits
 //	GET    /api/events                server-sent events, see below
 //	GET    /api/runs/N?lang=zh        a run with its drawings and entries

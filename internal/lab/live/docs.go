@@ -24,9 +24,16 @@ func pageOf(page, heading string) string {
 }
 
 // serveDocs shows a page of the documentation, and the code of a strategy. The addresses are the paths in
-// the repository.
+// the repository. A page of an earlier version leads to where it is now.
 func serveDocs(w http.ResponseWriter, r *http.Request) {
-	name, is := pages.Find(stocklock.Pages, strings.TrimPrefix(path.Clean(r.URL.Path), "/"))
+	asked := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
+	if to, heading, _ := strings.Cut(pages.Moved(asked), "#"); to != "" {
+		if address := pageOf(to, heading); address != "" {
+			http.Redirect(w, r, address, http.StatusMovedPermanently)
+			return
+		}
+	}
+	name, is := pages.Find(stocklock.Pages, asked)
 	status := http.StatusOK
 	body, err := pages.File(stocklock.Pages, name, pageOf)
 	switch {

@@ -42,7 +42,7 @@ func TestCellsOfSeveralServersOnThePage(t *testing.T) {
 		t.Errorf("the lesson says %q", why)
 	}
 	open(b, "#/cell/fenced/replica-reads-late")
-	b.Until(`document.querySelector('.ended.is-oversold a[href="docs/topologies.md"]')`)
+	b.Until(`document.querySelector('.ended.is-oversold a[href="docs/choose.md#which-database"]')`)
 	screenshot(t, b, "servers-cell")
 	if wide := browsertest.Says[int64](b, `document.documentElement.scrollWidth`); wide > 1024 {
 		t.Errorf("the page is %d wide", wide)

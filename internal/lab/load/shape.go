@@ -47,7 +47,7 @@ type Form struct {
 }
 
 // Forms are all of them. The help of --rate, the messages of ParseShape and the live page read them.
-// docs/loadtest.md explains some.
+// docs/using.md explains some.
 var Forms = []Form{
 	{Example: "200", Means: "a constant rate"},
 	{Example: "200/10s", Means: "for a time",

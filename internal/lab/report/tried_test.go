@@ -25,7 +25,7 @@ func someTried() Tried {
 		Sale: []TriedStep{{Server: "redis", Sent: "GET <script>", Answer: "nil"}}, Unseen: []string{"TLS to Redis"},
 		Parts: []TriedPart{
 			{Part: "probe", Verdict: verdict.Held}, {Part: "contention", Verdict: verdict.Invalid, Reason: "no rest"},
-			{Part: "explore", Verdict: verdict.Oversold, Reason: "3 schedules, 2 bad", Record: record, Mends: "docs/strategies/conditional.md", Replay: "loadtest try --step 'A.select B.select'"},
+			{Part: "explore", Verdict: verdict.Oversold, Reason: "3 schedules, 2 bad", Record: record, Mends: "docs/mistakes/holds.md#conditional", Replay: "loadtest try --step 'A.select B.select'"},
 		},
 	}
 }
@@ -50,7 +50,7 @@ func TestTriedIsShown(t *testing.T) {
 		}
 		for _, want := range []string{
 			has, "a &lt;shop&gt;", `<span class="v oversold">oversold</span>`, "nothing kept the second customer out", "SELECT stock FROM &lt;items&gt;", "Not seen: TLS to Redis",
-			"What mends it: docs/strategies/conditional.md", "GET &lt;script&gt;", "no rest", "loadtest try shop.yaml",
+			"What mends it: docs/mistakes/holds.md#conditional", "GET &lt;script&gt;", "no rest", "loadtest try shop.yaml",
 		} {
 			if !strings.Contains(page.String(), want) {
 				t.Errorf("the page with sheet %q lacks %s", sheet, want)

@@ -9,7 +9,7 @@
 //
 //   - broken in expected_test.go: the strategies that it breaks, written down by hand
 //   - live/page/words/zh.json: its sentence in Chinese
-//   - docs/scenarios: its two pages, of which docs/make writes what is generated; docs/matrix.md
+//   - docs/mistakes: its section in a chapter of both languages, of which docs/make writes the first paragraph
 //   - explain/words: a phrase for its intervention, where it has one
 //   - package rig, where it does something that no other scenario does
 //

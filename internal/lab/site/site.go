@@ -47,8 +47,23 @@ func Build(from fs.FS, matrix report.Report) (map[string][]byte, error) {
 		}
 		s.files[Name(file)] = content
 	}
+	for _, old := range pages.OfEarlierVersions() {
+		if now := pages.Moved(old); s.has(strings.Split(now, "#")[0]) {
+			s.files[Name(old)] = leadOn(old, now)
+		}
+	}
 	s.check()
 	return s.files, errors.Join(s.dead...)
+}
+
+// leadOn is a page of an earlier version, which leads to where it is now.
+func leadOn(old, now string) []byte {
+	file, heading, _ := strings.Cut(now, "#")
+	address := html.EscapeString(relative(old, Name(file)))
+	if heading != "" {
+		address += "#" + heading
+	}
+	return fmt.Appendf(nil, `<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=%[1]s"><a href="%[1]s">%[1]s</a>`, address)
 }
 
 // page is a file of the repository as the site has it.
@@ -114,9 +129,9 @@ const reportPage = "report.html"
 // menus has the links above each page, by its language. The last one is for a page that has no translation.
 var menus = map[string][]struct{ text, file string }{
 	"en": {{"stocklock", "README.md"}, {"Course", "docs/course/README.md"}, {"Report", reportPage}, {"Is it mine?", "docs/is-it-mine.md"},
-		{"Other libraries", "docs/peers.md"}, {"All pages", "docs/README.md"}, {"中文", "README.zh-CN.md"}},
+		{"Other libraries", "docs/peers.md"}, {"All names", "docs/mistakes/README.md"}, {"中文", "README.zh-CN.md"}},
 	"zh-CN": {{"stocklock", "README.zh-CN.md"}, {"课程", "docs/course/README.zh-CN.md"}, {"报告（英文）", reportPage}, {"是我的代码吗？", "docs/is-it-mine.zh-CN.md"},
-		{"其他库的锁（英文）", "docs/peers.md"}, {"全部文档", "docs/README.zh-CN.md"}, {"English", "README.md"}},
+		{"其他库的锁（英文）", "docs/peers.md"}, {"全部名称", "docs/mistakes/README.zh-CN.md"}, {"English", "README.md"}},
 }
 
 func (s *site) menu(file string) string {

@@ -1,5 +1,5 @@
 import {drawn, fill, h} from './dom.js';
-import {docOf, known, language, nameOf, said as inWords, t, under} from './words.js';
+import {docOf, known, language, nameOf, pageIn, said as inWords, t, under} from './words.js';
 import {ask, get, mayDrive, start} from './api.js';
 import {gridOf, isCell, keyOf, on, runOf, store, waitingRuns} from './store.js';
 import {gauge, columnsView} from './columns.js';
@@ -9,9 +9,6 @@ import {notice, skipped, verdictChip} from './verdict.js';
 
 // The outcomes of requests, in the order in which they are drawn.
 const kinds = ['sold', 'sold_out', 'busy', 'fenced', 'lost', 'conflict', 'refused', 'unknown', 'error'];
-
-// pageEnd is how the file of a page ends that describes a strategy or a scenario.
-const pageEnd = () => language() === 'zh' ? '.zh-CN.md' : '.md';
 
 // cellView shows one cell: before it runs, while it runs, and when it has ended.
 export function cellView(body, [strategyName, scenarioName]) {
@@ -144,9 +141,9 @@ function endedView(content, of, s, c, run, {topology, baskets}) {
           mayDrive() && !(topology && topology.missing) && [h('button', {type: 'button', id: 'again', onclick: () => run(of.seed)}, '↻ ', t('run.again', {seed: of.seed})),
             h('button', {type: 'button', id: 'reseed', onclick: () => run(of.seed + 1)}, '↻ ', t('run.reseed', {seed: of.seed + 1}))],
           !topology && !s.not_stepped && h('a', {class: 'button', href: `#/step/${baskets ? 'baskets:' : ''}${s.name}/2`}, t('step.it')),
-          topology && h('a', {class: 'button', href: `docs/topologies${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.topologies')),
-          !baskets && h('a', {class: 'button', href: `docs/strategies/${s.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: s.name})),
-          single && h('a', {class: 'button', href: `docs/scenarios/${c.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: c.name})))),
+          topology && h('a', {class: 'button', href: pageIn('docs/choose.md#which-database'), target: '_blank', rel: 'noopener'}, t('page.topologies')),
+          s.page && h('a', {class: 'button', href: pageIn(s.page), target: '_blank', rel: 'noopener'}, t('page.of', {name: s.name})),
+          c.page && h('a', {class: 'button', href: pageIn(c.page), target: '_blank', rel: 'noopener'}, t('page.of', {name: c.name})))),
       d.whole && h('section', {}, h('h2', {}, t(topology ? 'drawing.servers' : 'drawing.title')), drawn('scroll walk', d.whole), d.close_up && [h('h3', {}, t('drawing.closer')), drawn('scroll walk', d.close_up)]),
       d.story && h('section', {}, h('h2', {}, t('story')), story(d.story), h('p', {}, h('code', {class: 'command'}, n.replay || ''))),
       replay ? h('section', {}, h('h2', {}, t('replay.title')), h('p', {class: 'soft'}, t('replay.lead')), replay.element) : single && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('replay.gone')),

@@ -1,5 +1,5 @@
 import {drawn, fill, h, markup} from './dom.js';
-import {language, said as inWords, t, under} from './words.js';
+import {language, pageIn, said as inWords, t, under} from './words.js';
 import {ask, get, mayDrive, start} from './api.js';
 import {lastRun, on, store} from './store.js';
 import {askClass, classVotes} from './class.js';
@@ -26,7 +26,7 @@ export function lessonsView(body, [number = '', at = 'read']) {
     const next = i + 1 < kinds.length ? [link(kinds[i + 1]), t('lesson.' + kinds[i + 1])] : course.lessons[lesson.number + 1] ? ['#/lessons/' + (lesson.number + 1), course.lessons[lesson.number + 1].title] : ['#/lessons', t('lesson.plan')];
     fill(body, menu, h('h1', {}, lesson.title),
       h('nav', {class: 'steps', 'aria-label': lesson.title}, kinds.map((kind, n) => h('a', {href: link(kind), 'aria-current': n === i ? 'step' : null}, t('lesson.' + kind))), h('span', {class: 'spring'}),
-        ['output', 'summary', 'twelve-questions'].map(name => h('a', {class: 'aside', href: `docs/course/${name}${language() === 'zh' ? '.zh-CN' : ''}.md`, target: '_blank', rel: 'noopener'}, t('lesson.' + name)))),
+        h('a', {class: 'aside', href: pageIn('docs/course/sheet.md'), target: '_blank', rel: 'noopener'}, t('lesson.sheet'))),
       step ? step.parts.map(p => p.html ? markup('prose', p.html) : commandCard(p, leaving)) : h('section', {class: 'prose'}, h('p', {}, t('lesson.step.lead')),
         h('p', {class: 'bar'}, tried.map(([strategy, customers]) => h('a', {class: 'button', href: `#/step/${strategy}/${customers}`}, t('lesson.step.it', {strategy}))))),
       h('p', {class: 'bar next-step'}, step && step.seconds > 29 && h('span', {class: 'soft', 'data-seconds': step.seconds}, t('lesson.reading', {n: Math.ceil(step.seconds / 60)})), h('span', {class: 'spring'}), h('a', {class: 'button main', id: 'next-step', href: next[0]}, next[1], ' →')));

@@ -1,12 +1,13 @@
 import {fill, h} from './dom.js';
-import {language, t, under} from './words.js';
+import {language, pageIn, t, under} from './words.js';
 import {runOf, store} from './store.js';
 import {verdictChip} from './verdict.js';
 
 // marked is a text in which Markdown marks code.
 const marked = text => text.split('`').map((part, i) => (i % 2 ? h('code', {}, part) : part));
 
-const page = (folder, name) => `docs/${folder}/${name}${language() === 'zh' ? '.zh-CN' : ''}.md`;
+// named is a name with a link to its section.
+const named = (list, name) => h('a', {href: pageIn(list.find(of => of.name === name).page)}, name);
 
 // mineView asks what a visitor's code does, and leads to the cell that breaks it. The link has the question.
 export function mineView(body, [open = '']) {
@@ -22,8 +23,8 @@ export function mineView(body, [open = '']) {
     h('p', {class: 'bar'}, h('span', {class: 'soft'}, t('mine.breaks')), ' ', cell(a.strategy, a.scenario), ' ',
       h('span', {class: 'soft'}, t('mine.holds')), ' ', cell(a.twin, a.scenario), ' ',
       h('a', {class: 'button', href: `#/pair/${a.scenario}/${a.strategy}/${a.twin}`}, t('tab.pair'))),
-    h('p', {class: 'soft'}, h('a', {href: page('strategies', a.strategy)}, a.strategy), ' · ', h('a', {href: page('strategies', a.twin)}, a.twin), ' · ',
-      h('a', {href: page('scenarios', a.scenario)}, a.scenario), ' · ', h('code', {class: 'command'}, `loadtest explain ${a.strategy}:${a.scenario}`)));
+    h('p', {class: 'soft'}, named(store.catalog.strategies, a.strategy), ' · ', named(store.catalog.strategies, a.twin), ' · ',
+      named(store.catalog.scenarios, a.scenario), ' · ', h('code', {class: 'command'}, `loadtest explain ${a.strategy}:${a.scenario}`)));
   fill(body, h('div', {class: 'title'}, h('div', {}, h('h1', {}, t('tab.mine')), h('p', {class: 'lead'}, t('mine.lead')))),
     h('ol', {class: 'mine'}, store.catalog.questions.map(q => h('li', {id: 'mine-' + q.key},
       h('h2', {}, of(q.ask)), h('p', {class: 'soft'}, marked(of(q.look))), q.answers.map(answer)))),

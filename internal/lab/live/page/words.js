@@ -14,6 +14,8 @@ export async function chooseLanguage(name) {
 }
 
 export const language = () => chosen;
+// pageIn is the address of an English page for the reader's language.
+export const pageIn = address => (chosen === 'zh' ? address.replace('.md', '.zh-CN.md') : address);
 
 export const preferredLanguage = () =>
   localStorage.getItem('language') || ((navigator.language || 'en').startsWith('zh') ? 'zh' : 'en');
