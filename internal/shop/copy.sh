@@ -29,7 +29,7 @@ rm internal/testserver/pair*.go internal/testserver/galera*.go internal/testserv
 rm -rf internal/shop/copy.sh scripts docker-compose.yml deploy/lab.sh .ci .github .env pages.go README* CHANGELOG.md CONTRIBUTING.md
 
 # Of the pages, those on the shop and its lock, without their links to the others.
-find docs -mindepth 1 -maxdepth 1 ! -name guarantees.md ! -name 'lock-*.md' ! -name operate.md -exec rm -r {} +
+find docs -mindepth 1 -maxdepth 1 ! -name guarantees.md ! -name 'lock-*.md' ! -name operate.md ! -name reservations.md -exec rm -r {} +
 for page in docs/*.md; do
 	sed -E 's#\[([^]]*)\]\((measurements|schedules|choose|using|peers|glossary|mistakes/[a-z-]*)\.md[^)]*\)#\1#g' "$page" >"$page.new"
 	mv "$page.new" "$page"
@@ -68,6 +68,7 @@ A shop that sells limited stock, with a lock in Redis. Copied from stocklock $ve
 
 - [What is guaranteed, and what is not](docs/guarantees.md)
 - [Operating a shop](docs/operate.md)
+- [Reservations](docs/reservations.md)
 - [The lock's protocol](docs/lock-protocol.md), with a model of it
 - [Security](SECURITY.md), [the API](internal/shop/openapi.yaml) and [what changed](CHANGELOG.md)
 
