@@ -2,6 +2,42 @@
 // errors, the health checks, and the life of a shop from start to drain.
 //
 // Package strategy decides how a sale is made and protected.
+//
+// # Decisions
+//
+// A request does not end when its client closes its side, unless its sale has to wait. A client
+// that has sent all may still read, and a server cannot tell it from one that has left. So the shop
+// goes on with what it has begun. A sale in a queue ends, because a crowd that has left must not
+// keep others waiting.
+//
+// Staff changes items on a listener of its own. A header that marks the staff would open all
+// changes wherever a gateway forgets to remove it. A listener that customers cannot reach fails
+// closed. It is not that of the metrics: who may scrape may not restock. A header that names who
+// asks is required, because an audit without a name proves nothing.
+//
+// Times are those of the database, by a measured distance. The answer to a sale shows when it was
+// made, and only a further round trip could ask for that. So each probe of MySQL bounds how far its
+// clock is from the shop's, and the shop corrects its own by no more than it must.
+//
+// A correction names the item that was seen, in If-Match. A correction by a difference would be a
+// restock with a sign. A correction without an ETag would undo the sales since the count. Clients
+// of REST interfaces know ETag and If-Match; 412 and 428 are the answers that HTTP defines. A
+// version alone does not identify what was seen. After the failover to a replica that was behind,
+// versions come again. The ETag therefore covers all that is shown, and optimistic compares the
+// stock, too.
+//
+// Request ids, the access log and the metrics of the Redis pool are the shop's own code. No
+// maintained library fits:
+//
+//   - gin-contrib/requestid passes on any id that a client sends, of any length and with any
+//     characters. The shop stores the id with the order and logs it, so it must check the id
+//     first.
+//   - samber/slog-gin logs the query of each request. The query of GET /api/v1/orders has the
+//     idempotency key, which is a secret.
+//   - redisprometheus of go-redis reports neither the waits for a connection nor the bound of the
+//     pool.
+//
+// golang.org/x/time/rate limits the log.
 package shop
 
 import (

@@ -3,6 +3,60 @@
 //
 // The store offers the building blocks of a sale: read the stock, or write it together with the
 // order. A strategy decides which blocks a sale uses, in which order and under which lock.
+//
+// # Decisions
+//
+// A change locks the item's row, and takes neither the lock in Redis nor the fence. Under the row's
+// lock, a change may write what it computed. The raised version informs writers that do not lock.
+// So a restock never waits for a section of seconds. The price is that fenced cannot be mixed with
+// changes.
+//
+// The age of a key has an indexed column of its own, NULL for an order without a key. The index
+// therefore finds the oldest keys among millions of orders without reading the others. The database
+// fills the column by its own clock, also for shops that do not know it. A computed column would
+// need no code. But MariaDB then adds no further column to the table without a rebuild that blocks
+// writes. Keys in a table of their own would cost each sale another INSERT, and old and new shops
+// would look for a key in different places.
+//
+// One list says what an error of MySQL means (internal/stock/errors.go): nothing was done and all
+// of it is repeated, nothing was done and a repeat fails, too, the server cannot work now, or the
+// outcome is open. Each answer and each advice follows from it. An error that is not listed is
+// answered with 503, and logged. At COMMIT, all but the errors that say that the server has rolled
+// back leave the outcome open. The shop then looks for the order, and never repeats the sale. A
+// plain read and a change of an item are tried three times. A sale is repeated by its strategy, for
+// as long as it may wait.
+//
+// The lines of a basket are one UPDATE and one SELECT. Rows are locked until COMMIT, so what counts
+// is the number of round trips from the first row on: UPDATE, SELECT, two INSERTs, COMMIT, and one
+// more with a limit. Fifty UPDATEs made fifty. FORCE INDEX (PRIMARY) and ORDER BY id make the
+// server lock the rows in the order of their ids, and no others: a test sees it, on the server that
+// it runs on. Under a lock in Redis, a basket acquires a lock for each of its lines, at most fifty,
+// one inside the other.
+//
+// The first line of an order is the order. Its row has the public id and the key. Each further line
+// is a row of orders, too, with the id of the first in line_of. So an order of one line writes one
+// row, all that counts units by item counts lines without a change. A table of lines would cost
+// each sale another INSERT.
+//
+// A limit is counted from the orders, under the lock on the item's row. A counter for each customer
+// would be one more row that can be wrong. The rows of all lines are locked first: a snapshot from
+// before would not have the orders that were waited for.
+//
+// A list of orders goes on behind an order, not a number. New orders come before the first page and
+// move nothing. The cursor is the public id of the last order of a page: a row's number would tell
+// how much the shop sells.
+//
+// A migration is done under a lease in a row, and waits for tables in turns of a second. GET_LOCK
+// is local to a node of a cluster. While an ALTER waits for a table, every sale waits behind it. It
+// therefore gives up after a second, lets the sales pass, and tries again. The same repetition
+// waits for the ALTER of a process that has died. Each file of sql/migrations has at most one
+// statement that cannot be repeated. A sale's UPDATE shares a metadata lock on orders, for the
+// foreign key, and its INSERT needs a stronger one. MariaDB reports a deadlock (1213) if the ALTER
+// comes between the two. The strategy repeats such a sale.
+//
+// gorm writes models, and plain SQL the rest. A sale's UPDATE takes LAST_INSERT_ID from the answer,
+// which gorm cannot express. gin's validator checks values. A strict decoder checks the names,
+// because encoding/json under gin's binding accepts repeated names and names in capitals.
 package stock
 
 import (

@@ -5,6 +5,43 @@
 // lets the database compute. Each strategy is one file and one line in [All].
 //
 // The strategies that break are in package ladder, which only the lab imports.
+//
+// # Decisions
+//
+// The write is not cancelled with the lock. The decrement checks its context one last time before
+// it writes. It then commits on a context of its own, with a timeout, because a cancelled COMMIT
+// has an unknown outcome. The fence, not the context, makes a late write harmless.
+//
+// A token is refused when it is lower, never when it is different. The fence admits the same holder
+// again (fence <= ?) and refuses only older holders. For this, the MySQL driver must count matched
+// rows, not changed rows (clientFoundRows). Otherwise a holder that raises the fence twice would
+// look refused.
+//
+// A refusal costs no lock. A basket with one sold-out line among fifty would acquire and release
+// fifty locks, and make all other sales of these items wait. So a shop remembers what it refused as
+// sold out, or for a customer's limit. The next such sale first looks by plain SELECTs, before its
+// guard, which decide nothing: the check under the lock stays. A first sale sends nothing more.
+// batched looks once for a batch.
+//
+// A repeated key is found by the INSERT. A look before the batch would leave out the keys of a sale
+// that another shop is about to commit. So the key is looked up under the item's row, after the
+// INSERT has failed, where all earlier sales of the item can be seen, and the order goes to the
+// repeat. While batches meet repeats, they look first, because a failed INSERT locks gaps of the
+// index.
+//
+// Every writer locks items in the order of their ids. The lines of a basket are sorted, and two
+// lines of one item become one, before anything is asked of Redis or MySQL: sales, restocks,
+// corrections and cancellations then wait only for items behind those that they have, and no two
+// wait for each other. With a lock, strategy.Seller acquires one inside the other, in that order.
+// batched sells a basket in a transaction of its own, and the baskets do not wait for a batch.
+// Deadlocks that remain, such as those with an ALTER, are repeated and counted in
+// shop_deadlocks_total.
+//
+// conditional and batched update the stock before they insert the orders. The row is then locked
+// for one round trip more than in the other order. In exchange, each order says which stock it
+// read, and the ids of the orders follow their commits. Explanations rest on both.
+// LAST_INSERT_ID(expr) returns the new stock in the answer to the UPDATE, so no SELECT is sent
+// under the lock.
 package strategy
 
 import (

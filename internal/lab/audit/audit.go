@@ -1,5 +1,14 @@
 // Package audit counts the sales of a run by SQL. Only the orders in the database count. It trusts
 // no counter and no answer of a shop.
+//
+// # Decisions
+//
+// The orders are the evidence. A lost update can oversell while the stock stays at zero or above. A
+// plausible final stock therefore proves nothing. The audit counts order rows with SQL, on a
+// connection that does not belong to a shop.
+//
+// Observing is not counted as cost. The audit counts what a sale costs MySQL, and subtracts the
+// statements that only observe.
 package audit
 
 import (

@@ -1,5 +1,13 @@
 // Package catalog asks a shop for its strategies. The lab has no other source of strategies. So a
 // strategy of a pupil, or of another library, works by its name like those of this repository.
+//
+// # Decisions
+//
+// The lab asks the shop for its strategies. shop strategies --json prints what each strategy
+// declares, what state it keeps for an item (as SQL and as keys), and what it needs. Nothing in the
+// lab imports the ladder; arch_test.go checks this. The lab can therefore measure, explore and
+// judge a pupil's strategy by its name, without a change. The price is that even a command that
+// only lists strategies must build or find a shop.
 package catalog
 
 import (

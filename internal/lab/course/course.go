@@ -9,6 +9,13 @@
 //	```
 //
 // A block that is not run says why: <!-- not checked: why -->.
+//
+// # Decisions
+//
+// A lesson is read, not kept twice. Package course reads the pages of docs/course: their steps by
+// the headings, and their commands from the console blocks. The tests run these commands, and the
+// page starts what they mean, with its own servers. A command that the page has no place for stays
+// text.
 package course
 
 import (

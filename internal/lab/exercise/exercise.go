@@ -8,6 +8,18 @@
 // The folders lesson1, lesson2 and so on have the beginning of each exercise (start), and answers
 // to it (answers.diff): solutions (right-...) and usual wrong answers (wrong-CAUSE-...), as edits,
 // with the schedule that shows each. The tests check that each one does what its name says.
+//
+// # Decisions
+//
+// A wrong answer to an exercise is an edit. It changes a few lines of the start or of a right
+// answer, and names the cause that the check must find. So it differs from what holds only in its
+// mistake. It is kept with the schedule that shows it. make test plays these schedules; make
+// nightly searches for them.
+//
+// An exercise is decided by schedules and by many clients. Where a lease can end, a failure counts
+// if it shows with a longer lease, too. A search that the machine was too slow for is made again
+// with that. Their locks outlast the attack. Where sales are to share commits, the item's row is
+// locked until all customers are at the shop.
 package exercise
 
 import (

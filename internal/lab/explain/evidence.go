@@ -5,6 +5,15 @@
 // It uses only recorded evidence: the shops' traces, the notifications of Redis, the lab's
 // interventions, and the orders in MySQL. It asks no server. An [Explanation] has a cause and
 // facts. A [Language] makes sentences of them when they are shown.
+//
+// # Decisions
+//
+// The evidence for an explanation comes from the servers. Redis's keyspace notifications show who
+// held the lock; the shops' beliefs do not count. Notifications cost nothing unless the key
+// changes. The shops' traces show where each sale was. The orders show which sale overwrote which.
+// All clocks are those of one machine. A notification is recorded a little after the change, and
+// conclusions from the order of two events allow for that. internal/lab/explain uses this evidence
+// alone, so its tests need no server.
 package explain
 
 import (

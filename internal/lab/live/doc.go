@@ -36,4 +36,26 @@
 // Each event has an id. A page resumes with the id in the header Last-Event-ID, or in the parameter
 // after. If the server no longer keeps that event, the first event is state, which has everything.
 // The event heartbeat comes every 5 s, without an id.
+//
+// # Decisions
+//
+// The page runs one thing at a time. Cells share one testbed that stays between them. Comparisons
+// have a testbed without proxies, and schedules have a stage. Two of these at once would spoil each
+// other's leases and numbers. A schedule waits for the cell that runs, not for the queue.
+//
+// Phones have an address of their own. What is served is decided by the Host: under the class's
+// there is the vote alone. So 300 phones cost no stream of events while a cell is measured, and a
+// token that gets there opens nothing.
+//
+// The page keeps no state of its own. The server has one state and one ordered feed of events. A
+// page that resumes names the last event it had. If the server no longer keeps that event, it sends
+// the whole state. A schedule is part of the page's address, and each request plays it from its
+// beginning.
+//
+// A record is made twice. While a cell runs, entries appear as they are seen: the server reads
+// traces every 50 ms, and asks MySQL every 200 ms. After the cell, the record is made again from
+// the evidence that the explanation reads. The orders then replace the values polled from MySQL.
+//
+// A replay's coordinates are milliseconds. Go draws each entry once. The browser moves a view box
+// and a cursor, so a zoom or a step redraws nothing.
 package live

@@ -3,6 +3,14 @@
 //
 // plan.go plans the cells and how many run at once. testbeds.go starts or opens the testbeds.
 // queue.go runs the cells side by side, and makes one result of several runs of a cell.
+//
+// # Decisions
+//
+// Cells run side by side on testbeds. A testbed is a set of shops with Redis servers and proxies of
+// its own. All testbeds share one MySQL. Most of a cell is waiting, so four testbeds complete the
+// matrix in a quarter of the time. Cases of topologies have servers of their own, and run four at a
+// time, too. A comparison of numbers uses one testbed. The shops' pools together stay below the
+// max_connections of MySQL: a server that refuses connections would decide verdicts.
 package matrix
 
 import (

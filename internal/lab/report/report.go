@@ -1,5 +1,11 @@
 // Package report shows results as tables in the terminal, JSON, CSV, Markdown and HTML. metrics.go
 // lists the numbers that all of them show. verdict.go has the colours of verdicts.
+//
+// # Decisions
+//
+// A result keeps the drawing, not the events. A saved cell has its counts, its outcomes in at most
+// sixty bins, and the drawing of its explanation. A whole matrix takes some megabytes. Every form
+// of report can be made from it later.
 package report
 
 import (

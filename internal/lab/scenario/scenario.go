@@ -14,6 +14,39 @@
 //   - package rig, where it does something that no other scenario does
 //
 // If it attacks a property that is not there yet, see [declared.Property] for the places.
+//
+// # Decisions
+//
+// A failover pauses a holder at write, for less than its lease. A holder that is paused at read
+// checks its lock once more, and might learn of the failover in time. A holder that is paused for
+// longer than its lease fails for another reason. A pause after the last check and within the lease
+// leaves the failover as the only way to admit a second holder.
+//
+// A quorum server that lost its data stays away until the cell is over. Redlock requires this. If
+// the server returned at once, empty, it could form a second majority with the servers that had not
+// voted.
+//
+// A fault lasts until what it waits for was seen. One sale of a cell, the first of its play, is
+// held at a point by its shop, or its shop is killed or stopped there. It is sent while no other
+// sale is under way, so it always reaches its point. The lab ends the hold when it has seen what
+// the scenario names:
+//
+//   - The lease has ended, or was renewed, by the word of the server that keeps it: Redis, etcd or
+//     a row of MySQL.
+//   - Another sale has entered: it has read the stock, or written where nothing is read.
+//   - Or the other sale was kept out: its guard refused it at the point waiting, or MySQL makes it
+//     wait by its own tables. The lock must then still be the first sale's by its server, not that
+//     of a third.
+//
+// For a late release, the sale that entered is held too, until the first has released and a third
+// one has entered or was kept out. A cell keeps what it saw. What was not seen within twelve
+// seconds makes it invalid: a cell whose fault did not meet is never held. A scenario whose point
+// the sales of a strategy never pass *does not apply*, which follows from the points that the
+// strategy declares.
+//
+// A strategy that declares renewal must sell during long work. A lock whose watchdog has stopped
+// still oversells nothing if it gives up in time. If every long sale of an overrun loses its lock,
+// the cell is therefore stuck, not held.
 package scenario
 
 import (

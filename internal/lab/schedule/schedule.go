@@ -4,6 +4,18 @@
 // A [Schedule] is a text of steps and events, such as "A.set wait B.set". Package stage plays one on
 // real servers and returns a [Record]: the requests, the answers, and the state of the servers after
 // each step. Package explore plays all of them. docs/schedules.md describes the three together.
+//
+// # Decisions
+//
+// The cause of a failure is concluded from the lock's key and the orders. After each request to
+// Redis, the scheduler reads the lock's key. It concludes whose lock it was and what ended it, and
+// finds the two orders that were made of the same stock. The strategy contributes nothing, so a new
+// strategy needs no new rule.
+//
+// Held is said of what was seen to hold. schedule/decided.go has the rule for runs at the wire:
+// whose answer counts, whose orders alone, and which places a part needs. Who comes after a broken
+// server comes while the first customer is still held: one who comes when all have ended finds the
+// item sold out, and shows nothing. The same customer never comes twice on the lab's account.
 package schedule
 
 import (

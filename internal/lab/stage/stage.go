@@ -3,6 +3,20 @@
 // A [Stage] has one shop for each customer, so that customers share only Redis and MySQL. The shops
 // hold every request of a sale until the stage lets it go. [Stage.PlaySchedule] plays a schedule on a
 // fresh item and returns its record. [Stage.Play] asks a [Chooser] what comes next.
+//
+// # Decisions
+//
+// A schedule is played by holding requests, not by points. Points serve faults under load. A
+// schedule needs every request to a server, and some strategies announce no point between two
+// requests. A hook of go-redis and a wrapped connector therefore hold requests in the shop. The
+// scheduler controls them over a connection to each shop (internal/shop/labmode/stepping.go).
+//
+// Each schedule is played from its beginning, on an item of its own. To go back one step, nothing
+// has to be saved and restored. A schedule can be replayed from its text. Playing the steps takes
+// milliseconds; the leases that pass take the time. So 48 runs share three shops, and only a few of
+// them work at a time. A run that waits for a lease gives its turn to another. A run in which a
+// lease may have ended by itself is not judged: it is made again, after three such runs with twice
+// the lease. Runs that stop a process have shops of their own.
 package stage
 
 import (

@@ -11,6 +11,25 @@
 //   - group.go: the strategies of a case, on its servers; cell.go: one of them, from its customers to its verdict
 //   - load.go: shops on a topology's servers, for a load without a fault
 //   - count.go: what SQL says in the end; records.go: what the servers say of themselves, which explains it
+//
+// # Decisions
+//
+// Who lies after a failover is a fact of the topology. The expected verdict of a cell with several
+// servers follows from what the strategy declares of them (Servers), and from whether an answer
+// survives its primary (Topology.Durable). All strategies of a case share its servers and its one
+// failover, because a pair or a cluster costs seconds to start, and a sale milliseconds. What a
+// copy has is held by the servers' own means: a proxy on the link, a stopped applier, and on a node
+// of Galera the stage of a backup that blocks commits. A delay in milliseconds would decide by
+// luck.
+//
+// Why a cell lied is what the servers have on record. A binlog says which transaction made an
+// order, and a log of statements says which server a sale has read. A shop's trace could say
+// neither. The result keeps these records beside the cause, so that a test holds one against the
+// other.
+//
+// The lab has a front of its own, beside toxiproxy. After a switchover, old connections stay where
+// they are and new ones find the new primary. A proxy of toxiproxy has one upstream for all, and
+// closes its connections when that changes.
 package topology
 
 import (

@@ -16,6 +16,46 @@
 //   - watch.go: what can be watched meanwhile
 //   - verdict.go: the verdict
 //   - result.go, timeline.go: the numbers
+//
+// # Decisions
+//
+// One sale is held between its release and its COMMIT. Where a strategy releases first, chance
+// would decide whether another sale reads in between. In each cell of such a strategy, one of the
+// first three sales is held there until another one has read, or until MySQL makes it wait. The
+// scenario's own play begins after that.
+//
+// The lab asks the server for innodb_snapshot_isolation. With it, MariaDB refuses to write over
+// what has changed since the snapshot, and a strategy may have more properties. --mysql-set starts
+// a server with it.
+//
+// Every run has its own item, and therefore its own lock key. A late request of one run cannot
+// affect the next run, and nothing has to be deleted between runs.
+//
+// Only the first sale has a lease that ends. All others have a lease of ten seconds in these cells,
+// and nothing waits for its end. A machine that stands still for a second therefore changes no
+// verdict, and no cell is run again. A stall makes a cell invalid only where the record names a
+// sale that was inside past its lease without a fault. Where a strategy answers before it writes,
+// the cell is counted when what it answered is written.
+//
+// A cell is stuck as soon as its record shows it. Every customer was refused since the last sale.
+// Either the lock has no end within the cell, by its server, or it belongs to the sale that waits
+// for it. Or the fence refused all of them: where tokens grow, the fence admits the latest.
+//
+// MariaDB's tables of waits are read by one reader. It fills them anew only when nobody has read
+// them for 0.1 s, so the testbeds of a server share a reader.
+//
+// A restock comes when all is at rest. All is sold, every request was answered and nothing is held.
+// A strategy that is not mixable promises nothing for a restock between its read and its write:
+// whether that is lost would be chance. A strategy that counts units in Redis is not restocked,
+// because it never finds them. An explanation speaks of the attack before the restock.
+//
+// Customers go on after the restock. A few buy side by side, and then one after another. With
+// nothing else under way, the units say what each answer must be. So a refusal that no fault causes
+// is seen: a fencing token that is too low, or a sold out that is never forgotten.
+//
+// A cell that may have lied or left units is counted again when it has settled. An order can be
+// written after its answer. A cell has settled after 2 s without a new order, or after 10 s in any
+// case.
 package trial
 
 import (

@@ -5,6 +5,28 @@
 // add one, add its word and its entry here, and the case in [Facts.Verdict] that finds it. A new fact
 // is counted in trial/verdict.go, and in schedule/record.go for schedules. Where a scenario predicts
 // the verdict, its Demands name it. docs/glossary.md explains it.
+//
+// # Decisions
+//
+// There is one table of verdicts. An entry of internal/lab/verdict has the word, colours, legend
+// and sentences in both languages. The terminal, the pages and the exit code read it, for cells and
+// for schedules. A cell is judged once, by a pure function of its facts.
+//
+// A verdict compares customers' answers with orders in both directions. An order belongs to a
+// purchase: all requests under one idempotency key, or one request. Facts that SQL and the answers
+// prove come before unexpected answers, which cannot undo them. The first that applies counts:
+// oversold, twice, lied, denied, unbalanced, then invalid for unexpected answers, then left and
+// stuck.
+//
+//   - A request without an answer, with 503 unavailable or with 500 may have an order or none.
+//   - Every other answer than 201 says that no order was made. An order of such a customer is
+//     denied, also when the answer is busy, conflict, lock lost or fenced off. A repeat that is
+//     busy denies nothing, because it speaks of itself alone. A repeat that is sold out after its
+//     sale denies the order.
+//   - Units count as left only if nobody else can have had them. A request that was sent before
+//     the answer and has an order, or may have one, counts as having had its units all the time. A
+//     strategy that keeps units besides the item's row may hold those of a refused request for
+//     longer.
 package verdict
 
 import (

@@ -7,6 +7,13 @@
 //
 // A proxy cannot read TLS, nor compressed packets: it offers neither. [Proxy.Unseen] says what it could not
 // read.
+//
+// # Decisions
+//
+// What a connection holds is what its server says. The status of MySQL's answers says whether a
+// transaction is open, and not that it is another one: a second BEGIN, a chain and XA are told by
+// their texts. An error has no status, so the proxy asks with a PING. A cause is found by the same
+// evidence in a search and in its replay, so each run looks at the stock.
 package wire
 
 import (

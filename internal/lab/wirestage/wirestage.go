@@ -8,6 +8,44 @@
 // wirestage.go opens a stage and makes runs, run.go is one run, and tap.go holds what the proxies read. send.go
 // makes a step, settle.go waits until all are at rest, handle.go takes in what was seen meanwhile, and look.go
 // looks into Redis. happen.go and fault.go have the events. conclude.go counts.
+//
+// # Decisions
+//
+// A described service has a second player, and no second search. Package wirestage plays sales at
+// the wire, and package explore searches with it as with the stage inside our shop. Each customer
+// has a process with proxies of its own, so it is certain whose a request is. A late answer and a
+// message of a subscription are not steps, and are passed on at once. The process then sends its
+// next request, which is held: until then, no other customer can see what the process does with the
+// answer.
+//
+// Counts have a process of their own. A request that counts and a request of a sale look alike at
+// the wire, so one more process, at which nobody buys and nothing is held, is asked. It lives when
+// a customer's process is killed. Its price is a worker in it that takes jobs of a shared queue,
+// unseen: then the search says that the same schedule goes more than one way.
+//
+// A lease that was ended early is no finding. A search ends the key at once. Each finding is played
+// again, and the lease ends in its own time. So a process that goes by its own clock is not blamed
+// for a time that this clock has not shown. A key that rises again while its sale is held is
+// renewed: it ends only while its process is stopped, or its renewals are withheld. Then the other
+// customer comes afterwards: a customer who polls meanwhile does so by a clock, and no two runs
+// would go alike.
+//
+// Redis is broken as a server, where the sale has something in it. A failover, a restart and an
+// eviction are those of the rig. The proxies lead to the new primary, and all connections end. A
+// fault at a place where the run has named no key that Redis has would show nothing: it counts as
+// not met.
+//
+// A request of a process whose customer has not come belongs to another run. A service may try a
+// release again later. Such a request is passed on.
+//
+// A lock is what a sale makes exclusively or deletes. The first sales of a stage show which keys
+// are deleted, whatever command made them. A command's name says too little: INCR, ZADD and a
+// script take locks, and SET fills caches.
+//
+// A run at the wire that does not go as before is reported, not repeated. A place that is not
+// reached a second time counts among those that decide nothing. Whether a request waits is asked of
+// InnoDB and of Redis' list of clients. A process that is silent with nothing under way is waited
+// for, up to settle.
 package wirestage
 
 import (

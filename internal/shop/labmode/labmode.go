@@ -3,6 +3,12 @@
 // A shop in lab mode obeys headers. A request chooses the strategy of its sale, carries a fault to
 // one of the sale's points, and names its run. The shop can also record the points of every sale. A
 // shop in production does not contain this package.
+//
+// # Decisions
+//
+// The lab is a decorator around sales. shop.Lab wraps the shop's handler and the function that
+// sells. The handlers do not know whether there is a lab. Without one, a sale goes from postOrder
+// to sell, sellOnce and the strategy.
 package labmode
 
 import (

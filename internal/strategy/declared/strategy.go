@@ -3,6 +3,17 @@
 //
 // A shop with the tag lab prints the declarations of its strategies. The lab knows nothing else of them. So
 // the package imports neither Redis nor SQL.
+//
+// # Decisions
+//
+// A strategy is not exclusive if two sales act on one stock, however right its lock is. The
+// property is an effect. The guard of such a strategy still reaches across processes: explanations
+// go by the server that keeps its lease.
+//
+// A strategy may keep state besides the item's row. It declares how to prepare the state of a new
+// item, and a SELECT that counts the units in it. The audit prepares the item of each run, and adds
+// these units to the stock that is left. Workers run from the creation of the strategy's seller
+// until it is closed (ladder.Workers).
 package declared
 
 import (
