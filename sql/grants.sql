@@ -10,8 +10,8 @@ GRANT UPDATE (cancelled_at) ON orders TO shop;
 GRANT INSERT ON changes TO shop; -- nobody may change or delete an entry
 -- With SHOP_RESERVATIONS:
 GRANT INSERT, UPDATE ON holds TO shop;
-GRANT INSERT, UPDATE ON hold_lines TO shop;
-GRANT INSERT, DELETE ON hold_history TO shop; -- entries are deleted after SHOP_RESERVATIONS_KEPT, and never changed
+GRANT INSERT, UPDATE, DELETE ON hold_lines TO shop;
+GRANT INSERT, DELETE ON hold_history TO shop; -- entries are deleted after SHOP_RESERVATIONS_KEPT, and none is changed
 GRANT INSERT, DELETE ON hold_keys TO shop;
 GRANT INSERT, UPDATE ON hold_customers TO shop;
 GRANT INSERT, UPDATE ON payments TO shop;

@@ -2,6 +2,7 @@ package shoptest
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -62,7 +63,7 @@ func TestAShopSellsWithTheLeastRights(t *testing.T) {
 	cfg.User, cfg.Passwd = "shop", "geheim"
 	shop, err := processes.Shop(t.Context(), rig.ShopOptions{Name: "shop", Env: map[string]string{
 		"SHOP_MYSQL": cfg.FormatDSN(), "SHOP_REDIS": "redis://" + testserver.RedisAddr(t), "SHOP_MIGRATE": "false", "SHOP_LAB": "true",
-		"SHOP_STAFF_SUBJECT_HEADER": "X-Subject", "SHOP_SUBJECT_HEADER": "X-Subject",
+		"SHOP_STAFF_SUBJECT_HEADER": "X-Subject", "SHOP_SUBJECT_HEADER": "X-Subject", "SHOP_LIMIT": "10", "SHOP_RESERVATIONS": "true",
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -117,5 +118,35 @@ func TestAShopSellsWithTheLeastRights(t *testing.T) {
 		if answer.StatusCode > 201 {
 			t.Errorf("%s %s: %s; the log: %s", change.method, change.path, answer.Status, shop.LogTail())
 		}
+	}
+	reserveWithTheLeastRights(t, asShop)
+}
+
+// reserveWithTheLeastRights writes to each table of reservations.
+func reserveWithTheLeastRights(t *testing.T, s *stock.Store) {
+	t.Helper()
+	item, err := s.Add(t.Context(), stock.Author{Subject: "ann", IdempotencyKey: "add"}, "book", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by, terms := stock.Author{Subject: "backend", IdempotencyKey: "return"}, stock.Terms{Open: 10}
+	var holds []stock.Hold
+	for n := range 3 {
+		wanted := stock.Sale{ItemID: item.ItemID, Quantity: 1, Subject: "ann", IdempotencyKey: fmt.Sprint("hold-", n), Holds: true, Limit: 10}
+		h, err := s.Hold(t.Context(), wanted, 0, terms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		holds = append(holds, h)
+	}
+	_, released := s.Release(t.Context(), by, holds[0].PublicID, "test")
+	_, confirmed := s.Confirm(t.Context(), by, holds[1].PublicID, "ref", stock.Sale{Strategy: "conditional", Shop: "shop", RequestID: "r"}, terms)
+	n, _, _, ended := s.EndHolds(t.Context(), "shop", 10)
+	_, late := s.Confirm(t.Context(), by, holds[2].PublicID, "late", stock.Sale{}, terms)
+	_, returned := s.Return(t.Context(), by, "late")
+	_, cleared := s.ClearHoldKeys(t.Context(), 0, 10)
+	_, forgotten := s.ForgetHolds(t.Context(), 0, 10)
+	if err := errors.Join(released, confirmed, ended, returned, cleared, forgotten); err != nil || !errors.Is(late, stock.ErrPaidLate) || n != 1 {
+		t.Errorf("%v, %v, %d ended", err, late, n)
 	}
 }

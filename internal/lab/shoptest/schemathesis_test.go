@@ -3,9 +3,6 @@
 package shoptest
 
 import (
-	"context"
-	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,27 +51,10 @@ func startProduction(t *testing.T) *rig.Shop {
 	t.Cleanup(func() { _ = started.Close() })
 	shop, err := started.Shop(t.Context(), rig.ShopOptions{Name: "shop", Env: map[string]string{
 		"SHOP_MYSQL": testserver.Database(t), "SHOP_REDIS": "redis://" + testserver.RedisAddr(t), "SHOP_STAFF_SUBJECT_HEADER": "X-Subject", "SHOP_SUBJECT_HEADER": "X-Subject",
+		"SHOP_LIMIT": "10000", "SHOP_RESERVATIONS": "true", "SHOP_OPEN_RESERVATIONS": "100", "SHOP_STRATEGY": "conditional",
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return shop
-}
-
-// createItem creates an item with enough stock for every order that schemathesis may make.
-func createItem(t *testing.T, shop *rig.Shop, n int) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodPost, shop.Staff+"/api/v1/items", strings.NewReader(`{"name":"book","stock":1000000}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header = http.Header{"Content-Type": {"application/json"}, "X-Subject": {"ann"}, "Idempotency-Key": {fmt.Sprint("item-", n)}}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusCreated {
-		t.Fatalf("create an item: %s", answer.Status)
-	}
 }
