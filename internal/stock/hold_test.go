@@ -1,0 +1,122 @@
+package stock
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"stocklock/internal/testserver"
+)
+
+// openHolds opens a store with an item. Tests within the package cannot use stocktest, which imports it.
+func openHolds(t *testing.T, units int64) (*Store, Item) {
+	t.Helper()
+	s, err := Open(testserver.Database(t), WithPoolSize(1)) // whose session counts: see rowsRead
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if err := s.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	item, err := s.CreateItem(t.Context(), "book", units)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, item
+}
+
+var holdTerms = Terms{Open: 1_000_000, Longest: time.Hour, Window: time.Hour}
+
+func hold(t *testing.T, s *Store, item Item, seconds int64, key string) Hold {
+	t.Helper()
+	h, err := s.Hold(t.Context(), Sale{ItemID: item.ID, Quantity: 1, Subject: "ann", IdempotencyKey: key, Holds: true}, seconds, holdTerms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// TestASweepLooksAgain has overdue holds change between the sweep's look and its lock.
+func TestASweepLooksAgain(t *testing.T) {
+	s, item := openHolds(t, 3)
+	by := Author{Subject: "ann"}
+	released, paying, overdue := hold(t, s, item, 0, "a"), hold(t, s, item, 0, "b"), hold(t, s, item, 0, "c")
+	if _, err := s.Release(t.Context(), by, released.PublicID, "test"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.BeginPayment(t.Context(), by, paying.PublicID, holdTerms); err != nil {
+		t.Fatal(err)
+	}
+	n, err := s.endHolds(t.Context(), "shop", []uint64{released.ID, paying.ID, overdue.ID}, Held, Paying)
+	now, readErr := s.View(t.Context(), item.ID)
+	if errors.Join(err, readErr) != nil || n != 1 || now.Stock != 2 || now.Held != 1 {
+		t.Errorf("%d ended, %d units left and %d held, %v; want 1, 2 and 1", n, now.Stock, now.Held, errors.Join(err, readErr))
+	}
+}
+
+// TestWhatIsOverCostsNothing counts the rows that the server reads. It is as many with a thousand reservations
+// that are over as with none.
+func TestWhatIsOverCostsNothing(t *testing.T) {
+	s, item := openHolds(t, 2000)
+	hold(t, s, item, 600, "live")
+	n := 0
+	work := map[string]func() error{
+		"a reservation": func() error {
+			n++
+			_, err := s.Hold(t.Context(), Sale{ItemID: item.ID, Quantity: 1, Subject: "ben", IdempotencyKey: fmt.Sprint("ben-", n), Limit: 1000, Holds: true}, 600, holdTerms)
+			return err
+		},
+		"a sweep": func() error { _, _, _, err := s.EndHolds(t.Context(), "shop", 64); return err },
+		"a refusal": func() error {
+			return s.Refusal(t.Context(), Sale{ItemID: item.ID, Quantity: 1, Subject: "ben", Limit: 1000, Holds: true})
+		},
+		"a look at an item": func() error { _, err := s.View(t.Context(), item.ID); return err },
+	}
+	before := map[string]int{}
+	for what, do := range work {
+		before[what] = rowsRead(t, s, do)
+	}
+	for round := range 20 {
+		for i := range 50 {
+			hold(t, s, item, 0, fmt.Sprint("over-", round, "-", i))
+		}
+		if _, _, _, err := s.EndHolds(t.Context(), "shop", 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, do := range work {
+		// The live one that was made in the first round is read, too.
+		if after := rowsRead(t, s, do); after > before[what]+5 {
+			t.Errorf("%s reads %d rows beside a thousand that are over, and %d before", what, after, before[what])
+		}
+	}
+}
+
+// rowsRead is how many rows the server reads in the store's session while do runs.
+func rowsRead(t *testing.T, s *Store, do func() error) (rows int) {
+	t.Helper()
+	status := func() (sum int) {
+		var counted []struct {
+			Name  string `gorm:"column:Variable_name"`
+			Value int    `gorm:"column:Value"`
+		}
+		if err := s.db.Raw("SHOW SESSION STATUS LIKE 'Handler_read%'").Scan(&counted).Error; err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range counted {
+			if !strings.Contains(c.Name, "deleted") {
+				sum += c.Value
+			}
+		}
+		return sum
+	}
+	from := status()
+	if err := do(); err != nil {
+		t.Fatal(err)
+	}
+	return status() - from
+}
