@@ -17,7 +17,6 @@ import (
 
 	"stocklock/bench/measure"
 	"stocklock/bench/peers"
-	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/mistakes"
 	"stocklock/internal/lab/report"
@@ -105,9 +104,8 @@ type cell struct {
 	Short    string // in the table of all
 	Problem  string // why it was skipped
 	// The rest is of a cell that did not hold.
-	Verdict, Because string
-	Seen             string // in how many runs of how many
-	Sentence         string
+	Verdict string
+	Seen    string // in how many runs of how many
 }
 
 // noted is a note on scenarios that break a lock.
@@ -119,9 +117,9 @@ type noted struct {
 // Names lists the scenarios for the page.
 func (n noted) Names() string { return "`" + strings.Join(n.On, "`, `") + "`" }
 
-// Failed says that the lock did not hold somewhere.
-func (r row) Failed() bool {
-	return slices.ContainsFunc(r.Cells, func(c cell) bool { return c.Verdict != "" })
+// Broken are the cells in which the lock did not hold.
+func (r row) Broken() []cell {
+	return slices.DeleteFunc(slices.Clone(r.Cells), func(c cell) bool { return c.Verdict == "" })
 }
 
 func pageOf(in inputs) *page {
@@ -212,10 +210,7 @@ func cellOf(result, more trial.Result, repeated bool) cell {
 		if result.Verdict == verdict.Oversold {
 			c.Short, c.Verdict = fmt.Sprintf("+%d", result.Oversold), fmt.Sprintf("oversold %d", result.Oversold)
 		}
-		c.Because, c.Seen, c.Sentence = result.Because.String(), fmt.Sprintf("%d of %d", failed, runs), result.Problem
-		if x := result.Explanation; x != nil && len(x.Why) > 0 {
-			c.Sentence = explain.English.Say(x.Why[0]) // the cause; the rest says how it came to an oversell
-		}
+		c.Seen = fmt.Sprintf("%d of %d", failed, runs)
 	}
 	if result.Surprise() {
 		c.Short += " !!"
