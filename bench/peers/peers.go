@@ -99,7 +99,7 @@ func ours() []Peer {
 
 func lostWrite(mend string) Note {
 	return notGiven("exclusion when Redis loses a write that it had acknowledged: a restart without data, a failover to a replica that was "+
-		"behind, an eviction for want of memory. Two processes can then hold the lock.", mend)
+		"behind, an eviction for lack of memory. Two processes can then hold the lock.", mend)
 }
 
 func notGiven(says, mend string) Note {

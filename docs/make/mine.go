@@ -23,9 +23,10 @@ func (l language) mine() string {
 		fmt.Fprintf(&long, "\n## %s\n\n%s\n", heading, q.Look.In(in))
 		for _, a := range q.Answers {
 			fmt.Fprintf(&short, "| %s | %s | `%s:%s` | `%s` |\n", anchor, a.Says.In(in), a.Strategy, a.Scenario, a.Twin)
+			explain := "loadtest explain %s:" + a.Scenario
 			fmt.Fprintf(&long, "\n**%s**\n\n```%s\n%s```\n\n%s\n", a.Says.In(in), a.Language, a.Code, a.Why.In(in))
-			fmt.Fprintf(&long, "\n- "+l.breaksUnder+l.colon+"`loadtest explain %s:%s`\n", l.section(a.Strategy, ""), l.section(a.Scenario, ""), a.Strategy, a.Scenario)
-			fmt.Fprintf(&long, "- "+l.holdsThere+l.colon+"`loadtest explain %s:%s`\n", l.section(a.Twin, ""), a.Twin, a.Scenario)
+			fmt.Fprintf(&long, l.breaksUnder, l.section(a.Strategy, ""), l.section(a.Scenario, ""), fmt.Sprintf(explain, a.Strategy))
+			fmt.Fprintf(&long, l.holdsThere+"\n", l.section(a.Twin, ""), fmt.Sprintf(explain, a.Twin))
 		}
 		if i+1 < len(questions) {
 			fmt.Fprintf(&long, "\n"+l.noneOfThese+"\n", anchorOf(fmt.Sprintf("%d. %s", i+2, questions[i+1].Ask.In(in))))

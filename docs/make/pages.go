@@ -120,10 +120,11 @@ func (l language) strategyFacts(s declared.Strategy) string {
 	if l.words == nil { // the sources are named in English alone
 		source = "Source: " + s.Source + ". "
 	}
-	fmt.Fprintf(&b, "- %s%s\n", source, l.codeIn(codeOf(s)))
+	fmt.Fprintf(&b, "- %s%s", source, l.codeIn(codeOf(s)))
 	if by := mends[s.Name]; by != nil {
-		fmt.Fprintf(&b, "- %s%s%s%s\n", l.mendedBy, l.colon, l.links(by, "mistakes"), l.stop)
+		fmt.Fprintf(&b, "%s%s%s%s%s", l.space, l.mendedBy, l.colon, l.links(by, "mistakes"), l.stop)
 	}
+	b.WriteString("\n")
 	fmt.Fprintf(&b, "- `%s`\n", ofStrategy(s).command())
 	for _, k := range kept() {
 		if plan := k.Schedule.String(); k.Strategy == s.Name && plan != schedules[s.Name] {
@@ -142,8 +143,7 @@ func (l language) scenarioFacts(sc scenario.Scenario, strategies []declared.Stra
 	if of, ok := bySchedule[sc.Name]; ok {
 		shows = shown{strategy: of}
 	}
-	fmt.Fprintf(&b, "- `%s`\n", shows.command())
-	fmt.Fprintf(&b, "- "+l.held+"\n", l.section(holds.Name, "mistakes"), holds.Name+":"+sc.Name)
+	fmt.Fprintf(&b, "- `%s`"+l.held+"\n", shows.command(), l.section(holds.Name, "mistakes"), holds.Name+":"+sc.Name)
 	return b.String()
 }
 

@@ -404,7 +404,7 @@ func (s *Shop) take(id, n int) error {
 }
 `,
 				Why: Text{
-					"A lock that is not reentrant waits for itself until its patience or its lease is over.",
+					"A lock that is not reentrant waits for itself until its timeout or its lease is over.",
 					"不可重入的锁会等自己，直到等待超时或租约到期。",
 				},
 				Strategy: "owner-checked", Scenario: "nested", Twin: "reentrant",
