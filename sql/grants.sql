@@ -4,10 +4,10 @@ GRANT SELECT ON * TO shop;
 GRANT UPDATE ON items TO shop;
 GRANT INSERT ON orders TO shop;
 GRANT UPDATE (idempotency_key, keyed_at) ON orders TO shop; -- keys are cleared after SHOP_KEY_TTL
--- With SHOP_STAFF_ADDR:
+-- With SHOP_STAFF_ADDR, and all but the first with SHOP_CANCEL_WITHIN:
 GRANT INSERT ON items TO shop;
 GRANT UPDATE (cancelled_at) ON orders TO shop;
-GRANT INSERT ON changes TO shop; -- nobody may change or delete an entry
+GRANT INSERT ON changes TO shop; -- no shop may change or delete an entry
 -- With SHOP_RESERVATIONS:
 GRANT INSERT, UPDATE ON holds TO shop;
 GRANT INSERT, UPDATE, DELETE ON hold_lines TO shop;

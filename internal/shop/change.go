@@ -20,7 +20,7 @@ type wish struct {
 }
 
 // change makes a handler from a function that reads a wish from a request. The change is made once,
-// as in [Shop.sellOnce], but its key is never cleared. It takes no slot from customers.
+// as in [Shop.sellOnce], but its key is never cleared.
 func (s *Shop) change(read func(*gin.Context) (wish, error)) gin.HandlerFunc {
 	return s.handle(func(c *gin.Context) error {
 		asked, err := read(c)
@@ -39,14 +39,18 @@ func (s *Shop) change(read func(*gin.Context) (wish, error)) gin.HandlerFunc {
 			return made, err
 		}
 		replayed := false
-		made, err := inSlot(s, c, s.changes, func(ctx context.Context) (made stock.Change, err error) {
+		made, err := inSlot(s, c, s.slotsOf(c), func(ctx context.Context) (made stock.Change, err error) {
 			made, replayed, err = once(ctx, before, func(ctx context.Context) (stock.Change, error) { return asked.make(ctx, by) })
 			return made, err
 		})
 		if err != nil {
 			return err
 		}
-		s.Log.InfoContext(c.Request.Context(), "changed", "action", made.Action, "item", made.ItemID, "subject", by.Subject,
+		author := "" // no customer is in the log
+		if c.GetBool(forStaff) {
+			author = by.Subject
+		}
+		s.Log.InfoContext(c.Request.Context(), "changed", "action", made.Action, "item", made.ItemID, "subject", author,
 			"stock_before", made.StockBefore, "stock_after", made.StockAfter, "request", by.RequestID, "replayed", replayed)
 		if replayed {
 			c.Header(ReplayedHeader, "true")
@@ -56,12 +60,23 @@ func (s *Shop) change(read func(*gin.Context) (wish, error)) gin.HandlerFunc {
 	})
 }
 
+// slotsOf returns where a change takes its slot: the staff takes none from customers.
+func (s *Shop) slotsOf(c *gin.Context) *slots {
+	if c.GetBool(forStaff) {
+		return s.changes
+	}
+	return s.sales
+}
+
 // author reads the author of a change and its key. Both are required: an audit without a name
 // proves nothing, and a repeated restock without a key counts twice.
 func (s *Shop) author(c *gin.Context) (by stock.Author, err error) {
 	by = stock.Author{RequestID: requestID(c), Shop: s.Name}
 	if by.Subject, err = s.subject(c); err != nil {
 		return by, err
+	}
+	if by.Subject == "" {
+		return by, refusal{malformed, "a change is made only for somebody whom a gateway names"}
 	}
 	if by.IdempotencyKey, err = requestKey(c.Request.Header, by.Subject); err != nil {
 		return by, err
@@ -184,6 +199,40 @@ func (s *Shop) readCorrection(c *gin.Context) (wish, error) {
 	}, nil
 }
 
+// readOffer returns a function that reads the wish to withdraw an item, or to offer it again. The request has
+// no body.
+func (s *Shop) readOffer(action stock.Action, do func(context.Context, stock.Author, uint64) (stock.Change, error)) func(*gin.Context) (wish, error) {
+	return func(c *gin.Context) (wish, error) {
+		item, err := pathNumber(c, "item")
+		return wish{
+			same: func(is stock.Change) bool { return is.Action == action && is.ItemID == item },
+			make: func(ctx context.Context, by stock.Author) (stock.Change, error) { return do(ctx, by, item) },
+			show: func(made stock.Change) { showItem(c, http.StatusOK, made.Item()) },
+		}, err
+	}
+}
+
+// readOwnCancellation reads the request of a customer, which has no body.
+func (s *Shop) readOwnCancellation(c *gin.Context) (wish, error) {
+	subject, err := s.subject(c)
+	if err != nil {
+		return wish{}, err
+	}
+	order, err := s.orderToCancel(c)
+	if err != nil {
+		return wish{}, err
+	}
+	if subject == "" || order.Subject != subject {
+		return wish{}, stock.ErrNotFound
+	}
+	return s.cancellation(c, order, stock.CancelledOwn, order.Rows(), func(ctx context.Context, by stock.Author) (stock.Change, error) {
+		if s.store.Now().Sub(order.CreatedAt) > s.CancelWithin {
+			return stock.Change{}, refusal{tooLate, fmt.Sprintf("a customer may cancel an order for %s", s.CancelWithin)}
+		}
+		return s.store.CancelOwn(ctx, by, order)
+	}), nil
+}
+
 // readCancellation reads a request that has no body.
 func (s *Shop) readCancellation(c *gin.Context) (wish, error) {
 	order, err := s.orderToCancel(c)
@@ -219,7 +268,7 @@ func (s *Shop) orderToCancel(c *gin.Context) (stock.Order, error) {
 	if err != nil {
 		return stock.Order{}, err
 	}
-	order, err := inSlot(s, c, s.changes, func(ctx context.Context) (stock.Order, error) { return s.store.Order(ctx, id) })
+	order, err := inSlot(s, c, s.slotsOf(c), func(ctx context.Context) (stock.Order, error) { return s.store.Order(ctx, id) })
 	if err != nil {
 		return stock.Order{}, err
 	}

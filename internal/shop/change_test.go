@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"stocklock/internal/stock"
 )
@@ -279,5 +280,106 @@ func TestAnItemThatWasSeenIsNotSentAgain(t *testing.T) {
 		if got := ask(tag); got.status != want {
 			t.Errorf("If-None-Match %s: %d %s, want %d", tag, got.status, got.body, want)
 		}
+	}
+}
+
+// TestAWithdrawnItemIsNotSold changes an item that is not on sale, and offers it again.
+func TestAWithdrawnItemIsNotSold(t *testing.T) {
+	s := open(t, staffed)
+	item, other := s.item(5), s.item(5)
+	order := s.buy(item, "X-Subject", "ann").order(t)
+	withdrawal := itemPath(item) + "/withdrawal"
+	for i, change := range []struct {
+		method, path, body string
+		stock, withdrawn   int64
+	}{
+		{"POST", withdrawal, "", 0, 4},
+		{"POST", itemPath(item) + "/restocks", `{"quantity":3}`, 0, 7},
+		{"POST", "/api/v1/orders/" + order.ID + "/cancellation", "", 0, 8},
+		{"PATCH", itemPath(item), `{"name":"tea"}`, 0, 8},
+		{"PUT", itemPath(item) + "/stock", `{"stock":6}`, 0, 6},
+		{"POST", withdrawal, "", 0, 6},
+		{"DELETE", withdrawal, "", 6, -1},
+	} {
+		name, key, seen := change.method+" "+change.path, fmt.Sprint("k-", i), s.get(itemPath(item)).header.Get("ETag")
+		first := s.staff(change.method, change.path, key, change.body, "If-Match", seen)
+		again := s.staff(change.method, change.path, key, change.body, "If-Match", seen)
+		if first.status != 200 || again.body != first.body || again.header.Get(ReplayedHeader) != "true" {
+			t.Fatalf("%s: %d %s, and again %d %s", name, first.status, first.body, again.status, again.body)
+		}
+		var is stock.Item
+		now := s.get(itemPath(item))
+		decode(t, now, &is)
+		withdrawn := int64(-1)
+		if is.Withdrawn != nil {
+			withdrawn = *is.Withdrawn
+		}
+		if is.Stock != change.stock || withdrawn != change.withdrawn || now.header.Get("ETag") == seen {
+			t.Errorf("after %s: %s with the ETag %s, want a stock of %d and %d withdrawn", name, now.body, now.header.Get("ETag"), change.stock, change.withdrawn)
+		}
+		if change.withdrawn < 0 {
+			break
+		}
+		if got := s.buy(item, "X-Subject", "ann"); got.problem() != "sold-out" {
+			t.Errorf("after %s, a sale: %d %s", name, got.status, got.body)
+		}
+		if got := s.order([]stock.Item{item, other}, "X-Subject", "ann"); got.problem() != "sold-out" {
+			t.Errorf("after %s, a basket: %d %s", name, got.status, got.body)
+		}
+	}
+	if got := s.buy(item, "X-Subject", "ann"); got.status != 201 {
+		t.Errorf("a sale of an item that is offered again: %d %s", got.status, got.body)
+	}
+	s.wantLeft([]stock.Item{item, other}, 5, 5)
+}
+
+// TestACustomerCancels has orders that are the customer's own, another's, nobody's, and too old.
+func TestACustomerCancels(t *testing.T) {
+	s := open(t, func(c *Config) {
+		staffed(c)
+		c.CancelWithin = time.Hour
+	})
+	item := s.item(5)
+	cancel := func(by, id string) answer {
+		header := http.Header{"Idempotency-Key": {"k-" + id}}
+		if by != "" {
+			header.Set("X-Subject", by)
+		}
+		return s.do(t.Context(), http.MethodPost, "/api/v1/orders/"+id+"/cancellation", "", header)
+	}
+	own, old := s.buy(item, "X-Subject", "ann").order(t), s.buy(item, "X-Subject", "ann").order(t)
+	made := func(id string, ago time.Duration) {
+		if _, err := s.store.Pool().ExecContext(t.Context(), "UPDATE orders SET created_at = UTC_TIMESTAMP(6) - INTERVAL ? SECOND WHERE public_id = ?", ago.Seconds(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made(old.ID, time.Hour+time.Minute)
+	for _, test := range []struct {
+		by, id string
+		says   string
+	}{
+		{"", own.ID, "malformed"}, {"eve", own.ID, "not-found"}, {"ann", old.ID, "too-late"}, {"ann", own.ID, ""},
+	} {
+		if got := cancel(test.by, test.id); got.problem() != test.says {
+			t.Errorf("%q cancels: %d %s, want %q", test.by, got.status, got.body, test.says)
+		}
+	}
+	made(own.ID, 2*time.Hour)
+	if got := cancel("ann", own.ID); got.status != 200 || got.header.Get(ReplayedHeader) != "true" || got.order(t).CancelledAt == nil {
+		t.Errorf("a repeat when the time is over: %d %s, want the cancelled order", got.status, got.body)
+	}
+	s.wantLeft([]stock.Item{item}, 4)
+	changes, err := s.store.Changes(t.Context(), item.ID)
+	if err != nil || len(changes) != 1 || changes[0].Action != stock.CancelledOwn || changes[0].Subject != "ann" {
+		t.Errorf("the audit has %+v, %v", changes, err)
+	}
+	if strings.Contains(s.log.String(), `"subject":"ann"`) {
+		t.Error("the log names a customer")
+	}
+
+	without := open(t, staffed)
+	order := without.buy(without.item(1), "X-Subject", "ann").order(t)
+	if got := without.do(t.Context(), http.MethodPost, "/api/v1/orders/"+order.ID+"/cancellation", "", http.Header{"X-Subject": {"ann"}, "Idempotency-Key": {"k"}}); got.problem() != "not-found" {
+		t.Errorf("a customer cancels where no time is set: %d %s", got.status, got.body)
 	}
 }

@@ -82,7 +82,11 @@ func showItem(c *gin.Context, status int, item stock.Item) {
 // The units that are held have a part of their own, and no part in If-Match: a confirmation changes them, and
 // not the item's row.
 func entityTag(item stock.Item) string {
-	tag := fmt.Sprintf(`"%d.%d.%08x`, item.Version, item.Stock, crc32.ChecksumIEEE([]byte(item.Name)))
+	shown := item.Name
+	if item.Withdrawn != nil {
+		shown += fmt.Sprint("\n", *item.Withdrawn) // no name has a line break
+	}
+	tag := fmt.Sprintf(`"%d.%d.%08x`, item.Version, item.Stock, crc32.ChecksumIEEE([]byte(shown)))
 	if item.Held > 0 {
 		tag += fmt.Sprintf(".%d", item.Held)
 	}

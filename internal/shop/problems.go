@@ -72,6 +72,8 @@ var (
 		"The sale was held up for longer than its lock lasted, and the database refused its write. Nothing was sold. Try again after Retry-After.")
 	cancelled = problemType("already-cancelled", http.StatusConflict, 0, "The order is cancelled already",
 		"Its units came back when it was cancelled. Nothing was done now.")
+	tooLate = problemType("too-late", http.StatusConflict, 0, "The time to cancel is over",
+		"A customer may cancel an order only for some time after it was made. Nothing was done.")
 	tooMany = problemType("too-many-units", http.StatusConflict, 0, "The item would have too many units",
 		fmt.Sprintf("An item has at most %d units. Nothing was done.", stock.MaxStock))
 	tooManyReservations = problemType("too-many-reservations", http.StatusConflict, 0, "The customer has too many open reservations",

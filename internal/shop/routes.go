@@ -11,6 +11,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"stocklock/internal/stock"
 )
 
 // read has the methods of every resource that can be read. The server leaves out the body for HEAD.
@@ -20,6 +22,9 @@ const (
 	apiPrefix    = "/api/v1"
 	oneItem      = "/items/:item"
 	ordersOfItem = oneItem + "/orders"
+
+	withdrawalOfItem    = oneItem + "/withdrawal"
+	cancellationOfOrder = "/orders/:order/cancellation"
 	// OrdersOfItems is the path to which orders of several items are posted.
 	OrdersOfItems = apiPrefix + "/orders"
 )
@@ -35,7 +40,13 @@ func pathOf(route string, item uint64) string {
 }
 
 // engine serves customers.
-func (s *Shop) engine() *gin.Engine { return s.customerRoutes(publicDocs) }
+func (s *Shop) engine() *gin.Engine {
+	e := s.customerRoutes(publicDocs)
+	if s.CancelWithin > 0 {
+		e.POST(apiPrefix+cancellationOfOrder, s.onlyWhenStarted, s.change(s.readOwnCancellation))
+	}
+	return e
+}
 
 func (s *Shop) customerRoutes(docs documentation, middleware ...gin.HandlerFunc) *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
@@ -93,7 +104,9 @@ func (s *Shop) staffEngine() *gin.Engine {
 	staff.PATCH(oneItem, s.change(s.readRename))
 	staff.POST("/items/:item/restocks", s.change(s.readRestock))
 	staff.PUT("/items/:item/stock", s.change(s.readCorrection))
-	staff.POST("/orders/:order/cancellation", s.change(s.readCancellation))
+	staff.POST(withdrawalOfItem, s.change(s.readOffer(stock.Withdrawn, s.store.Withdraw)))
+	staff.DELETE(withdrawalOfItem, s.change(s.readOffer(stock.Offered, s.store.Offer)))
+	staff.POST(cancellationOfOrder, s.change(s.readCancellation))
 	staff.POST("/orders/:order/lines/:item/cancellation", s.change(s.readLineCancellation))
 	s.paymentRoutes(staff)
 	return e

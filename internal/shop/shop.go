@@ -86,6 +86,10 @@ type Config struct {
 	KeyTTL time.Duration // how long idempotency keys are kept; 0 for ever
 	Limit  int64         // how many units of one item a customer may have in orders that stand; 0 for any number
 
+	// CancelWithin is for how long after an order its customer may cancel it. 0 lets only the staff cancel. It needs
+	// a Subject, and a mixable strategy.
+	CancelWithin time.Duration
+
 	// Staff names who asks on the listener of the staff, as Subject does on the public one. There, a request
 	// that names nobody makes no change. Changes need a mixable strategy.
 	Staff func(*http.Request) (string, error)

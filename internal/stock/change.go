@@ -20,6 +20,10 @@ const (
 	Cancelled Action = "cancel"
 	// CancelledLine is one line of an order, and Cancelled all that stood.
 	CancelledLine Action = "cancel-line"
+	// CancelledOwn is Cancelled by the customer. Its author is no member of the staff.
+	CancelledOwn Action = "cancel-own"
+	Withdrawn    Action = "withdraw"
+	Offered      Action = "offer"
 )
 
 // Author identifies the author of a change, and the request.
@@ -40,20 +44,25 @@ type Change struct {
 	Author  `gorm:"embedded"`
 
 	NameBefore, NameAfter   string // before is empty for a new item
-	StockBefore, StockAfter int64  // before is 0 for a new item
+	StockBefore, StockAfter int64  // all units, on sale or not; before is 0 for a new item
+	Withdrawn               bool   // whether the item is withdrawn afterwards
 
 	Version   int64 // of the item afterwards
 	CreatedAt time.Time
 }
 
-// Before returns the item as the change found it.
-func (c Change) Before() Item {
-	return Item{ID: c.ItemID, Name: c.NameBefore, Stock: c.StockBefore, Version: c.Version - 1}
-}
+// Before returns the item as the change found it, where the change left it on sale, or withdrawn.
+func (c Change) Before() Item { return c.item(c.NameBefore, c.StockBefore, c.Version-1) }
 
 // Item returns the item as the change left it.
-func (c Change) Item() Item {
-	return Item{ID: c.ItemID, Name: c.NameAfter, Stock: c.StockAfter, Version: c.Version}
+func (c Change) Item() Item { return c.item(c.NameAfter, c.StockAfter, c.Version) }
+
+func (c Change) item(name string, units, version int64) Item {
+	item := Item{ID: c.ItemID, Name: name, Stock: units, Version: version}
+	if c.Withdrawn {
+		item.Stock, item.Withdrawn = 0, &units
+	}
+	return item
 }
 
 // MaxStock is how many units an item may have after a change, with those that are held.
@@ -100,7 +109,7 @@ func (s *Store) Restock(ctx context.Context, by Author, itemID uint64, units int
 		if err := tx.Raw("SELECT COALESCE(SUM(quantity), 0) FROM hold_lines WHERE item_id = ? AND live_until IS NOT NULL", itemID).Scan(&held).Error; err != nil {
 			return err
 		}
-		if units > MaxStock-max(item.Stock, 0)-held {
+		if units > MaxStock-max(item.Units(), 0)-held {
 			return ErrTooMany
 		}
 		entry.StockAfter += units
@@ -120,10 +129,33 @@ func (s *Store) Correct(ctx context.Context, by Author, itemID uint64, seen Seen
 	})
 }
 
+// Withdraw ends the sale of an item, and keeps its units. Restocks, corrections and cancellations go on. Shops of
+// before schema 17 put on sale what they restock or cancel of it.
+func (s *Store) Withdraw(ctx context.Context, by Author, itemID uint64) (Change, error) {
+	return s.offer(ctx, Change{Action: Withdrawn, ItemID: itemID, Author: by}, false)
+}
+
+// Offer puts an item on sale again.
+func (s *Store) Offer(ctx context.Context, by Author, itemID uint64) (Change, error) {
+	return s.offer(ctx, Change{Action: Offered, ItemID: itemID, Author: by}, true)
+}
+
+func (s *Store) offer(ctx context.Context, entry Change, offered bool) (Change, error) {
+	return s.change(ctx, entry, func(_ *gorm.DB, entry *Change, _ Item) error {
+		entry.Withdrawn = !offered
+		return nil
+	})
+}
+
 // Cancel cancels the lines of an order, as it was read, that stand, and puts their units back. If none
 // stands any more, it fails with [ErrCancelled].
 func (s *Store) Cancel(ctx context.Context, by Author, order Order) (Change, error) {
 	return s.cancel(ctx, Change{Action: Cancelled, Author: by}, order.Rows())
+}
+
+// CancelOwn is [Store.Cancel] by the customer.
+func (s *Store) CancelOwn(ctx context.Context, by Author, order Order) (Change, error) {
+	return s.cancel(ctx, Change{Action: CancelledOwn, Author: by}, order.Rows())
 }
 
 // CancelLine is [Store.Cancel] for one row of the order.
@@ -184,13 +216,14 @@ func changeItem(tx *gorm.DB, entry *Change, edit func(tx *gorm.DB, entry *Change
 		return err
 	}
 	entry.NameBefore, entry.NameAfter = item.Name, item.Name
-	entry.StockBefore, entry.StockAfter = item.Stock, item.Stock
+	entry.StockBefore, entry.StockAfter = item.Units(), item.Units()
+	entry.Withdrawn = item.Withdrawn != nil
 	entry.Version = item.Version + 1
 	if err := edit(tx, entry, item); err != nil {
 		return err
 	}
 	// Without Select, Updates leaves out fields that are zero.
-	return tx.Select("name", "stock", "version").Updates(entry.Item()).Error
+	return tx.Select("name", "stock", "withdrawn", "version").Updates(entry.Item()).Error
 }
 
 // write calls fn, and writes the entry, in one transaction.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -260,7 +261,7 @@ func (t Tx) move(h *Hold, was HoldState, by Author, reason string) error {
 	return t.noteStep(*h, was, by, reason, now)
 }
 
-// putBack adds the units of lines to their items' stock. The lines are in the order of the items, each item
+// putBack adds the units of lines to their items' stock, or to what is withdrawn. The lines are in the order of the items, each item
 // once.
 func (t Tx) putBack(lines []HoldLine) error {
 	quantities, args, ids := "CASE id", []any(nil), []any(nil)
@@ -268,8 +269,9 @@ func (t Tx) putBack(lines []HoldLine) error {
 		quantities += " WHEN ? THEN ?"
 		args, ids = append(args, line.ItemID, line.Quantity), append(ids, line.ItemID)
 	}
-	_, _, err := t.Exec("UPDATE items FORCE INDEX (PRIMARY) SET stock = stock + "+quantities+" END, version = version + 1 WHERE id IN ("+
-		marks(len(ids))+") ORDER BY id", append(args, ids...)...)
+	quantities += " END"
+	_, _, err := t.Exec("UPDATE items FORCE INDEX (PRIMARY) SET stock = stock + IF(withdrawn IS NULL, "+quantities+", 0), withdrawn = withdrawn + "+quantities+
+		", version = version + 1 WHERE id IN ("+marks(len(ids))+") ORDER BY id", slices.Concat(args, args, ids)...)
 	return err
 }
 

@@ -116,25 +116,29 @@ func (s *Store) ClearHoldKeys(ctx context.Context, ttl time.Duration, limit int)
 // ForgetHolds deletes the lines and the history of up to limit holds that ended before a time, and their
 // customer's name. That they ended is kept: a payment may come late.
 func (s *Store) ForgetHolds(ctx context.Context, ttl time.Duration, limit int) (forgotten int, err error) {
-	var holds []Hold
-	err = s.Transact(ctx, func(tx Tx) error {
-		err := tx.Query(&holds, "SELECT id FROM holds FORCE INDEX (holds_ended) WHERE ended_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND AND subject <> '' ORDER BY ended_at LIMIT ? FOR UPDATE SKIP LOCKED",
+	err = s.Transact(ctx, func(tx Tx) (err error) {
+		forgotten, err = tx.forgetHolds("holds_ended) WHERE ended_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND AND subject <> '' ORDER BY ended_at LIMIT ? FOR UPDATE SKIP LOCKED",
 			ttl.Microseconds(), limit)
-		if err != nil || len(holds) == 0 {
-			return err
-		}
-		ids := make([]uint64, len(holds))
-		for i, h := range holds {
-			ids[i] = h.ID
-		}
-		for _, statement := range []string{"DELETE FROM hold_lines WHERE hold_id", "DELETE FROM hold_history WHERE hold_id", "UPDATE holds SET subject = '' WHERE id"} {
-			if _, _, err := tx.Exec(statement+" IN ("+marks(len(ids))+")", anyOf(ids)...); err != nil {
-				return err
-			}
-		}
-		return nil
+		return err
 	})
-	return len(holds), holdError("forget reservations", err)
+	return forgotten, holdError("forget reservations", err)
+}
+
+// forgetHolds forgets those that are found by an index and a condition.
+func (t Tx) forgetHolds(by string, args ...any) (int, error) {
+	var ids []uint64
+	if err := t.Query(&ids, "SELECT id FROM holds FORCE INDEX ("+by, args...); err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	for _, statement := range []string{
+		"DELETE FROM hold_lines WHERE hold_id", "DELETE FROM hold_history WHERE hold_id",
+		"UPDATE holds SET ended_by = IF(ended_by = subject, '', ended_by), subject = '' WHERE id",
+	} {
+		if _, _, err := t.Exec(statement+" IN ("+marks(len(ids))+")", anyOf(ids)...); err != nil {
+			return 0, err
+		}
+	}
+	return len(ids), nil
 }
 
 // HeldUnits is how many units and holds are live, by state, and how many payments are to be returned.

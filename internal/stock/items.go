@@ -70,7 +70,7 @@ func (s *Store) readRefused(ctx context.Context, sale Sale) ([]Item, error) {
 	}
 	ids := itemsOf(sale.Lines())
 	var there []Item
-	err := s.read(ctx, &there, "SELECT *, EXISTS (SELECT 1 FROM hold_lines WHERE item_id = items.id AND live_until IS NOT NULL) AS held FROM items WHERE id IN ?", ids)
+	err := s.read(ctx, &there, "SELECT *, withdrawn IS NULL AND EXISTS (SELECT 1 FROM hold_lines WHERE item_id = items.id AND live_until IS NOT NULL) AS held FROM items WHERE id IN ?", ids)
 	if err == nil && len(there) == 0 && len(ids) == 1 {
 		err = ErrNotFound
 	}

@@ -290,6 +290,8 @@ var effects = []struct {
 	{16, "SELECT COUNT(*) > 0 FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = 'orders' AND index_name = 'orders_standing'"},
 	{17, "SELECT COUNT(*) = 0 FROM information_schema.table_constraints WHERE table_schema = DATABASE() AND table_name = 'orders' AND constraint_name = 'orders_item_fk'"},
 	{18, "SELECT COUNT(*) = 6 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN ('holds', 'hold_lines', 'hold_history', 'hold_keys', 'hold_customers', 'payments')"},
+	{19, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'items' AND column_name = 'withdrawn'"},
+	{20, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'changes' AND column_name = 'withdrawn'"},
 }
 
 // noteCommitted records migrations whose effect exists and whose record is missing, and returns how

@@ -28,7 +28,7 @@ func backTo(t *testing.T, store *stock.Store, version int64) {
 
 // TestAMigrationThatWasCommittedAndNotNoted begins anew after a crash between the two.
 func TestAMigrationThatWasCommittedAndNotNoted(t *testing.T) {
-	for version := range int64(16) {
+	for version := range int64(20) {
 		store := stocktest.Open(t)
 		backTo(t, store, version)
 		if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {

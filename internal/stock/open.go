@@ -230,6 +230,9 @@ func (s *Store) Addr() string { return s.addr }
 // Pool returns the connections, for metrics and for SQL that is not the shop's.
 func (s *Store) Pool() *sql.DB { return s.pool }
 
+// Now returns the time by the database's clock, as the last [Store.Ping] knew it.
+func (s *Store) Now() time.Time { return s.db.NowFunc() }
+
 // Crowded reports whether a transaction has to wait for a connection now.
 func (s *Store) Crowded() bool {
 	now := s.pool.Stats()

@@ -258,3 +258,123 @@ func TestALimitCountsOnlyWhatStands(t *testing.T) {
 		t.Errorf("a sale with a limit read %d rows, beside 1,023 cancelled orders", rows)
 	}
 }
+
+// TestErase has a customer with orders of one line and of two, one of which it has cancelled, and another customer.
+func TestErase(t *testing.T) {
+	store := stocktest.Open(t)
+	items := []stock.Item{newItem(t, store, 10), newItem(t, store, 10)}
+	sell := func(subject, key string, lines int) stock.Order {
+		sale := one(items[0])
+		sale.Subject, sale.IdempotencyKey, sale.RequestID = subject, key, "of "+subject
+		for _, item := range items[1:lines] {
+			sale.More = append(sale.More, stock.Line{ItemID: item.ID, Quantity: 1})
+		}
+		order, err := store.Decrement(t.Context(), sale)
+		if err == nil {
+			order, err = store.Order(t.Context(), order.PublicID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return order
+	}
+	erased := []stock.Order{sell("ann", "k-1", 1), sell("ann", "k-2", 2), sell("ann", "", 2)}
+	kept := sell("eve", "k-1", 2)
+	if _, err := store.CancelOwn(t.Context(), stock.Author{Subject: "ann", IdempotencyKey: "k", RequestID: "of ann"}, erased[1]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Cancel(t.Context(), stock.Author{Subject: "ann", IdempotencyKey: "k-staff", RequestID: "of staff"}, erased[2]); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{3, 0} {
+		if n, err := store.Erase(t.Context(), "ann"); err != nil || n != want {
+			t.Errorf("erased %d orders, %v, want %d", n, err, want)
+		}
+	}
+	for _, order := range erased {
+		now, err := store.Order(t.Context(), order.PublicID)
+		if err != nil || len(now.More) != len(order.More) {
+			t.Errorf("an order of %d lines is %+v, %v", 1+len(order.More), now, err)
+		}
+		for _, row := range now.Rows() {
+			if row.Subject != "" || row.IdempotencyKey != nil || row.RequestID != "" || row.Quantity != 1 {
+				t.Errorf("erased: %+v", row)
+			}
+		}
+	}
+	if now, err := store.OrderByKey(t.Context(), "eve", "k-1"); err != nil || now.PublicID != kept.PublicID || now.RequestID != "of eve" || len(now.More) != 1 {
+		t.Errorf("the order of another customer is %+v, %v", now, err)
+	}
+	for _, item := range items {
+		changes, err := store.Changes(t.Context(), item.ID)
+		if err != nil || len(changes) != 2 {
+			t.Fatalf("the audit has %+v, %v", changes, err)
+		}
+		for _, change := range changes {
+			if own := change.Action == stock.CancelledOwn; own != (change.Subject == "") || own != (change.RequestID == "") {
+				t.Errorf("the audit has %+v, want a customer's cancellation alone erased", change)
+			}
+		}
+	}
+	if _, err := store.Erase(t.Context(), ""); err == nil {
+		t.Error("the orders of nobody are erased")
+	}
+}
+
+// hold has an item of ten units, of which a customer holds some.
+func hold(t *testing.T, store *stock.Store, subject string, units int64) (stock.Item, stock.Hold) {
+	t.Helper()
+	item := newItem(t, store, 10)
+	held, err := store.Hold(t.Context(), stock.Sale{ItemID: item.ID, Quantity: units, Subject: subject, IdempotencyKey: "k-hold", RequestID: "of " + subject}, 60,
+		stock.Terms{Open: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return item, held
+}
+
+// TestUnitsThatComeBackToAWithdrawnItem were held when it was withdrawn.
+func TestUnitsThatComeBackToAWithdrawnItem(t *testing.T) {
+	store := stocktest.Open(t)
+	item, held := hold(t, store, "ann", 3)
+	by := stock.Author{Subject: "staff", IdempotencyKey: "k"}
+	if _, err := store.Withdraw(t.Context(), by, item.ID); err != nil {
+		t.Fatal(err)
+	}
+	sale := one(item)
+	sale.Holds = true
+	if _, err := store.Decrement(t.Context(), sale); !errors.Is(err, stock.ErrSoldOut) || errors.Is(err, stock.ErrHeld) {
+		t.Errorf("a sale while others hold units of the withdrawn item: %v, want ErrSoldOut", err)
+	}
+	if _, err := store.Release(t.Context(), by, held.PublicID, ""); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := store.Read(t.Context(), item.ID); err != nil || now.Stock != 0 || *now.Withdrawn != 10 {
+		t.Errorf("the item is %+v, %v, want 10 units, all withdrawn", now, err)
+	}
+}
+
+// TestEraseHolds leaves live ones, which have to end before.
+func TestEraseHolds(t *testing.T) {
+	store := stocktest.Open(t)
+	_, held := hold(t, store, "ann", 3)
+	if _, err := store.Erase(t.Context(), "ann"); !errors.Is(err, stock.ErrHolding) {
+		t.Errorf("erase while a hold is live: %v, want ErrHolding", err)
+	}
+	if _, err := store.Release(t.Context(), stock.Author{Subject: "ann"}, held.PublicID, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Erase(t.Context(), "ann"); err != nil {
+		t.Fatal(err)
+	}
+	for _, column := range []string{"holds.subject", "holds.ended_by", "hold_lines.subject", "hold_history.done_by", "hold_keys.subject", "hold_customers.subject"} {
+		var n int
+		table, name, _ := strings.Cut(column, ".")
+		if err := store.Pool().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+table+" WHERE "+name+" = 'ann'").Scan(&n); err != nil || n != 0 {
+			t.Errorf("%d rows of %s name the customer, %v", n, column, err)
+		}
+	}
+	if now, err := store.HoldByID(t.Context(), held.PublicID); err != nil || now.State != stock.Released {
+		t.Errorf("the hold is %+v, %v, want it released", now, err)
+	}
+}

@@ -11,6 +11,13 @@
 // So a restock never waits for a section of seconds. The price is that fenced cannot be mixed with
 // changes.
 //
+// A withdrawn item has a stock of 0, and its units in another column. A flag would be one more
+// condition in each statement of a sale, and old shops would not know it. A sale that reads and
+// writes under a lock finds 0, or a raised version.
+//
+// A customer is erased by a command of the operator. A route would give each shop the right to
+// change whose an order is.
+//
 // The age of a key has an indexed column of its own, NULL for an order without a key. The index
 // therefore finds the oldest keys among millions of orders without reading the others. The database
 // fills the column by its own clock, also for shops that do not know it. A computed column would
@@ -77,6 +84,16 @@ type Item struct {
 	// Held are the units that are held for customers, besides the stock. [Store.View] reads them, and what asks
 	// why a sale is refused reads 1 where somebody holds some.
 	Held int64 `json:"held,omitempty" gorm:"->"`
+	// Withdrawn has the units of an item that is not on sale, whose stock is 0. It is nil for one that is.
+	Withdrawn *int64 `json:"withdrawn,omitempty"`
+}
+
+// Units returns how many units there are, on sale or not.
+func (i Item) Units() int64 {
+	if i.Withdrawn == nil {
+		return i.Stock
+	}
+	return i.Stock + *i.Withdrawn
 }
 
 // Seen reports whether an item is as a client has seen it. Nil allows any.

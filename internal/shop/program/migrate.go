@@ -19,7 +19,7 @@ type migrateUpCommand struct{}
 
 // Run migrates the database at SHOP_MYSQL once it answers.
 func (*migrateUpCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (err error) {
-	store, err := openToMigrate(ctx, set, stderr)
+	store, err := openStore(ctx, set, stderr)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ type migrateStatusCommand struct{}
 
 // Run prints the schema's version.
 func (*migrateStatusCommand) Run(ctx context.Context, set *settings, out *streams) (err error) {
-	store, err := openToMigrate(ctx, set, out.err)
+	store, err := openStore(ctx, set, out.err)
 	if err != nil {
 		return err
 	}
@@ -52,8 +52,24 @@ func (*migrateStatusCommand) Run(ctx context.Context, set *settings, out *stream
 	return nil
 }
 
-// openToMigrate opens the store at SHOP_MYSQL and waits until it answers.
-func openToMigrate(ctx context.Context, set *settings, stderr io.Writer) (*stock.Store, error) {
+type eraseCommand struct {
+	Subject string `arg:"" help:"The customer, as the gateway named it."`
+}
+
+// Run erases a customer. It needs the rights of the user that migrates.
+func (e *eraseCommand) Run(ctx context.Context, set *settings, out *streams) (err error) {
+	store, err := openStore(ctx, set, out.err)
+	if err != nil {
+		return err
+	}
+	defer joinClose(&err, store)
+	erased, err := store.Erase(ctx, e.Subject)
+	fmt.Fprintf(out.out, "erased the customer from %d orders\n", erased)
+	return err
+}
+
+// openStore opens the store at SHOP_MYSQL and waits until it answers.
+func openStore(ctx context.Context, set *settings, stderr io.Writer) (*stock.Store, error) {
 	if err := set.readSecrets(); err != nil {
 		return nil, err
 	}

@@ -29,6 +29,9 @@ func TestMigrateStatus(t *testing.T) {
 	if code, stdout, stderr := command(t.Context(), "migrate", "status"); code != 0 || stderr != "" {
 		t.Errorf("of a new schema: exit code %d, %s%s", code, stdout, stderr)
 	}
+	if code, stdout, stderr := command(t.Context(), "erase", "ann"); code != 0 || stdout != "erased the customer from 0 orders\n" {
+		t.Errorf("erase: exit code %d, %s%s", code, stdout, stderr)
+	}
 }
 
 func TestMigrateGivesUp(t *testing.T) {

@@ -51,6 +51,7 @@ type commands struct {
 	Serve       serveCommand       `cmd:"" default:"1" help:"Sell until told to end. This is the default."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running shop whether it is ready: exit code 0 if it is, 1 if not."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the schema up to date, and end."`
+	Erase       eraseCommand       `cmd:"" help:"Remove who a customer is from its orders, and end."`
 	Strategies  strategiesCommand  `cmd:"" help:"List the strategies of this shop, and end."`
 	flags.VersionFlag
 	kong.Plugins

@@ -53,8 +53,8 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 	if err != nil {
 		return usage("--strategy (SHOP_STRATEGY): %w", err)
 	}
-	if set.StaffAddr != "" && !chosen.Mixable {
-		return usage("--staff-addr (SHOP_STAFF_ADDR): %s writes over what was restocked, or keeps its stock elsewhere: want %s",
+	if (set.StaffAddr != "" || set.CancelWithin > 0) && !chosen.Mixable {
+		return usage("--staff-addr (SHOP_STAFF_ADDR) and --cancel-within (SHOP_CANCEL_WITHIN): %s writes over what was restocked, or keeps its stock elsewhere: want %s",
 			chosen.Name, strings.Join(strategy.Names(mixable()), ", "))
 	}
 	more, err := set.labSettings.open(ctx, set.Name)
@@ -89,6 +89,7 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		Anonymous:       set.Anonymous,
 		KeyTTL:          set.KeyTTL,
 		Limit:           set.Limit,
+		CancelWithin:    set.CancelWithin,
 		Staff:           subject(set.StaffHeader),
 		Reservations:    set.reservations(),
 		MaxInFlight:     set.MaxInFlight,

@@ -1,0 +1,85 @@
+package stock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// eraseBatch bounds the orders, or the holds, that Erase locks at once.
+const eraseBatch = 500
+
+// ErrHolding: a customer whose data is to be erased has live holds. Release them before, or wait for their end.
+var ErrHolding = errors.New("stock: the customer has live reservations")
+
+// Erase removes who a customer is from its orders, its cancellations and its holds: the subject, the keys and the
+// ids of the requests. The orders stay, as those of nobody. It returns how many orders it has changed, also with
+// an error. What the customer does meanwhile may be left.
+func (s *Store) Erase(ctx context.Context, subject string) (orders int, err error) {
+	if subject == "" {
+		return 0, errors.New("stock: the orders of nobody have nothing to erase")
+	}
+	var live []int
+	err = s.read(ctx, &live, "SELECT COUNT(*) FROM holds WHERE subject = ? AND live_until IS NOT NULL", subject)
+	if err == nil && live[0] > 0 {
+		err = ErrHolding
+	}
+	if err != nil {
+		return 0, found("erase a customer", err)
+	}
+	for i, erase := range []func(Tx, string) (int, error){Tx.eraseOrders, Tx.eraseHolds, Tx.eraseHolder} {
+		for {
+			n := 0
+			err := s.Transact(ctx, func(tx Tx) (err error) {
+				n, err = erase(tx, subject)
+				return err
+			})
+			if errors.Is(err, ErrConflict) && ctx.Err() == nil { // another transaction was faster
+				continue
+			}
+			if err != nil {
+				return orders, fmt.Errorf("erase a customer: %w", err)
+			}
+			if n == 0 {
+				break
+			}
+			if i == 0 {
+				orders += n
+			}
+		}
+	}
+	return orders, nil
+}
+
+func (t Tx) eraseOrders(subject string) (int, error) {
+	var first, rows []uint64
+	err := t.Query(&first, "SELECT id FROM orders FORCE INDEX (orders_subject) WHERE subject = ? AND line_of IS NULL LIMIT ? FOR UPDATE", subject, eraseBatch)
+	if err != nil || len(first) == 0 {
+		return 0, err
+	}
+	if err := t.Query(&rows, "SELECT id FROM orders WHERE subject = ? AND line_of IN ?", subject, first); err != nil {
+		return 0, err
+	}
+	in := anyOf(append(rows, first...))
+	_, _, err = t.Exec("UPDATE changes SET subject = '', idempotency_key = NULL, request_id = '' WHERE action = ? AND order_id IN ("+marks(len(in))+")",
+		append([]any{CancelledOwn}, in...)...)
+	if err != nil {
+		return 0, err
+	}
+	_, _, err = t.Exec("UPDATE orders SET subject = '', idempotency_key = NULL, keyed_at = NULL, request_id = '' WHERE id IN ("+marks(len(in))+")", in...)
+	return len(first), err
+}
+
+func (t Tx) eraseHolds(subject string) (int, error) {
+	return t.forgetHolds("holds_subject) WHERE subject = ? AND ended_at IS NOT NULL LIMIT ? FOR UPDATE", subject, eraseBatch)
+}
+
+// eraseHolder removes what a customer's holds share.
+func (t Tx) eraseHolder(subject string) (int, error) {
+	for _, table := range []string{"hold_keys", "hold_customers"} {
+		if _, _, err := t.Exec("DELETE FROM "+table+" WHERE subject = ?", subject); err != nil {
+			return 0, err
+		}
+	}
+	return 0, nil
+}
