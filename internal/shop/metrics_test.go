@@ -204,7 +204,7 @@ func TestTheAlertsAskForWhatThereIs(t *testing.T) {
 	if err := yaml.Unmarshal(raw, &rules); err != nil {
 		t.Fatal(err)
 	}
-	series, asked := open(t, nil).scrape(), 0
+	series, asked := openReserving(t, nil).scrape(), 0
 	series[`up{job="shop"}`] = 1 // Prometheus adds it
 	for _, group := range rules.Groups {
 		for _, rule := range group.Rules {
@@ -270,7 +270,7 @@ func TestTheDocsNameMetricsThatThereAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	metric := regexp.MustCompile("`((?:shop|go_sql|redis_pool)_[a-z_]+)(\\{[^}]*\\})?`")
-	series, named := open(t, nil).scrape(), 0
+	series, named := openReserving(t, nil).scrape(), 0
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
