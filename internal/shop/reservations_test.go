@@ -371,6 +371,9 @@ func TestOthersHoldTheUnits(t *testing.T) {
 				t.Errorf("a reservation of what is held: %d %s", got.status, got.body)
 			}
 			var shown stock.Item
+			if got := r.get(apiPrefix + "/items?after=" + fmt.Sprint(item.ID)); got.status != 200 || strings.Contains(got.body, "null") {
+				t.Errorf("the page behind the last item: %s", got.body)
+			}
 			if decode(t, r.get(ItemPath(item.ID)), &shown); shown.Held != 1 || shown.Stock != 0 {
 				t.Errorf("the item is shown as %+v, want one unit held", shown)
 			}

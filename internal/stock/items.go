@@ -106,6 +106,7 @@ func (s *Store) View(ctx context.Context, itemID uint64) (Item, error) {
 
 // ViewItems is [Store.Items] that also counts the units that are held.
 func (s *Store) ViewItems(ctx context.Context, after uint64, limit int) (items []Item, err error) {
+	items = []Item{}
 	err = s.read(ctx, &items, heldUnits+" WHERE id > ? ORDER BY id LIMIT ?", after, limit)
 	return items, found("list items", err)
 }
