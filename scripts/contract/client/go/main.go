@@ -1,4 +1,4 @@
-// Client orders a basket, lists the orders of its customer, and cancels a line and the rest:
+// Client orders a basket, lists the orders of its customer, cancels a line and the rest, and reserves and pays:
 //
 //	go generate && go run . http://127.0.0.1:8080 http://127.0.0.1:8081 1 2
 //
@@ -64,6 +64,24 @@ func main() {
 		log.Fatalf("cancel the rest: %s", rest.Body)
 	}
 	fmt.Println("cancelled a line, and the rest")
+
+	held, err := customer.ReserveWithResponse(ctx, &ReserveParams{IdempotencyKey: rand.Text()}, NewReservation{Lines: basket.Lines, Seconds: 600})
+	check(err)
+	if held.JSON201 == nil {
+		log.Fatalf("reserve: %s", held.Body)
+	}
+	id := held.JSON201.Id
+	paying, err := staff.BeginPaymentWithResponse(ctx, id)
+	check(err)
+	if paying.JSON200 == nil {
+		log.Fatalf("begin the payment: %s", paying.Body)
+	}
+	paid, err := staff.ConfirmReservationWithResponse(ctx, id, Confirmation{Reference: rand.Text()})
+	check(err)
+	if paid.JSON200 == nil || paid.JSON200.OrderId == nil {
+		log.Fatalf("confirm: %s", paid.Body)
+	}
+	fmt.Println("reserved", len(paid.JSON200.Lines), "lines, and paid")
 }
 
 // order orders a basket once, however often it has to ask. Without an answer, and after 503, it asks

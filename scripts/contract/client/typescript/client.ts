@@ -1,4 +1,4 @@
-// Orders a basket, lists the orders of its customer, and cancels a line and the rest:
+// Orders a basket, lists the orders of its customer, cancels a line and the rest, and reserves and pays:
 //
 //   npm ci && npm run generate && npm start http://127.0.0.1:8080 http://127.0.0.1:8081 1 2
 //
@@ -58,3 +58,13 @@ if (!line.data) throw new Error(JSON.stringify(line.error));
 const rest = await staff.POST("/api/v1/orders/{order}/cancellation", { params: { path: { order: sold.id }, header: header() } });
 if (!rest.data?.cancelled_at) throw new Error(JSON.stringify(rest.error));
 console.log("cancelled a line, and the rest");
+
+const lines = items.map((item) => ({ item_id: Number(item), quantity: 1 }));
+const held = await customer.POST("/api/v1/reservations", { body: { lines, seconds: 600 }, params: { header: header() } });
+if (!held.data) throw new Error(JSON.stringify(held.error));
+const path = { reservation: held.data.id };
+const paying = await staff.POST("/api/v1/reservations/{reservation}/payment", { params: { path } });
+if (!paying.data) throw new Error(JSON.stringify(paying.error));
+const paid = await staff.POST("/api/v1/reservations/{reservation}/confirmation", { params: { path }, body: { reference: crypto.randomUUID() } });
+if (!paid.data?.order_id) throw new Error(JSON.stringify(paid.error));
+console.log("reserved", paid.data.lines.length, "lines, and paid");
