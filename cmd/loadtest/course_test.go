@@ -155,17 +155,32 @@ func TestLessons(t *testing.T) {
 					t.Errorf("loadtest %s: exit code %d, does not print %s\n%s%s", strings.Join(c.Args(), " "), code, wrong, out.String(), errs.String())
 					continue
 				}
-				if !*updateLessons && current(c.Args()[0], out.String()) != current(c.Args()[0], c.Output()) {
+				printed := elided(out.String(), c.Output())
+				if !*updateLessons && current(c.Args()[0], printed) != current(c.Args()[0], c.Output()) {
 					t.Errorf("%s: what %s prints is another now: scripts/lab-go.sh test ./cmd/loadtest -run 'TestLessons$/%s' -update-lessons", path, c.Line(), filepath.Base(path))
 				}
 				if *updateLessons {
 					command, _, _ := strings.Cut(c.Block, "\n")
-					printed := shopBinary.ReplaceAllString(strings.TrimRight(out.String(), "\n"), "")
+					printed = shopBinary.ReplaceAllString(strings.TrimRight(printed, "\n"), "")
 					putIntoPages(t, path, c.Block, command+"\n"+printed+"\n")
 				}
 			}
 		})
 	}
+}
+
+// elision stands in a page for lines of an output that it leaves out.
+const elision = " …\n"
+
+// elided is an output without the lines that a page leaves out: it has as many before and after them as the page.
+func elided(output, page string) string {
+	before, after, leaves := strings.Cut(page, elision)
+	lines := slices.Collect(strings.Lines(output))
+	first, last := strings.Count(before, "\n"), strings.Count(after, "\n")
+	if !leaves || first+last >= len(lines) {
+		return output
+	}
+	return strings.Join(lines[:first], "") + elision + strings.Join(lines[len(lines)-last:], "")
 }
 
 // current is the part of an output that no run changes: the whole of a list, and what a search has left out.
