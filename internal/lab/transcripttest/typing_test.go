@@ -101,8 +101,8 @@ func TestTranscripts(t *testing.T) {
 
 const setup = `# Schedules to type
 
-Each customer has two terminals: a redis-cli and a mysql. The servers are those of the room, and each pair has a name
-of its own: type it wherever a page says ` + "`" + Pair + "`" + `. One machine starts the servers:
+Each customer has two terminals: a redis-cli and a mysql. The servers are those of the room, and each pair has its own name:
+type it wherever a page says ` + "`" + Pair + "`" + `. One machine starts the servers:
 
 ` + "```console\n" + `$ docker compose --profile servers up --detach --wait redis mysql
 $ docker compose exec redis redis-cli                                       # a redis-cli
