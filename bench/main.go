@@ -51,6 +51,7 @@ Examples:
     bench                                              # all locks in all shapes; takes a few minutes
     bench --shapes 4x8 --locks mutex,stocklock,redsync --repeat 5 --seconds 2
     bench --shapes 2x1,8x1,64x1 --locks mutex,stocklock
+    bench --shapes pairs,pairs-cancellable,pairs-wait --sections empty --locks stocklock --seconds 5
     bench --locks mutex,stocklock --baseline bench/baseline.txt  # what became worse
     bench --list                                       # the locks and their settings
     bench scale                                        # one hot item, many items, several shops, a Cluster
@@ -116,7 +117,7 @@ func list(out io.Writer) {
 	for _, s := range section.All {
 		fmt.Fprintf(out, "%-14s %s\n", s.Name, s.Doc)
 	}
-	fmt.Fprintf(out, "\nshapes: PROCESSESxGOROUTINES, optionally with added latency to Redis or a pause between two holds; hold-LOCKS; or pairs. By default:\n")
+	fmt.Fprintf(out, "\nshapes: PROCESSESxGOROUTINES, optionally with added latency to Redis or a pause between two holds; hold-LOCKS; pairs, pairs-cancellable or pairs-wait. By default:\n")
 	for _, c := range measure.DefaultCells() {
 		fmt.Fprintf(out, "%-14s %s\n", c.Shape.Name, c.Section.Name)
 	}

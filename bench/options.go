@@ -14,7 +14,7 @@ import (
 
 type options struct {
 	Locks    []string `placeholder:"LOCK" help:"Locks to measure. Default: all that need one Redis and nothing else, except none, which is no lock."`
-	Shapes   []string `placeholder:"SHAPE" help:"PROCESSESxGOROUTINES such as 4x8, with added latency such as 4x8+500us or a pause between two holds such as 8x1/1ms; hold-LOCKS such as hold-1000; or pairs. Default: those of --list, or 4x8 with --sections."`
+	Shapes   []string `placeholder:"SHAPE" help:"PROCESSESxGOROUTINES such as 4x8, with added latency such as 4x8+500us or a pause between two holds such as 8x1/1ms; hold-LOCKS such as hold-1000; pairs, pairs-cancellable or pairs-wait. Default: those of --list, or 4x8 with --sections."`
 	Sections []string `placeholder:"SECTION" help:"Work under the lock: redis, mysql, sleep, sleep-10ms or empty. Default: those of --list, or redis with --shapes."`
 	Repeat   int      `default:"3" help:"Number of repetitions. The results are medians over them."`
 	Seconds  float64  `default:"0.5" help:"Duration of one measurement of one lock in one shape."`

@@ -8,6 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"stocklock/bench/measure"
+	"stocklock/bench/worker"
 	"stocklock/internal/lab/tabular"
 )
 
@@ -46,7 +47,8 @@ func headOf(t measure.Table) string {
 	case !ok:
 		return t.Name + ": sales through cmd/loadtest\n"
 	case s.Pairs:
-		return fmt.Sprintf("%s: acquired and released alternately with %s by one goroutine\n", s.Name, measure.Raw)
+		can := map[worker.Form]string{worker.Plain: "cannot give up", worker.Cancellable: "has a context that can be cancelled", worker.Wait: "waits for a bounded time"}[s.Form]
+		return fmt.Sprintf("%s: acquired and released alternately with %s and bsm-redislock by one goroutine that %s; the least of the rounds' medians\n", s.Name, measure.Raw, can)
 	case s.Hold > 0:
 		return fmt.Sprintf("%s: %d locks held at once, each with a lease of %s\n(requests, bytes, Redis µs, allocs: per lease of all locks)\n",
 			s.Name, s.Hold, keptLease)

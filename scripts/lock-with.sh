@@ -5,7 +5,7 @@
 #
 # to see what a choice brings, or which test holds a rule:
 #
-#   scripts/lock-with.sh state.go 'maxPasses = 32' 'maxPasses = 1' \
+#   scripts/lock-with.sh state.go 'max(m.others/manyOthers, 1)' 'int64(maxPasses)' \
 #     go -C bench run . --shapes 4x8 --locks mutex,stocklock
 #   scripts/lock-with.sh renew.lua 'string.sub(holder, 1, #mine) ~= mine' false \
 #     go test -failfast ./internal/redislock

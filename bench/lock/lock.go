@@ -40,6 +40,7 @@ type Config struct {
 	Etcd  []string                // HOST:PORT each
 	Lease time.Duration           // how long a lock lives without renewal
 	Poll  time.Duration           // between two tries of a library that polls; 0 for its default
+	Wait  time.Duration           // for a lock, where the library has a setting for that; 0 for no bound
 }
 
 // Locker acquires locks for one process. It is safe for concurrent use.

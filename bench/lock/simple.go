@@ -20,7 +20,7 @@ var stocklockLock = Lock{
 	Requests: []string{"evalsha", "eval"},
 	Keeps:    true,
 	Open: func(c Config) (Locker, error) {
-		locker := redislock.New(c.Redis[0], redislock.Options{Lease: c.Lease})
+		locker := redislock.New(c.Redis[0], redislock.Options{Lease: c.Lease, Wait: c.Wait})
 		return Locker{
 			Lock: func(_, waiting context.Context, key string) (Hold, error) {
 				held, lease, err := locker.Acquire(waiting, key)

@@ -116,7 +116,7 @@ func (b *Bench) run(ctx context.Context, t Trial) (_ Sample, err error) {
 		Goroutines: shape.Goroutines, For: t.For, Pause: shape.Pause, Hold: shape.Hold,
 	}
 	if shape.Pairs {
-		order.Beside = Raw
+		order.Beside, order.Form = []string{Raw, lock.BSM.Name}, shape.Form
 	}
 	if b.mysql != nil {
 		order.MySQL = b.mysql.DSN()

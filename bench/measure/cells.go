@@ -28,6 +28,8 @@ func DefaultCells() []Cell {
 		{"4x8", "sleep"},
 		{"1x1", "empty"},
 		{"pairs", "empty"},
+		{"pairs-cancellable", "empty"},
+		{"pairs-wait", "empty"},
 		{"hold-1000", "empty"},
 	} {
 		shape, err := ParseShape(c[0])

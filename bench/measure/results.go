@@ -55,6 +55,7 @@ var Units = []Unit{
 	{Name: Sales, Head: "sales/s", Scale: 1, Form: "%.0f"},
 	{Name: "sec/op", Head: "µs", Scale: 1e6, Form: "%.0f"},
 	{Name: "of-raw", Head: "of raw", Scale: 1, Form: "%.2f", Better: -1, Ratio: true},
+	{Name: "of-bsm", Head: "of bsm", Scale: 1, Form: "%.2f", Better: -1, Ratio: true},
 	{Name: "p50-sec", Head: "p50 ms", Scale: 1e3, Form: "%.2f"},
 	{Name: "p99-sec", Head: "p99 ms", Scale: 1e3, Form: "%.1f"},
 	{Name: "max-sec", Head: "max ms", Scale: 1e3, Form: "%.0f"},

@@ -81,7 +81,8 @@ func merge(t Trial, results []worker.Result, used usage, counted int64) (Sample,
 func pairsOf(r worker.Result) Sample {
 	s := Sample{Operations: int(r.Total)}
 	s.add(r.Pair.Seconds(), "sec/op")
-	s.add(float64(r.Pair)/float64(r.Beside), "of-raw")
+	s.add(float64(r.Pair)/float64(r.Beside[0]), "of-raw")
+	s.add(float64(r.Pair)/float64(r.Beside[1]), "of-bsm")
 	return s
 }
 

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
+
+	"stocklock/bench/worker"
 )
 
 // Shape says which processes and goroutines compete for the lock, and how.
@@ -15,7 +18,8 @@ type Shape struct {
 	Delay      time.Duration // added to each round trip to Redis
 	Pause      time.Duration // of each goroutine, between a release and the next acquisition
 	Hold       int           // number of different locks held at once; 0 for one contended lock
-	Pairs      bool          // one goroutine alternates between the lock and [Raw]
+	Pairs      bool          // one goroutine alternates between the lock, [Raw] and bsm-redislock
+	Form       worker.Form   // of the holds of Pairs
 }
 
 var shapeForm = regexp.MustCompile(`^(?:(\d+)x(\d+)(?:\+([^/\s]+))?(?:/([^/\s]+))?|hold-(\d+))$`)
@@ -33,14 +37,16 @@ const (
 // and deletes.
 const Raw = "setnx-1ms"
 
-// ParseShape parses PROCESSESxGOROUTINES[+DELAY][/PAUSE], hold-LOCKS, or pairs.
+// ParseShape parses PROCESSESxGOROUTINES[+DELAY][/PAUSE], hold-LOCKS, pairs, pairs-cancellable, or pairs-wait.
 func ParseShape(name string) (Shape, error) {
-	if name == "pairs" {
-		return Shape{Name: name, Processes: 1, Goroutines: 1, Pairs: true}, nil
+	for _, form := range []worker.Form{worker.Plain, worker.Cancellable, worker.Wait} {
+		if name == strings.TrimSuffix("pairs-"+string(form), "-") {
+			return Shape{Name: name, Processes: 1, Goroutines: 1, Pairs: true, Form: form}, nil
+		}
 	}
 	m := shapeForm.FindStringSubmatch(name)
 	if m == nil {
-		return Shape{}, fmt.Errorf("shape %q: want PROCESSESxGOROUTINES such as 4x8, with added latency such as 4x8+500us or a pause between two holds such as 8x1/1ms; hold-LOCKS such as hold-1000; or pairs", name)
+		return Shape{}, fmt.Errorf("shape %q: want PROCESSESxGOROUTINES such as 4x8, with added latency such as 4x8+500us or a pause between two holds such as 8x1/1ms; hold-LOCKS such as hold-1000; pairs, pairs-cancellable or pairs-wait", name)
 	}
 	s := Shape{Name: name}
 	var err error

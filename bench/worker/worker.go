@@ -37,7 +37,8 @@ type Order struct {
 	For        time.Duration
 	Pause      time.Duration // between a release and the next acquisition
 	Hold       int           // number of different locks to hold; 0 to acquire one lock repeatedly
-	Beside     string        // a lock to alternate with; empty for none
+	Beside     []string      // locks to alternate with, if any
+	Form       Form          // of alternate holds
 }
 
 // Result is the second and last line of a worker's output. The first line says that the worker is
@@ -52,10 +53,19 @@ type Result struct {
 	Allocs  float64 `json:"allocs"`
 	Errors  int64   `json:"errors"`
 	Example string  `json:"example"` // one of the errors
-	// Pair and Beside are the median times to acquire and release each of two locks.
-	Pair   time.Duration `json:"pair"`
-	Beside time.Duration `json:"beside"`
+	// Pair and Beside are the times to acquire and release each of the locks: the least of the rounds' medians.
+	Pair   time.Duration   `json:"pair"`
+	Beside []time.Duration `json:"beside"`
 }
+
+// Form is how callers can give up who acquire locks alternately.
+type Form string
+
+const (
+	Plain       Form = ""            // not at all
+	Cancellable Form = "cancellable" // by their context
+	Wait        Form = "wait"        // after a time, as far as a lock has a setting for that
+)
 
 const (
 	drainPatience = time.Second // for goroutines that wait when the time is over
@@ -98,7 +108,7 @@ func run(ctx context.Context, in *bufio.Reader, out *json.Encoder) (err error) {
 	switch {
 	case o.Hold > 0:
 		measure = keep
-	case o.Beside != "":
+	case len(o.Beside) > 0:
 		measure = pairs
 	}
 	// Only the time after the start is measured. Connections are made before it.
@@ -132,6 +142,9 @@ func run(ctx context.Context, in *bufio.Reader, out *json.Encoder) (err error) {
 func (o Order) open(name string) (lock.Locker, error) {
 	kind := lock.All[lock.Place(name)]
 	c := lock.Config{Etcd: []string{o.Etcd}, Lease: o.Lease, Poll: time.Millisecond}
+	if o.Form == Wait {
+		c.Wait = time.Minute
+	}
 	for _, addr := range o.Servers[:kind.Servers()] {
 		c.Redis = append(c.Redis, lock.NewClient(addr, max(o.Goroutines, min(o.Hold, openers))))
 	}

@@ -15,7 +15,9 @@ type request struct {
 	asker   *waiter
 	attempt uint64
 	sent    instant
-	ctx     bounded
+	ctx     context.Context
+	end     context.CancelFunc // of ctx
+	short   bool               // ctx ends before a third of the lease, or with the wait
 }
 
 // AcquireWith is [Locker.Acquire] with settings for this call. It panics on invalid settings.
@@ -58,10 +60,10 @@ func (l *Locker) acquire(ctx context.Context, key string, o AcquireOptions, begu
 	switch {
 	case n.state != idle && o.try:
 		n.dismissLocked(w, result{err: notAcquired(key, n.why(tellAfter), nil)})
-	case n.state == idle && ctx.Done() == nil && o.Wait == never:
-		r := l.beginLocked(n, w)
+	case n.state == idle && (l.server.inTime || !w.canGiveUp()): // to wake another goroutine takes longer
+		r := l.beginLocked(n, w, true)
 		l.unlock()
-		l.send(r) // the client bounds the wait
+		l.send(r)
 		return l.await(n, w)
 	default:
 		l.settleLocked(n, todo{}, "")
@@ -70,8 +72,11 @@ func (l *Locker) acquire(ctx context.Context, key string, o AcquireOptions, begu
 	return l.await(n, w)
 }
 
-// beginLocked begins an attempt for the first waiter. The caller sends the request.
-func (l *Locker) beginLocked(n *lock, w *waiter) request {
+func (w *waiter) canGiveUp() bool { return w.ctx.Done() != nil || w.Wait < never }
+
+// beginLocked begins an attempt for the first waiter. The caller sends the request. If that is the waiter itself, the
+// request ends with its wait, or after a moment without an answer: a cancel is not noticed before.
+func (l *Locker) beginLocked(n *lock, w *waiter, itself bool) request {
 	l.attempts++
 	now := l.now()
 	n.ask(now, l.attempts, w.Lease)
@@ -79,11 +84,14 @@ func (l *Locker) beginLocked(n *lock, w *waiter) request {
 	if n.asked.IsZero() {
 		n.asked = l.base.Add(now)
 	}
-	r := request{n, w, n.attempt, now, bounded{w.ctx, l.base.Add(now + third(w.Lease))}}
-	n.gone = func() {}
-	if w.ctx.Done() != nil || w.Wait < never { // the asker can give up; others may wait for the same answer
-		r.ctx.Context, n.gone = context.WithCancel(context.WithoutCancel(w.ctx))
+	end := now + third(w.Lease)
+	r := request{n, w, n.attempt, now, bounded{w.ctx, l.base.Add(end)}, func() {}, false}
+	if w.canGiveUp() && !itself { // others may wait for the same answer
+		r.ctx, r.end = context.WithCancel(bounded{context.WithoutCancel(w.ctx), l.base.Add(end)})
+	} else if r.short = w.canGiveUp(); r.short {
+		r.ctx, r.end = context.WithDeadline(w.ctx, l.base.Add(min(end, w.begun+w.Wait, now+tellAfter)))
 	}
+	n.gone = r.end
 	return r
 }
 
@@ -95,6 +103,7 @@ func (l *Locker) send(r request) {
 		args = args[:1]
 	}
 	a, err := l.server.do(r.ctx, acquireScript, n, r.attempt, args...)
+	r.end()
 	l.mu.Lock()
 	defer l.unlock()
 	if err != nil {
@@ -119,6 +128,7 @@ func (l *Locker) send(r request) {
 func (l *Locker) unansweredLocked(r request, err error) {
 	n, w := r.lock, r.asker
 	current := n.attempt == r.attempt && n.state == asking
+	waits := r.short && timeout(err) && !w.try && w.ctx.Err() == nil && l.now() < w.begun+w.Wait // another goroutine asks
 	_, bounded := w.ctx.Deadline()
 	again := passing(err) || unsent(err) && !errors.Is(err, redis.ErrClosed) && (bounded || w.Wait < never)
 	if current && again && !w.try && !l.closed {
@@ -131,7 +141,7 @@ func (l *Locker) unansweredLocked(r request, err error) {
 		})
 		return
 	}
-	for first := n.firstLocked(); current && first != nil && (first == w || timeout(err) && first.begun <= r.sent); first = n.firstLocked() {
+	for first := n.firstLocked(); current && !waits && first != nil && (first == w || timeout(err) && first.begun <= r.sent); first = n.firstLocked() {
 		n.dismissLocked(first, result{err: failed(ErrUnavailable, "acquire", w.key, err)})
 	}
 	l.settleLocked(n, l.failedLocked(n, r.attempt, err), "")
@@ -154,12 +164,12 @@ func (l *Locker) failedLocked(n *lock, attempt uint64, err error) todo {
 // await waits for the lock, an error, or the end of the caller's wait.
 func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 	var patience <-chan time.Time
-	if w.Wait < never {
+	if w.Wait < never && len(w.answer) == 0 {
 		patience = time.After(max(1, w.begun+w.Wait-l.now()))
 	}
 	var late <-chan time.Time
 	if l.opts.Hooks.NotServed != nil {
-		late = time.After(tellAfter)
+		late = time.After(max(1, w.begun+tellAfter-l.now()))
 	}
 	for {
 		select {

@@ -98,14 +98,17 @@ func TestTurnsAreShorterWhereManyWait(t *testing.T) {
 	}{
 		{0, 1<<tokenBits - 2, lease / 2, true}, // nobody is kept waiting
 		{0, 1<<tokenBits - 1, 0, false},        // the tokens of the epoch are used up
-		{1, maxPasses - 1, maxTurn - 1, true},
+		{1, fewPasses - 1, maxTurn - 1, true},
+		{1, fewPasses - 1, maxTurn, false},
+		{1, fewPasses, shortTurn, false},
+		{1, maxPasses - 1, shortTurn - 1, true},
 		{1, maxPasses, 0, false},
-		{1, maxPasses - 1, maxTurn, false},
 		{1, 0, longHold, false},
 		{1, 1, longHold, true},
-		{2 * manyOthers, maxPasses/2 - 1, maxTurn/2 - 1, true},
+		{2 * manyOthers, fewPasses/2 - 1, maxTurn/2 - 1, true},
+		{2 * manyOthers, fewPasses/2 - 1, maxTurn / 2, false},
+		{2 * manyOthers, fewPasses / 2, shortTurn / 2, false},
 		{2 * manyOthers, maxPasses / 2, 0, false},
-		{2 * manyOthers, maxPasses/2 - 1, maxTurn / 2, false},
 	} {
 		m := machine{state: held, lease: lease, others: c.others, given: 1, deadline: lease, passes: c.passes}
 		if got := m.mayPass(lease, 1+c.since); got != c.want {

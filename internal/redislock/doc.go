@@ -31,9 +31,10 @@
 //   - Tokens grow over every hold of a lock: see Fencing.
 //   - Goroutines of all processes are served first come, first served, as far as the delay of their
 //     requests lets Redis tell. There are two exceptions. A process passes the lock on among its
-//     own goroutines while another process waits. It does so at most 32 times, until 50 milliseconds
-//     after it got the lock, and only while its holds take less than 5 milliseconds on average.
-//     Where more than 8 processes wait, the number and the time shrink in proportion. When a
+//     own goroutines while another process waits. It does so 32 times, until 50 milliseconds after it
+//     got the lock, and up to 80 times if that takes less than 10 milliseconds, and only while its
+//     holds take less than 5 milliseconds on average. Where more than 8 processes wait, the numbers
+//     and the times shrink in proportion. When a
 //     goroutine gives up, the next one of its process takes its place.
 //   - A dead holder costs at most its lease, and the step if the clock of Redis is set back meanwhile. A lost
 //     message costs at most a third of the waiter's lease, or ten seconds if that is shorter. A dead waiter costs nothing once Redis has closed its connection, if Redis saw it
@@ -112,7 +113,8 @@
 // An Acquire with a bound, which is Options.Wait or a deadline of the context, waits for Redis as well: after a refusal
 // that passes, such as READONLY, and where no connection can be made. The pauses between its requests grow to a second.
 // Without a bound, it waits after refusals that pass, and returns at once where no connection can be made. Hooks.NotServed
-// is told. A request without an answer ends the wait after a third of the lease, or after the client's timeouts.
+// is told. A request without an answer ends the wait after a third of the lease, or after the client's timeouts. One that
+// a caller who can give up has sent itself ends after a second, and is repeated once: see The client.
 //
 // # Choosing lease and wait
 //
@@ -135,8 +137,10 @@
 // Give the Locker a client of its own. An application that uses up the connections of a shared
 // pool, as with BLPOP, delays renewals until the lock is lost. Set ContextTimeoutEnabled, so that
 // requests end with their deadline, and a ReadTimeout well below a third of the lease. Both decide
-// how soon errors are noticed. With a ReadTimeout below zero and without ContextTimeoutEnabled, each request that meets a
-// silent Redis keeps a goroutine for ever. With any client, Acquire returns when its context or its wait ends.
+// how soon errors are noticed. Through such a client, the caller's goroutine sends its request itself, which takes
+// half the time on a fast network. With a ReadTimeout below zero and without ContextTimeoutEnabled, each request that meets a
+// silent Redis keeps a goroutine for ever. With any client, Acquire returns when its context or its wait ends;
+// through one with ContextTimeoutEnabled, a cancel without a deadline is noticed within a second.
 // The requests of Acquire and Release carry the values of the context that Acquire was called with. A
 // hook of the client, as for traces, can read them. Renewals carry none, because those of several
 // callers go out together.

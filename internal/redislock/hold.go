@@ -268,7 +268,7 @@ func (h *hold) leave(stays time.Duration) (last bool, err error) {
 	r := request{lock: n, sent: l.now()}
 	n.stop()
 	if w != nil && stays <= 0 {
-		r = l.beginLocked(n, w) // the release also is the request of that attempt
+		r = l.beginLocked(n, w, false) // the release also is the request of that attempt
 	}
 	l.unlock()
 	return true, l.sendRelease(h, r, stays) // which has the rest settled

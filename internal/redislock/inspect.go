@@ -52,7 +52,7 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) (Inspection, erro
 	if err != nil || i.Holder.ID == "" {
 		return i, err
 	}
-	holder := server{l.server.client, i.Holder.ID}
+	holder := server{client: l.server.client, id: i.Holder.ID}
 	if _, err = holder.do(ctx, cancelScript, newLock(l.opts.Prefix+tagged(key)), i.Holder.Attempt, l.opts.Lease.Milliseconds()); err != nil {
 		err = failed(ErrNotReleased, "force the release of", key, err)
 	}

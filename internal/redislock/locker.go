@@ -108,7 +108,7 @@ func New(client Client, o Options) *Locker {
 // Acquire waits until it holds the lock on key, its context is done, or Options.Wait is over. In
 // the last two cases it returns [ErrNotAcquired], or [ErrUnavailable] if Redis has not answered or refuses. The
 // context's cause stands beside it, if the context ended. It then returns in time with any client, even while
-// Redis is silent.
+// Redis is silent: through one with ContextTimeoutEnabled, a cancel of its context can take a second longer.
 //
 // Held is a child of ctx that also ends when the lock is lost. Its cause is then [ErrLost]. Do the
 // protected work under held. Check held.Err before every step that must not happen without the
@@ -122,7 +122,8 @@ func (l *Locker) Acquire(ctx context.Context, key string) (held context.Context,
 }
 
 // TryAcquire is [Locker.Acquire] without waiting. If the lock is held or waited for, it returns
-// [ErrNotAcquired] at once. If Redis refuses, it returns [ErrUnavailable]. Options.Wait bounds it while Redis is silent.
+// [ErrNotAcquired] at once. If Redis refuses, it returns [ErrUnavailable]. Options.Wait bounds it while Redis is
+// silent, as does a second, through a client with ContextTimeoutEnabled, if ctx or the wait can end.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error) {
 	return l.AcquireWith(ctx, key, AcquireOptions{try: true})
 }
@@ -248,13 +249,13 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 		}
 	case next.serve:
 		n.hold = newHoldLocked(l, n, w, from)
-		n.endBy(n.hold.begun + w.MaxHold)
+		n.ends = min(n.ends, n.hold.begun+w.MaxHold)
 		n.dismissLocked(w, result{hold: n.hold})
 		w = n.firstLocked()
 	}
 	switch {
 	case n.state == idle && w != nil:
-		r := l.beginLocked(n, w)
+		r := l.beginLocked(n, w, false)
 		l.calls.Go(func() { l.send(r) })
 	case n.state == idle && len(l.locks) > maxIdle && l.locks[n.name] == n:
 		delete(l.locks, n.name)

@@ -205,6 +205,54 @@ func TestAWaitSaysWhyItHasNoSuccess(t *testing.T) {
 	}
 }
 
+// TestACallerSendsItsRequestItself through a client that ends it in time: with the wait, or after a second, in which a
+// cancel is not noticed. From then on another goroutine asks, and the caller is told.
+func TestACallerSendsItsRequestItself(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		wait, cancelled, took, told time.Duration
+		try, answers                bool // answers after the first request
+		requests                    int
+	}{
+		{wait: 300 * ms, took: 300 * ms, requests: 1},
+		{wait: 3000 * ms, took: 3000 * ms, told: 1000 * ms, requests: 2},
+		{cancelled: 100 * ms, took: 1000 * ms, requests: 1},
+		{cancelled: 1100 * ms, took: 1100 * ms, told: 1000 * ms, requests: 2},
+		{wait: 3000 * ms, try: true, took: 1000 * ms, requests: 1},
+		{took: 1000*ms + third(fakeLease), told: 1000 * ms, requests: 2},
+		{answers: true, took: 1000 * ms, requests: 2},
+	} {
+		withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+			l.server.inTime = true
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			begun, told := time.Now(), time.Duration(0)
+			l.opts.Hooks.NotServed = func(context.Context, Event) { told = time.Since(begun).Truncate(ms) }
+			f.answers(acquireScript, func(ctx context.Context) (any, error) {
+				if c.answers && time.Since(begun) > 0 {
+					return heldReply, nil
+				}
+				end, _ := ctx.Deadline()
+				return noAnswer(bounded{context.Background(), end}) // a connection does not end with a cancel
+			})
+			if c.cancelled > 0 {
+				time.AfterFunc(c.cancelled, cancel)
+			}
+			_, lease, err := l.AcquireWith(ctx, "k", AcquireOptions{Wait: c.wait, try: c.try})
+			if took := time.Since(begun); took != c.took || told != c.told || len(f.requests(acquireScript)) != c.requests {
+				t.Errorf("%+v: after %s, told after %s, %d requests: %v", c, took, told, len(f.requests(acquireScript)), err)
+			}
+			if c.answers != (err == nil) || !c.answers && (!errors.Is(err, ErrUnavailable) || !errors.Is(err, context.Cause(ctx)) && c.cancelled > 0) {
+				t.Errorf("%+v: %v", c, err)
+			}
+			if err == nil {
+				release(t, lease)
+			}
+			f.answers(acquireScript, nil)
+		})
+	}
+}
+
 // TestTheContextsCauseStandsBesideAnError of Redis.
 func TestTheContextsCauseStandsBesideAnError(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {

@@ -62,7 +62,7 @@ func tagged(key string) string {
 var sources embed.FS
 
 var (
-	acquireScript   = newScript(4, "take", "acquire_free", "common", "acquire")
+	acquireScript   = newScript(4, "acquire_free", "take", "common", "acquire")
 	releaseScript   = newScript(4, "release_unwanted", "take", "common", "release")
 	renewScript     = newScript(1, "renew")
 	heartbeatScript = newScript(4, "take", "common", "heartbeat")
@@ -160,9 +160,15 @@ func (b bounded) Deadline() (time.Time, bool) { return b.deadline, true }
 type server struct {
 	client Client
 	id     string // the Locker's: its label and 128 random bits
+	inTime bool   // the client ends a request with its deadline
 }
 
-func newServer(client Client, label string) server { return server{client, label + "~" + rand.Text()} }
+func newServer(client Client, label string) server {
+	one, ok := client.(interface{ Options() *redis.Options })
+	many, cluster := client.(interface{ Options() *redis.ClusterOptions })
+	inTime := ok && one.Options().ContextTimeoutEnabled || cluster && many.Options().ContextTimeoutEnabled
+	return server{client, label + "~" + rand.Text(), inTime}
+}
 
 func (s server) channel() string { return "redislock:" + s.id }
 

@@ -72,7 +72,7 @@ func (l *Locker) lookAround() {
 			return
 		}
 		if h := n.hold; h != nil && h.Context.Err() != nil { // its parent's: a loss ends the machine
-			n.endBy(now + cmp.Or(l.opts.Grace, n.lease))
+			n.ends = min(n.ends, now+cmp.Or(l.opts.Grace, n.lease))
 		}
 		next, due := n.machine.look(now)
 		if n.state == ending && now >= n.deadline {

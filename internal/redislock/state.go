@@ -48,7 +48,7 @@ type machine struct {
 	passes   int64 // to other goroutines of this process
 	given    instant
 	deadline instant // also of ending
-	ends     instant // when renewal stops for MaxHold or Grace
+	ends     instant // when renewal stops for MaxHold or Grace, the sooner of them
 	ahead    instant // by how much the server's clock was ahead of ours at most, at its last answer
 }
 
@@ -188,18 +188,20 @@ func (m *machine) mayPass(lease time.Duration, now instant) bool {
 		return false
 	}
 	shorter, since := max(m.others/manyOthers, 1), now-m.given
-	return m.others == 0 || m.passes < maxPasses/shorter && since < maxTurn/time.Duration(shorter) && since < longHold*time.Duration(m.passes+1)
+	passes, turn := m.passes*shorter, since*time.Duration(shorter)
+	return m.others == 0 || since < longHold*time.Duration(m.passes+1) && (passes < fewPasses && turn < maxTurn || passes < maxPasses && turn < shortTurn)
 }
 
-// A turn bounds how a process passes a lock on among its own goroutines while another one waits. Its
-// bounds are the number of passes, and the time since the grant.
+// A turn bounds how a process passes a lock on among its own goroutines while another one waits. Its bounds are
+// the number of passes, and the time since the grant. After some passes the time is shorter: short holds have
+// more of them, beside which a hand-off to another process is short.
 const (
-	maxPasses = 32
-	maxTurn   = 50 * time.Millisecond
+	fewPasses, maxTurn   = 32, 50 * time.Millisecond
+	maxPasses, shortTurn = 80, 10 * time.Millisecond
 	// longHold is a mean hold that is long compared with a hand-off to another process. From there
 	// on, the order of arrival comes first.
 	longHold = 5 * time.Millisecond
-	// manyOthers is the number of waiting processes above which both limits shrink in proportion.
+	// manyOthers is the number of waiting processes above which these limits shrink in proportion.
 	// The time that one of them waits then does not grow with their number.
 	manyOthers = 8
 )
@@ -212,9 +214,6 @@ func (m *machine) pass() todo {
 
 // lose ends a hold that is over by Redis or by the clock.
 func (m *machine) lose(why error) todo { return todo{over: m.giveUp().over, lost: why} }
-
-// endBy stops renewal at end, if it does not stop sooner.
-func (m *machine) endBy(end instant) { m.ends = min(m.ends, end) }
 
 // giveUp ends the current attempt and has it cancelled.
 func (m *machine) giveUp() todo {
