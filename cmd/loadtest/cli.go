@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -14,6 +15,7 @@ import (
 
 	"stocklock/internal/flags"
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/mistakes"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/soak"
@@ -217,6 +219,9 @@ func (c listCommand) Run(ctx context.Context, s streams) error {
 		if c.What == "all" || c.What == part.name {
 			part.print()
 		}
+	}
+	if slices.Contains([]string{"all", "strategies", "scenarios"}, c.What) {
+		fmt.Fprintf(s.out, "\nThe story of each: %s/README.md\n", mistakes.Folder)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -124,7 +125,7 @@ func TestHelpAndListAndExpectOnly(t *testing.T) {
 		{"run --help", []string{"--strategies", "--json"}},
 		{"soak --help", []string{"--minutes", "--seed", "--recover-within"}},
 		{"crashes --help", []string{`--strategy="batched"`, "--sales=1000000", "--every=2s", "--shops=3", "--workers=200", "--binlog", "--shop-binary=FILE"}},
-		{"list", append(ladder.Names(), scenario.Names()...)},
+		{"list", slices.Concat(ladder.Names(), scenario.Names(), []string{"docs/mistakes/README.md"})},
 		{"list properties", append(ladder.Names(), "pause-proof")},
 		{"run --expect-only --strategies all --scenarios all", append(ladder.Names(), "stuck", "oversold", "held")},
 	} {
