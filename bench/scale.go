@@ -16,13 +16,13 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"stocklock/bench/measure"
-	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/bench"
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/soak"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/topology"
-	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/testserver"
 )
@@ -40,8 +40,9 @@ type scaleCommand struct {
 	ShopBinary  string        `env:"LOADTEST_SHOP_BINARY" type:"existingfile" placeholder:"FILE" help:"The shop to start, built with the tag lab. Without it the one of this checkout."`
 	kept        `embed:""`
 
-	rig *rig.Rig
-	log io.Writer
+	shop string // the program
+	log  io.Writer
+	open []*bench.Bench
 }
 
 // demand is what one cell of the table sells.
@@ -52,12 +53,19 @@ type demand struct {
 	soak.Demand
 }
 
-// ground is shops that sell, on servers of their own.
+// ground is shops that sell, and their servers.
 type ground struct {
 	*rig.Testbed
-	store  *stock.Store
-	copied func(context.Context) error // see [topology.Testbed]
-	redis  []*testserver.Redis         // whose commands are counted; none to count nothing
+	servers *bench.Bench
+	redis   []*testserver.Redis // whose commands are counted; none to count nothing
+}
+
+// copied waits until all servers of a topology have what the first one has.
+func (g *ground) copied(ctx context.Context) error {
+	if g.servers.Database == nil {
+		return nil
+	}
+	return g.servers.Database.Copied(ctx)
 }
 
 // The units of a scale besides [measure.OfFirst].
@@ -95,20 +103,16 @@ func (c *scaleCommand) run(ctx context.Context, stdout, stderr io.Writer) (code 
 		return exitFailed, err
 	}
 	defer func() { err = cmp.Or(err, shop.Close()) }()
-	if c.rig, err = rig.New(shop.Program); err != nil {
-		return exitFailed, err
-	}
-	defer func() { err = cmp.Or(err, c.rig.Close()) }()
-	c.rig.RedisProgram, c.log = c.RedisServer, stderr
+	defer func() {
+		for _, servers := range c.open {
+			err = cmp.Or(err, servers.Close())
+		}
+	}()
+	c.shop, c.log = shop.Program, stderr
 	fmt.Fprintln(stderr, "starting the servers and the shops")
 	demands, notes, err := map[string]func(context.Context, *catalog.Catalog) ([]demand, []string, error){
 		"items": c.items, "baskets": c.baskets, "topologies": c.topologies, "crowds": c.crowds,
 	}[c.What](ctx, shop)
-	defer func() {
-		for _, d := range demands { // a store may be closed twice
-			d.on.store.Close()
-		}
-	}()
 	if err != nil {
 		return exitFailed, err
 	}
@@ -137,7 +141,7 @@ func (c *scaleCommand) measure(ctx context.Context, demands []demand, config []b
 				return nil, err
 			}
 			d.Created, d.Each = d.on.copied, c.Each
-			got, err := soak.Measure(ctx, d.on.store, d.Demand)
+			got, err := soak.Measure(ctx, d.on.servers.Store, d.Demand)
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
@@ -229,17 +233,14 @@ func (c *scaleCommand) print(out io.Writer, demands []demand, tables []measure.T
 	fmt.Fprintln(out, w.Render())
 }
 
-// ground starts shops on servers of their own. Settings are those of the shops.
-func (c *scaleCommand) ground(ctx context.Context, name string, shops int, mysql *testserver.MySQL, redis []*testserver.Redis, url string, settings map[string]string) (*ground, error) {
-	store, err := audit.Open(ctx, mysql.DSN())
-	if err != nil {
-		return nil, err
+// start starts servers, which end with the command.
+func (c *scaleCommand) start(ctx context.Context, o bench.Options) (*bench.Bench, error) {
+	o.Shop, o.Redis = c.shop, c.RedisServer
+	servers, err := bench.Open(ctx, o)
+	if err == nil {
+		c.open = append(c.open, servers)
 	}
-	testbed, err := c.rig.Testbed(ctx, rig.TestbedOptions{Name: name, Shops: shops, DSN: mysql.DSN(), RedisURL: url, Env: settings})
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	return &ground{Testbed: testbed, store: store, redis: redis}, nil
+	return servers, err
 }
 
 // patient are the settings of shops whose customers wait for their locks.
@@ -255,25 +256,21 @@ func (c *scaleCommand) items(ctx context.Context, _ *catalog.Catalog) (demands [
 		column string
 		mysql  []string
 	}{{"sold", nil}, {"with a binlog", testserver.WithBinlog}} {
-		mysql, err := c.rig.MySQL(ctx, on.mysql...)
+		servers, err := c.start(ctx, bench.Options{MySQL: on.mysql})
 		if err != nil {
-			return demands, nil, err
+			return nil, nil, err
 		}
-		single, err := c.rig.Redis(ctx, testserver.RedisOptions{})
+		cluster, err := servers.RedisCluster(ctx, masters)
 		if err != nil {
-			return demands, nil, err
+			return nil, nil, err
 		}
-		cluster, err := c.rig.RedisCluster(ctx, masters)
-		if err != nil {
-			return demands, nil, err
+		one, several := &ground{servers: servers}, &ground{servers: servers, redis: cluster}
+		if one.Testbed, err = servers.Testbed(ctx, rig.TestbedOptions{Name: "shop", Shops: 3, Env: patient(c.Work)}); err != nil {
+			return nil, nil, err
 		}
-		one, err := c.ground(ctx, "shop", 3, mysql, nil, single.URL(), patient(c.Work))
+		several.Testbed, err = servers.Testbed(ctx, rig.TestbedOptions{Name: "shop-of-cluster", Shops: 3, RedisURL: cluster.URL(), Env: patient(c.Work)})
 		if err != nil {
-			return demands, nil, err
-		}
-		several, err := c.ground(ctx, "shop-of-cluster", 3, mysql, cluster, cluster.URL(), patient(c.Work))
-		if err != nil {
-			return demands, nil, errors.Join(err, one.store.Close())
+			return nil, nil, err
 		}
 		for _, row := range []struct {
 			name, strategy      string
@@ -349,15 +346,12 @@ func (c *scaleCommand) baskets(ctx context.Context, shop *catalog.Catalog) (dema
 
 // one is a shop on a MySQL and a Redis.
 func (c *scaleCommand) one(ctx context.Context, settings map[string]string) (*ground, error) {
-	mysql, err := c.rig.MySQL(ctx)
+	servers, err := c.start(ctx, bench.Options{})
 	if err != nil {
 		return nil, err
 	}
-	redis, err := c.rig.Redis(ctx, testserver.RedisOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return c.ground(ctx, "shop", 1, mysql, nil, redis.URL(), settings)
+	testbed, err := servers.Testbed(ctx, rig.TestbedOptions{Name: "shop", Shops: 1, Env: settings})
+	return &ground{Testbed: testbed, servers: servers}, err
 }
 
 // onTopologies are the strategies that are measured there: one of each kind.
@@ -373,20 +367,24 @@ func (c *scaleCommand) topologies(ctx context.Context, shop *catalog.Catalog) (d
 			continue
 		}
 		fmt.Fprintln(c.log, "starting", t.Name)
-		on, err := t.Testbed(ctx, c.rig, map[string]string{"SHOP_WAIT": "20s"})
+		servers, err := c.start(ctx, bench.Options{Topology: &t, Load: true})
 		if err != nil {
-			return demands, nil, fmt.Errorf("%s: %w", t.Name, err)
+			return nil, nil, fmt.Errorf("%s: %w", t.Name, err)
 		}
-		grounds[t.Name] = &ground{Testbed: on.Testbed, store: on.Store, copied: on.Copied}
+		testbed, err := servers.Testbed(ctx, rig.TestbedOptions{Env: map[string]string{"SHOP_WAIT": "20s"}})
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", t.Name, err)
+		}
+		grounds[t.Name] = &ground{Testbed: testbed, servers: servers}
 	}
 	for _, name := range onTopologies {
 		of, err := shop.ByName(name)
 		if err != nil {
-			return demands, nil, err
+			return nil, nil, err
 		}
 		for _, items := range []int{1, 64} {
 			for _, t := range topology.All {
-				if grounds[t.Name] == nil || t.OversellsUnderLoad(of) {
+				if grounds[t.Name] == nil || scenario.OversellsUnderLoad(t, of) {
 					continue
 				}
 				demands = append(demands, demand{row: fmt.Sprintf("%s, items: %d", t.Name, items), column: name, base: fmt.Sprint(name, items), on: grounds[t.Name],

@@ -11,6 +11,7 @@ import (
 
 	"stocklock/bench/lock"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/declared"
@@ -47,7 +48,7 @@ func TestEveryPeerIsAStrategy(t *testing.T) {
 // TestNotesAreOnWhatBreaks: each cell that is expected to break has a note, and no other has.
 func TestNotesAreOnWhatBreaks(t *testing.T) {
 	for _, p := range All(&Settings{}) {
-		for _, sc := range scenario.All() {
+		for _, sc := range scenario.Of(trial.OneServer) {
 			breaks := sc.Expected(p.Describe()).Verdict != verdict.Held && sc.Expected(p.Describe()).Verdict != verdict.Inapplicable
 			note, noted := p.Notes[sc.Name]
 			if breaks != noted {

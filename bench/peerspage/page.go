@@ -80,7 +80,7 @@ func readExplored(path string) (found []explore.Result, err error) {
 type page struct {
 	Environment report.Environment
 	Commands    []string
-	Scenarios   []scenario.Scenario
+	Scenarios   []trial.Scenario
 	Rows        []row
 	Runs        int    // of each failing cell
 	SalesBy     string // the command of the table of sales
@@ -124,7 +124,7 @@ func (r row) Broken() []cell {
 
 func pageOf(in inputs) *page {
 	p := &page{
-		Environment: in.cells.Environment, Scenarios: scenario.All(), Commands: []string{in.cells.Environment.Command},
+		Environment: in.cells.Environment, Scenarios: scenario.Of(trial.OneServer), Commands: []string{in.cells.Environment.Command},
 		SalesBy: in.sales.Environment.Command, Explored: in.explored,
 	}
 	if len(in.again.Cells) > 0 {
@@ -150,7 +150,7 @@ func rowOf(of peers.Peer, s declared.Strategy, in inputs) row {
 	if of.Module != "" {
 		r.Version = of.Module + " " + version(of.Module)
 	}
-	for _, sc := range scenario.All() {
+	for _, sc := range scenario.Of(trial.OneServer) {
 		first, ok := find(in.cells, s.Name, sc.Name)
 		// The leases and waits of the sales are those of comparisons.
 		sold, compared := find(in.sales, s.Name, sc.Name)

@@ -126,7 +126,7 @@ func TestWhatThePageSays(t *testing.T) {
 		{"redsync", map[string]string{"contention": "held", "crash": "held", "overrun": "+7"}},
 		{"etcd", map[string]string{"failover": "–", "crash": "+7 !!", "partition": "+7", "pause": "+7"}},
 	} {
-		for i, sc := range scenario.All() {
+		for i, sc := range scenario.Of(trial.OneServer) {
 			want, ok := row.cells[sc.Name]
 			if got := tableCell(t, text, row.name, i); ok && got != want {
 				t.Errorf("%s under %s is %q in the table, want %q", row.name, sc.Name, got, want)

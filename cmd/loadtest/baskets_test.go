@@ -15,7 +15,7 @@ import (
 func TestBaskets(t *testing.T) {
 	testserver.NeedsServers(t)
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"run", "--baskets"}, &out, &errs); code != exitExpected {
+	if code := run(t.Context(), []string{"run", "--scenarios", "baskets"}, &out, &errs); code != exitExpected {
 		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
 }

@@ -59,11 +59,8 @@ func quoted(word string) string {
 // replay is the command that runs a cell again, with a shop program where one was given. Addresses
 // that came from the environment stay there, and those with passwords are to be put there.
 func replay(c trial.Result, p matrix.Plan, shop string) string {
-	switch {
-	case c.Baskets:
-		return fmt.Sprintf("%s run --baskets --cells %s --seed %d --draw", program(), c.Name(), c.Seed)
-	case c.Topology != "":
-		return fmt.Sprintf("%s run --topology %s --strategies %s --seed %d --draw", program(), c.Topology, c.Strategy, c.Seed)
+	if c.Group != trial.OneServer {
+		return fmt.Sprintf("%s run --cells %s --seed %d --draw", program(), c.Name(), c.Seed)
 	}
 	words := []string{program(), "run", "--cells", c.Name(), "--seed", fmt.Sprint(c.Seed),
 		"--stock", fmt.Sprint(p.Stock), "--requests", fmt.Sprint(p.Requests),

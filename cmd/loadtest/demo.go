@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/wholefile"
 )
 
@@ -51,19 +51,6 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 			return err
 		}
 	}
-	for _, plan := range []matrix.Plan{c.baskets(shop), c.topologies(shop)} {
-		if faults.Interrupted || r.Interrupted || len(plan.Baskets)+len(plan.Cases) == 0 {
-			continue
-		}
-		more, err := measure(ctx, plan, shop, s)
-		if err != nil {
-			return err
-		}
-		faults.Cells, faults.Interrupted = append(faults.Cells, more.Cells...), more.Interrupted
-		if len(plan.Baskets) > 0 { // the other strategies are among those of before
-			faults.Strategies = append(faults.Strategies, more.Strategies...)
-		}
-	}
 	if err := kept.write(r, faults, s); err != nil {
 		return err
 	}
@@ -73,29 +60,11 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-// tellingBaskets are the cells of several items in a demo.
-var tellingBaskets = []string{"locks-unsorted:crossed", "saga:death-between-lines"}
-
-// baskets are two cells of several items: none where a shop of one's own has no such ways.
-func (c *demoCommand) baskets(shop *catalog.Catalog) matrix.Plan {
-	plan := usualPlan(c.Seed, c.redisSettings)
-	plan.Baskets, _ = selection{Cells: tellingBaskets}.basketPairs(shop)
-	return plan
-}
-
-// In a demo, these strategies sell in these cases: by a failover both lie, and by an old read one oversells.
-var (
-	tellingCases    = []string{"async-failover", "replica-reads-late"}
-	tellingOnServer = []string{"fenced", "conditional"}
-)
-
-// topologies are a few cells on databases of two servers, likewise.
-func (c *demoCommand) topologies(shop *catalog.Catalog) matrix.Plan {
-	plan, err := usualPlan(c.Seed, c.redisSettings), error(nil)
-	if plan.Strategies, err = named(tellingOnServer, shop.Strategies, shop.ByName); err == nil {
-		plan.Cases, _ = named(tellingCases, topology.Cases, topology.CaseByName)
-	}
-	return plan
+// tellingOfAFew are cells of several items, and on databases of two servers: by a failover both strategies lie, and by an
+// old read one oversells.
+var tellingOfAFew = []string{
+	"locks-unsorted:crossed", "saga:death-between-lines",
+	"fenced:async-failover", "conditional:async-failover", "fenced:replica-reads-late", "conditional:replica-reads-late",
 }
 
 // demoPlans are the cells that are compared, and the telling ones.
@@ -106,7 +75,14 @@ func demoPlans(seed uint64, on redisSettings, shop *catalog.Catalog) (comparison
 	if err != nil {
 		return comparison, telling, err
 	}
-	telling, err = choose(usualPlan(seed, on), selection{Runs: 1, Cells: []string{tellingCells}}, shop)
+	cells := []string{tellingCells}
+	for _, cell := range tellingOfAFew {
+		name, _, _ := strings.Cut(cell, ":")
+		if _, err := shop.Any(name); err == nil { // a shop of one's own may not
+			cells = append(cells, cell)
+		}
+	}
+	telling, err = choose(usualPlan(seed, on), selection{Runs: 1, Cells: cells}, shop)
 	telling.Pairs = slices.DeleteFunc(telling.Pairs, func(p matrix.Pair) bool {
 		return p.Scenario.Comparable && slices.Contains(compared, p.Strategy.Name)
 	})

@@ -1,21 +1,17 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
-	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/scenario"
-	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
-	"stocklock/internal/strategy/declared"
 )
 
 type explainCommand struct {
@@ -44,30 +40,12 @@ func (c *explainCommand) Run(ctx context.Context, s streams, parsed *kong.Contex
 	if err != nil {
 		return err
 	}
-	if of, err := basket.ByName(scenarioName); err == nil {
-		if err := refuseSet(parsed, true); err != nil {
-			return err
-		}
-		return c.basket(ctx, plan, name, of, s)
-	}
-	of, several := topology.CaseByName(scenarioName)
-	if _, err := scenario.ByName(scenarioName); err != nil && several != nil {
-		return usage("explain explains one cell: %w, or one of loadtest list baskets or of list topologies", err)
-	}
 	chosen := plan
-	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) error {
-		described, err := shop.ByName(name)
-		switch {
-		case err != nil:
-			return usage("explain explains one cell: %w", err)
-		case several != nil:
-			chosen, err = choose(plan, selection{Strategies: []string{name}, Scenarios: []string{scenarioName}, Runs: 1}, shop)
-			return err
-		case len(of.Of([]declared.Strategy{described})) == 0:
-			return usage("%s is no cell of %s: loadtest run --topology %s --expect-only lists those that are", scenarioName, name, of.Topology.Name)
+	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
+		if chosen, err = choose(plan, selection{Cells: []string{name + ":" + scenarioName}, Runs: 1}, shop); err != nil {
+			return fmt.Errorf("explain explains one cell: %w", err)
 		}
-		chosen.Cases, chosen.Strategies, chosen.Runs = []topology.Case{of}, []declared.Strategy{described}, 1
-		return cmp.Or(refuseSet(parsed, false), startsAll(chosen))
+		return refuseSet(parsed, chosen)
 	})
 	if err != nil {
 		return err
@@ -78,7 +56,7 @@ func (c *explainCommand) Run(ctx context.Context, s streams, parsed *kong.Contex
 	if err != nil || len(r.Cells) == 0 {
 		return err
 	}
-	return c.show(r.Cells[0], s)
+	return errors.Join(c.show(r.Cells[0], s), c.search(ctx, chosen.Pairs[0], shop, s))
 }
 
 // saved explains a cell of a saved result.

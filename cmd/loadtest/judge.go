@@ -6,7 +6,6 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/report"
@@ -76,16 +75,11 @@ func (c *judgeCommand) Run(ctx context.Context, s streams) error {
 
 // measure runs the strategy under every scenario.
 func (c *judgeCommand) measure(ctx context.Context, s streams, shop *catalog.Catalog, of declared.Strategy) (report.Report, error) {
-	plan, cells := usualPlan(1, c.redisSettings), selection{Strategies: []string{of.Name}, Scenarios: []string{"all"}, Runs: 1}
+	group := scenario.OneServer
 	if c.Baskets {
-		pairs, err := cells.basketPairs(shop)
-		if err != nil {
-			return report.Report{}, err
-		}
-		plan.MySQLSet, plan.Runs, plan.Baskets = c.MySQLSet, cells.Runs, pairs
-		return measure(ctx, plan, shop, s)
+		group = trial.Baskets
 	}
-	plan, err := choose(plan, cells, shop)
+	plan, err := choose(usualPlan(1, c.redisSettings), selection{Strategies: []string{of.Name}, Scenarios: []string{group}, Runs: 1}, shop)
 	if err != nil {
 		return report.Report{}, err
 	}
@@ -126,31 +120,21 @@ func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Cat
 	return stage.Declared(of), results, nil
 }
 
-// attacked is the property that the scenario of a cell attacks.
-func attacked(cell trial.Result) (declared.Property, error) {
-	if cell.Baskets {
-		sc, err := basket.ByName(cell.Scenario)
-		return sc.Attacks, err
-	}
-	sc, err := scenario.ByName(cell.Scenario)
-	return sc.Attacks, err
-}
-
 // addCells rules on the properties that scenarios attack. A cell that does not do what is expected
 // of it contradicts, whatever was explored.
 func addCells(judgements []explore.Judgement, r report.Report) {
 	for i := range judgements {
 		j := &judgements[i]
 		for _, cell := range r.Cells {
-			property, err := attacked(cell)
-			if err != nil || property != j.Property || cell.Verdict == verdict.Invalid || cell.Verdict == verdict.Skipped || cell.Verdict == verdict.Inapplicable {
+			sc, err := scenario.ByName(cell.Scenario)
+			if err != nil || sc.Attacks != j.Property || cell.Verdict == verdict.Invalid || cell.Verdict == verdict.Skipped || cell.Verdict == verdict.Inapplicable {
 				continue
 			}
 			by := fmt.Sprintf("%s: %s", cell.Scenario, cell.Verdict)
 			switch {
 			case cell.Surprise():
 				j.Ruling, j.By = explore.Contradicts, fmt.Sprintf("%s, expected %s", by, cell.Expected)
-			case j.Ruling == explore.NotDecided && j.Declared != declared.NotApplicable && cell.Because == (scenario.Decisive{Property: j.Property.String(), Standing: j.Declared}):
+			case j.Ruling == explore.NotDecided && j.Declared != declared.NotApplicable && cell.Because == (trial.Decisive{Property: j.Property.String(), Standing: j.Declared}):
 				j.Ruling, j.By = explore.Agrees, by
 			}
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"testing"
 
-	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
@@ -18,12 +17,12 @@ func TestCellsOfBasketsRuleOnTheirProperties(t *testing.T) {
 	properties := declared.Properties{Has: declared.Whole | declared.AddsUp, NotApplicable: declared.FreesLocks}
 	of := declared.Strategy{Baskets: &properties}
 	cell := func(name string, verdict verdict.Kind) trial.Result {
-		sc, err := basket.ByName(name)
+		sc, err := scenario.ByName(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		expected := sc.Expected(of)
-		return trial.Result{Strategy: "mine", Scenario: name, Baskets: true, Verdict: verdict, Expected: expected.Verdict, Because: expected.Because}
+		return trial.Result{Strategy: "mine", Scenario: name, Group: trial.Baskets, Verdict: verdict, Expected: expected.Verdict, Because: expected.Because}
 	}
 	for _, broken := range []verdict.Kind{verdict.HalfSold, verdict.Unclaimed} {
 		judgements := explore.JudgeBaskets(of, nil)

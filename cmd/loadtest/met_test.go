@@ -8,6 +8,7 @@ import (
 	"stocklock/internal/lab/overlaytest"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 )
 
@@ -30,7 +31,7 @@ func TestAFaultThatDoesNotMeetIsNeverGreen(t *testing.T) {
 	out.Reset()
 	run(t.Context(), []string{"run", "--shop-binary", shop, "--cells", "lock-then-for-update:contention", "--json", saved}, &out, &errs)
 	late, err := report.Read(saved)
-	if err != nil || len(late.Cells) != 1 || late.Cells[0].Verdict != verdict.Invalid || late.Cells[0].Unseen != scenario.BeforeCommit {
+	if err != nil || len(late.Cells) != 1 || late.Cells[0].Verdict != verdict.Invalid || late.Cells[0].Unseen != trial.BeforeCommit {
 		t.Errorf("nobody was held before the commit, %v:\n%s", err, out.String())
 	}
 	for _, c := range r.Cells {
@@ -42,7 +43,7 @@ func TestAFaultThatDoesNotMeetIsNeverGreen(t *testing.T) {
 		switch {
 		case c.Expected == verdict.Inapplicable:
 			want = verdict.Inapplicable
-		case sc.Play.At == "":
+		case sc.Crowd.At == "":
 			want = verdict.Held
 		}
 		if c.Verdict != want {

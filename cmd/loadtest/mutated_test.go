@@ -177,11 +177,11 @@ func inMatrix(t *testing.T, m mutated, args []string) string {
 
 // inBaskets returns the cells of several items that surprised.
 func inBaskets(t *testing.T, m mutated, args []string) string {
-	return inCells(t, m, append([]string{"--baskets"}, args...))
+	return inCells(t, m, append([]string{"--scenarios", "baskets"}, args...))
 }
 
 func inTopologies(t *testing.T, m mutated, args []string) string {
-	return inCells(t, m, append([]string{"--topology"}, args...))
+	return inCells(t, m, append([]string{"--scenarios"}, args...))
 }
 
 func inCells(t *testing.T, m mutated, args []string) string {

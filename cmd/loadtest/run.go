@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -11,9 +12,9 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/topology"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/wholefile"
-	"stocklock/internal/strategy/declared"
 )
 
 type runCommand struct {
@@ -22,31 +23,29 @@ type runCommand struct {
 	outputs   `embed:""`
 
 	Results    string   `placeholder:"FILE" help:"Also write every request here, for vegeta report and vegeta plot."`
-	Baskets    bool     `help:"Sell several items at once: ways of taking baskets, under scenarios of their own. Without --strategies, --scenarios or --cells all of them: see loadtest list baskets."`
-	Topology   []string `placeholder:"NAMES" help:"Run on databases of more than one server, under scenarios of their own: all, or those of loadtest list topologies. Without --strategies all of them."`
+	Baskets    bool     `hidden:""`
+	Topology   []string `hidden:""`
 	ExpectOnly bool     `help:"Only print what is expected of each cell."`
 	Draw       bool     `help:"Also explain and draw the cells that broke: the first of each cause."`
 }
 
 func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) error {
+	if err := c.replaced(); err != nil {
+		return err
+	}
 	plan, err := c.plan()
 	if err != nil {
 		return err
-	}
-	if c.Baskets || c.Topology != nil {
-		if err := refuseSet(parsed, c.Baskets); err != nil {
-			return err
-		}
 	}
 	if err := c.outputs.check(output{flag: "--results", path: c.Results}); err != nil {
 		return err
 	}
 	if c.ExpectOnly {
-		return c.expect(ctx, plan, s)
+		return c.expect(ctx, plan, s, parsed)
 	}
 	var chosen matrix.Plan
 	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
-		chosen, err = c.choose(plan, shop)
+		chosen, err = c.choose(plan, shop, parsed)
 		return err
 	})
 	if err != nil {
@@ -80,14 +79,12 @@ func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) e
 	if failed != nil { // the cells that were run before are shown and written all the same
 		return failed
 	}
-	if len(plan.Pairs) > 0 {
-		terminal.Next(r, program(), c.JSON)
-	}
+	terminal.Next(r, program(), c.JSON)
 	return err
 }
 
 // expect prints what is expected of each cell.
-func (c *runCommand) expect(ctx context.Context, plan matrix.Plan, s streams) error {
+func (c *runCommand) expect(ctx context.Context, plan matrix.Plan, s streams, parsed *kong.Context) error {
 	if len(c.MySQLSet) > 0 {
 		return usage("--expect-only starts no MySQL, and what --mysql-set changes is asked of it")
 	}
@@ -96,41 +93,48 @@ func (c *runCommand) expect(ctx context.Context, plan matrix.Plan, s streams) er
 		return err
 	}
 	defer shop.Close()
-	if plan, err = c.choose(plan, shop); err != nil {
+	if plan, err = c.choose(plan, shop, parsed); err != nil {
 		return err
 	}
 	s.terminal().Expected(plan.Expected())
 	return nil
 }
 
-// choose completes a plan with the cells that are asked for.
-func (c *runCommand) choose(plan matrix.Plan, shop *catalog.Catalog) (_ matrix.Plan, err error) {
+// replaced answers flags of before with the line that replaces them.
+func (c *runCommand) replaced() error {
 	switch {
-	case !c.Baskets && c.Topology == nil:
-		return choose(plan, c.selection, shop)
-	case c.Baskets && c.Topology != nil:
-		return plan, usage("--baskets and --topology have scenarios of their own: want one of the two")
-	case c.Results != "":
-		return plan, usage("--baskets and --topology measure no requests: want --json, --html, --csv or --markdown in place of --results")
+	case c.Baskets && len(c.Cells) > 0:
+		return usage("--baskets is gone, and --cells says enough: %s run --cells %s", program(), strings.Join(c.Cells, ","))
 	case c.Baskets:
-		plan.Baskets, err = c.basketPairs(shop)
-	default:
-		plan.Cases, plan.Strategies, err = c.topologyCells(shop)
+		return usage("--baskets is gone: %s run --scenarios %s", program(), trial.Baskets)
+	case c.Topology != nil:
+		return usage("--topology is gone: %s run --scenarios %s", program(), strings.ReplaceAll(strings.Join(c.Topology, ","), "all", scenario.Topologies))
 	}
-	if err != nil {
-		return plan, err
-	}
-	plan.Runs, plan.Parallel = c.Runs, given(c.Parallel)
-	return plan, startsAll(plan)
+	return nil
 }
 
-// refuseSet refuses flags on the command line for what the scenarios of baskets, or of topologies, set themselves.
-func refuseSet(parsed *kong.Context, baskets bool) error {
-	set := []string{"shops", "stock", "requests", "workers", "rate", "lease", "wait", "retry", "work", "trace"}
-	if baskets {
-		set = append(set, "parallel")
-	} else {
-		set = append(set, "binlog", "mysql-set")
+// choose completes a plan with the cells that are asked for. The flags on the command line must be theirs.
+func (c *runCommand) choose(plan matrix.Plan, shop *catalog.Catalog, parsed *kong.Context) (_ matrix.Plan, err error) {
+	if plan, err = choose(plan, c.selection, shop); err != nil {
+		return plan, err
+	}
+	if ofAFew(plan) && c.Results != "" {
+		return plan, usage("the scenarios of baskets and topologies measure no requests: want --json, --html, --csv or --markdown in place of --results")
+	}
+	return plan, refuseSet(parsed, plan)
+}
+
+// refuseSet refuses flags on the command line for what the scenarios of baskets, or of topologies, set themselves, where
+// there are no others.
+func refuseSet(parsed *kong.Context, plan matrix.Plan) error {
+	set := []string{"shops", "stock", "requests", "workers", "rate", "lease", "wait", "retry", "work", "trace", "binlog", "mysql-set"}
+	for _, p := range plan.Pairs {
+		switch {
+		case p.Scenario.Few == nil:
+			return nil
+		case p.Scenario.OfBaskets():
+			set = append(slices.DeleteFunc(set, func(flag string) bool { return flag == "binlog" || flag == "mysql-set" }), "parallel")
+		}
 	}
 	for _, at := range parsed.Path {
 		if at.Flag != nil && slices.Contains(set, at.Flag.Name) {
@@ -144,36 +148,6 @@ func refuseSet(parsed *kong.Context, baskets bool) error {
 	return nil
 }
 
-// startsAll refuses servers and shops that are given.
-func startsAll(plan matrix.Plan) error {
-	if len(plan.Given) > 0 || plan.MySQL != "" || plan.Redis != "" {
-		return usage("the scenarios of baskets and topologies stop and kill shops and servers: the lab starts all of them itself, without --shop, --mysql and --redis")
-	}
-	return nil
-}
-
-// topologyCells are the cases of the topologies that are asked for, and the strategies.
-func (c *runCommand) topologyCells(shop *catalog.Catalog) ([]topology.Case, []declared.Strategy, error) {
-	if len(c.Cells) > 0 || !slices.Equal(c.Scenarios, []string{usualScenario}) {
-		return nil, nil, usage("--topology has scenarios of its own, and shares servers between strategies: choose with --strategies, without --cells and --scenarios")
-	}
-	strategies, err := named(c.selection.orAll().Strategies, shop.Strategies, shop.ByName)
-	if err != nil {
-		return nil, nil, usage("--strategies: %w, or all", err)
-	}
-	topologies, err := named(c.Topology, topology.All, topology.ByName)
-	if err != nil {
-		return nil, nil, usage("--topology: %w, or all", err)
-	}
-	var cases []topology.Case
-	for _, of := range topology.Cases {
-		if slices.ContainsFunc(topologies, func(t topology.Topology) bool { return t.Name == of.Topology.Name }) {
-			cases = append(cases, of)
-		}
-	}
-	return cases, strategies, nil
-}
-
 // measure runs a plan on shops of the catalog's program. When ctx ends it, the report has what there is.
 func measure(ctx context.Context, plan matrix.Plan, shop *catalog.Catalog, s streams) (report.Report, error) {
 	status := matrix.NewStatus(s.err, isTerminal(s.err))
@@ -184,8 +158,9 @@ func measure(ctx context.Context, plan matrix.Plan, shop *catalog.Catalog, s str
 		return r, usage("--%w", address)
 	}
 	r.Environment.Command = commandLine(s.args)
+	one := plan.OneServer()
 	for i, c := range r.Cells {
-		r.Cells[i].Replay = replay(c, plan, shop.Given)
+		r.Cells[i].Replay = replay(c, one, shop.Given)
 	}
 	return r, err
 }

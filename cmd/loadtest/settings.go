@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
@@ -22,10 +21,10 @@ import (
 // selection is which cells to run.
 type selection struct {
 	Strategies []string `default:"${strategies}" help:"Which strategies of the shop, or all: see loadtest list strategies."`
-	Scenarios  []string `default:"${usual_scenario}" help:"Under which scenarios, or all: ${scenarios}."`
+	Scenarios  []string `default:"${usual_scenario}" help:"Under which scenarios: ${scenarios}, all (of these), or of groups with benches of their own: ${groups}. See loadtest list scenarios, list baskets and list topologies."`
 	Cells      []string `placeholder:"STRATEGY:SCENARIO" help:"Run just these cells, instead of every strategy under every scenario; or telling: each strategy under the scenario that shows most about it."`
 	Runs       int      `default:"1" min:"1" max:"1000" help:"How often to run each cell, each time with another seed."`
-	Parallel   *int     `placeholder:"N" min:"1" max:"16" help:"How many cells to run at once, each with shops and a Redis of its own. Without it 1 under contention, where numbers are compared, and 4 for the other scenarios. With --topology, how many cases of all strategies: 4."`
+	Parallel   *int     `placeholder:"N" min:"1" max:"16" help:"How many cells to run at once, each with shops and a Redis of its own. Without it 1 under contention, where numbers are compared, and 4 for the other scenarios. Of topologies, how many scenarios with all their strategies: 4."`
 }
 
 // The cells of run where nothing is selected.
@@ -100,20 +99,29 @@ func choose(plan matrix.Plan, what selection, shop *catalog.Catalog) (matrix.Pla
 		return plan, err
 	}
 	plan.Pairs, plan.Runs, plan.Parallel, plan.Offered = pairs, what.Runs, given(what.Parallel), shop.Strategies
-	plan.Strategies = slices.DeleteFunc(slices.Clone(shop.Strategies), func(s declared.Strategy) bool {
+	plan.Strategies = slices.DeleteFunc(shop.All(), func(s declared.Strategy) bool {
 		return !slices.ContainsFunc(pairs, func(p matrix.Pair) bool { return p.Strategy.Name == s.Name })
 	})
 	if len(plan.Given) > 0 && plan.Parallel > 1 {
 		return plan, usage("--parallel is %d: with --shop, cells run one after another", plan.Parallel)
 	}
-	plan = plan.Completed()
-	if plan.Requests > maxRequests {
-		return plan, usage("--rate %s sends %d requests: want at most %d, or --requests", plan.Shape, plan.Requests, maxRequests)
+	if ofAFew(plan) && (len(plan.Given) > 0 || plan.MySQL != "" || plan.Redis != "") {
+		return plan, usage("the scenarios of baskets and topologies stop and kill shops and servers: the lab starts all of them itself, without --shop, --mysql and --redis")
 	}
-	if int64(plan.Requests) <= plan.Stock {
-		return plan, usage("--requests is %d for a stock of %d: want more demand than stock, or no oversell can be seen", plan.Requests, plan.Stock)
+	one := plan.OneServer()
+	switch {
+	case len(one.Pairs) == 0:
+	case one.Requests > maxRequests:
+		return plan, usage("--rate %s sends %d requests: want at most %d, or --requests", one.Shape, one.Requests, maxRequests)
+	case int64(one.Requests) <= one.Stock:
+		return plan, usage("--requests is %d for a stock of %d: want more demand than stock, or no oversell can be seen", one.Requests, one.Stock)
 	}
 	return plan, nil
+}
+
+// ofAFew reports whether there are cells of baskets or of topologies.
+func ofAFew(plan matrix.Plan) bool {
+	return slices.ContainsFunc(plan.Pairs, func(p matrix.Pair) bool { return p.Scenario.Few != nil })
 }
 
 // given is the value of a setting, or zero for one that is not given.
@@ -124,72 +132,83 @@ func given[T any](setting *T) (value T) {
 	return value
 }
 
-// pairs are the cells in the order of the tables: scenario by scenario.
+// pairs are the cells in the order of the tables: scenario by scenario. Of a group, the pairs that mean nothing are
+// left out; one that was named is refused.
 func (s selection) pairs(shop *catalog.Catalog) (pairs []matrix.Pair, err error) {
-	s.Cells = expandTelling(s.Cells, shop.Strategies)
-	strategies, scenarios, err := chosen(s, shop.Strategies, shop.ByName, scenario.All(), scenario.ByName)
-	for _, sc := range scenarios {
-		for _, st := range strategies {
-			if s.has(st.Name, sc.Name) {
-				pairs = append(pairs, matrix.Pair{Strategy: st, Scenario: sc})
-			}
-		}
-	}
-	return pairs, err
-}
-
-// basketPairs are the cells of several items, way by way.
-func (s selection) basketPairs(shop *catalog.Catalog) (pairs []matrix.BasketPair, err error) {
-	s = s.orAll()
-	ways, scenarios, err := chosen(s, shop.Baskets, shop.BasketByName, basket.All, basket.ByName)
-	for _, way := range ways {
-		for _, sc := range scenarios {
-			if s.has(way.Name, sc.Name) {
-				pairs = append(pairs, matrix.BasketPair{Strategy: way, Scenario: sc})
-			}
-		}
-	}
-	return pairs, err
-}
-
-// orAll is for cells other than those of run: where nothing is selected, it has all.
-func (s selection) orAll() selection {
-	if slices.Equal(s.Strategies, usualStrategies) {
-		s.Strategies = []string{"all"}
-	}
-	if slices.Equal(s.Scenarios, []string{usualScenario}) {
-		s.Scenarios = []string{"all"}
-	}
-	return s
-}
-
-// has reports whether a cell of chosen strategies and scenarios is asked for.
-func (s selection) has(strategy, scenario string) bool {
-	return len(s.Cells) == 0 || slices.Contains(s.Cells, strategy+":"+scenario)
-}
-
-// chosen are the strategies and the scenarios that are asked for.
-func chosen[T any](s selection, strategies []declared.Strategy, strategyOf func(string) (declared.Strategy, error), scenarios []T, scenarioOf func(string) (T, error)) ([]declared.Strategy, []T, error) {
-	ofStrategies, ofScenarios := "--strategies", "--scenarios"
-	if len(s.Cells) > 0 {
-		s.Strategies, s.Scenarios, ofStrategies, ofScenarios = nil, nil, "--cells", "--cells"
-	}
-	for _, cell := range s.Cells {
-		st, sc, ok := strings.Cut(cell, ":")
+	for _, cell := range expandTelling(s.Cells, shop.Strategies) {
+		strategy, under, ok := strings.Cut(cell, ":")
 		if !ok {
-			return nil, nil, usage("--cells %q: want STRATEGY:SCENARIO, or telling", cell)
+			return nil, usage("--cells %q: want STRATEGY:SCENARIO, or telling", cell)
 		}
-		s.Strategies, s.Scenarios = append(s.Strategies, st), append(s.Scenarios, sc)
+		one := selection{Strategies: []string{strategy}, Scenarios: []string{under}}
+		more, err := one.crossed(shop, "--cells", "--cells")
+		if err != nil {
+			return nil, err
+		}
+		pairs = append(pairs, more...)
 	}
-	chosenStrategies, err := named(s.Strategies, strategies, strategyOf)
-	if err != nil {
-		return nil, nil, usage("%s: %w, or all", ofStrategies, err)
+	if len(s.Cells) == 0 {
+		return s.crossed(shop, "--strategies", "--scenarios")
 	}
-	chosenScenarios, err := named(s.Scenarios, scenarios, scenarioOf)
-	if err != nil {
-		return nil, nil, usage("%s: %w, or all", ofScenarios, err)
+	var named []string // in their order
+	seen := map[string]bool{}
+	pairs = slices.DeleteFunc(pairs, func(p matrix.Pair) bool {
+		named = append(named, p.Scenario.Name)
+		name := p.Strategy.Name + ":" + p.Scenario.Name
+		twice := seen[name]
+		seen[name] = true
+		return twice
+	})
+	slices.SortStableFunc(pairs, func(a, b matrix.Pair) int {
+		return slices.Index(named, a.Scenario.Name) - slices.Index(named, b.Scenario.Name)
+	})
+	return pairs, nil
+}
+
+// crossed is every strategy under every scenario.
+func (s selection) crossed(shop *catalog.Catalog, ofStrategies, ofScenarios string) (pairs []matrix.Pair, err error) {
+	for _, name := range s.Scenarios {
+		name = strings.TrimSpace(name)
+		under := scenario.Group(name)
+		if len(under) == 0 {
+			sc, err := scenario.ByName(name)
+			if err != nil {
+				return nil, usage("%s: %w, or one of the groups %s", ofScenarios, err, strings.Join(scenario.Groups(), ", "))
+			}
+			under = []trial.Scenario{sc}
+		}
+		for _, sc := range under {
+			strategies := s.Strategies
+			if sc.Few != nil && slices.Equal(strategies, usualStrategies) { // nobody has chosen these
+				strategies = []string{"all"}
+			}
+			all, byName := shop.Strategies, shop.ByName
+			if sc.OfBaskets() {
+				all, byName = shop.Baskets, shop.BasketByName
+			}
+			if len(under) > 1 { // a name may be of another kind of scenario of the group
+				byName = shop.Any
+			}
+			found, err := named(strategies, all, byName)
+			if err != nil {
+				return nil, usage("%s: %w, or all", ofStrategies, err)
+			}
+			for _, st := range found {
+				switch {
+				case sc.Applies(st):
+					if !slices.ContainsFunc(pairs, func(p matrix.Pair) bool { return p.Strategy.Name == st.Name && p.Scenario.Name == sc.Name }) {
+						pairs = append(pairs, matrix.Pair{Strategy: st, Scenario: sc})
+					}
+				case len(under) == 1 && slices.Contains(strategies, st.Name):
+					return nil, usage("%s is no cell of %s: run --scenarios %s --expect-only lists those that are", sc.Name, st.Name, sc.Name)
+				}
+			}
+		}
 	}
-	return chosenStrategies, chosenScenarios, nil
+	if len(pairs) == 0 {
+		return nil, usage("%s and %s: no cell is of these", ofStrategies, ofScenarios)
+	}
+	return pairs, nil
 }
 
 // tellingCells stands for the telling cell of each strategy in --cells.

@@ -71,8 +71,8 @@ func TestNothingIsCompiledForWhatNeedsNoShop(t *testing.T) {
 	}
 	for args, want := range map[string]int{
 		"--help": exitExpected, "list": exitExpected, "run --expect-only": exitExpected,
-		"run --strategies nonne": exitUsage, "run --scenarios puase": exitUsage, "run --cells none:puase": exitUsage, "run --topology pear": exitUsage,
-		"run --baskets --strategies sagga": exitUsage, "run --requests 10": exitUsage, "explain nonne:pause": exitUsage, "explain sagga:crossed": exitUsage,
+		"run --strategies nonne": exitUsage, "run --scenarios puase": exitUsage, "run --cells none:puase": exitUsage, "run --scenarios pear": exitUsage,
+		"run --scenarios baskets --strategies sagga": exitUsage, "run --requests 10": exitUsage, "explain nonne:pause": exitUsage, "explain sagga:crossed": exitUsage,
 		"step nonne": exitUsage, "explore nonne": exitUsage, "judge nonne": exitUsage, "soak --strategies nonne": exitUsage, "crashes --strategy nonne": exitUsage,
 		"serve --cells nonne:pause": exitUsage, "serve --url ftp:": exitUsage,
 	} {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 )
 
@@ -32,7 +32,7 @@ func TestSnapshotIsolationChangesWhatIsExpected(t *testing.T) {
 		if code != 0 || c.Verdict != want || c.Expected != want || !strings.HasSuffix(r.Environment.MySQL, setting) || !strings.HasSuffix(c.Replay, "--mysql-set "+setting) {
 			t.Errorf("%s: exit code %d, %s, expected %s, on %s: %s", setting, code, c.Verdict, c.Expected, r.Environment.MySQL, c.Replay)
 		}
-		if len(c.Seen) != 1 || c.Seen[0].Sight != scenario.BeforeCommit {
+		if len(c.Seen) != 1 || c.Seen[0].Sight != trial.BeforeCommit {
 			t.Errorf("%s: it saw %+v, want a sale before the commit of another one", setting, c.Seen)
 		}
 	}

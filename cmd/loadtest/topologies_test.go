@@ -17,13 +17,13 @@ import (
 )
 
 // TestTopologies: each property and the fact of the topology decide in both directions, and each cell that lied or
-// oversold names its cause, which the records of the servers show. `run --topology all` runs all strategies.
+// oversold names its cause, which the records of the servers show. `run --scenarios topologies` runs all strategies.
 func TestTopologies(t *testing.T) {
 	testserver.NeedsServers(t)
 	const telling = "none,reentrant,redis-async,redis-stream,reservation-unchecked,fenced,conditional"
 	saved := filepath.Join(t.TempDir(), "results.json")
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"run", "--topology", "all", "--strategies", telling, "--json", saved}, &out, &errs); code != exitExpected {
+	if code := run(t.Context(), []string{"run", "--scenarios", "topologies", "--strategies", telling, "--json", saved}, &out, &errs); code != exitExpected {
 		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
 	content, err := os.ReadFile(saved)
@@ -120,16 +120,18 @@ func contradictions(c trial.Result) (wrong []string) {
 
 func TestMistakesOfBasketsAndTopologies(t *testing.T) {
 	for flags, want := range map[string]string{
-		"run --topology pair":                      "want one of single, async",
-		"run --topology=":                          "want at least one, or all",
-		"run --topology async --cells none:late":   "choose with --strategies",
-		"run --topology async --strategies lock":   "no strategy",
-		"run --topology async --redis redis://x":   "starts all of them itself",
+		"run --topology all":                       "run --scenarios topologies",
+		"run --topology async,galera":              "run --scenarios async,galera",
+		"run --scenarios pair":                     "or one of the groups all, baskets, topologies, single, async",
+		"run --cells none:late":                    "or one of the groups",
+		"run --cells mutex:semi-sync-silent":       "is no cell of mutex",
+		"run --scenarios async --strategies lock":  "no strategy",
+		"run --scenarios async --redis redis://x":  "starts all of them itself",
 		"explain mutex:semi-sync-silent":           "is no cell of mutex",
-		"explain mutex:semi-sync-late":             "or of list topologies",
-		"run --topology async --no-trace":          "--no-trace is set by the scenarios",
-		"run --topology async --binlog":            "--binlog is set by the scenarios",
-		"run --baskets --parallel 2":               "--parallel is set by the scenarios",
+		"explain mutex:semi-sync-late":             "or one of the groups",
+		"run --scenarios async --no-trace":         "--no-trace is set by the scenarios",
+		"run --scenarios async --binlog":           "--binlog is set by the scenarios",
+		"run --scenarios baskets --parallel 2":     "--parallel is set by the scenarios",
 		"explain locks-parallel:crossed --shops 2": "--shops is set by the scenarios",
 	} {
 		var out, errs bytes.Buffer

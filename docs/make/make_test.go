@@ -69,7 +69,7 @@ func TestEachNameHasOneSection(t *testing.T) {
 	for _, s := range ladder.All() {
 		names = append(names, s.Describe().Name)
 	}
-	for _, sc := range scenario.All() {
+	for _, sc := range scenario.Of(trial.OneServer) {
 		names = append(names, sc.Name)
 	}
 	slices.Sort(names)
@@ -193,7 +193,7 @@ func TestSchedulesPrintWhatChaptersShow(t *testing.T) {
 
 // TestBothSides wants a scenario's section to name one strategy that fails and one that holds.
 func TestBothSides(t *testing.T) {
-	for _, sc := range scenario.All() {
+	for _, sc := range scenario.Of(trial.OneServer) {
 		if fails, holds := bothSides(sc, ladder.Describe(ladder.All())); fails.Name == "" || holds.Name == "" {
 			t.Errorf("%s is shown by %q and %q", sc.Name, fails.Name, holds.Name)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"stocklock/internal/lab/mistakes"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/declared"
 )
@@ -69,7 +70,7 @@ func pages(in []language, strategies []declared.Strategy) []page {
 		for _, s := range strategies {
 			facts[s.Name] = l.strategyFacts(s)
 		}
-		for _, sc := range scenario.All() {
+		for _, sc := range scenario.Of(trial.OneServer) {
 			facts[sc.Name] = l.scenarioFacts(sc, strategies)
 		}
 		for _, c := range chapters {
@@ -134,7 +135,7 @@ func (l language) strategyFacts(s declared.Strategy) string {
 	return b.String()
 }
 
-func (l language) scenarioFacts(sc scenario.Scenario, strategies []declared.Strategy) string {
+func (l language) scenarioFacts(sc trial.Scenario, strategies []declared.Strategy) string {
 	var b strings.Builder
 	b.WriteString(l.sentence("scenario."+sc.Name, sc.Doc) + "\n")
 	fmt.Fprintf(&b, "- "+l.attacks+"%s\n", sc.Attacks, l.say("property."+sc.Attacks.String(), sc.Attacks.Doc()), l.codeIn("internal/lab/scenario/"+codeFile(sc.Name)))
@@ -155,7 +156,7 @@ var (
 )
 
 // bothSides returns a strategy that fails under a scenario, and one that holds.
-func bothSides(sc scenario.Scenario, strategies []declared.Strategy) (fails, holds declared.Strategy) {
+func bothSides(sc trial.Scenario, strategies []declared.Strategy) (fails, holds declared.Strategy) {
 	best := func(among []string, ends func(declared.Strategy) bool) (found declared.Strategy) {
 		for _, s := range strategies {
 			if ends(s) {
@@ -185,7 +186,7 @@ func (l language) index(strategies []declared.Strategy) page {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", l.section(s.Name, "mistakes"), l.say("strategy."+s.Name, s.Doc), l.section(s.Telling, "mistakes"))
 	}
 	fmt.Fprintf(&b, "\n| %s | %s | %s |\n|---|---|---|\n", l.scenario, l.does, l.attacked)
-	for _, sc := range scenario.All() {
+	for _, sc := range scenario.Of(trial.OneServer) {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", l.section(sc.Name, "mistakes"), l.say("scenario."+sc.Name, sc.Doc), sc.Attacks)
 	}
 	return page{language: l, path: "mistakes/README" + l.file, top: b.String()}

@@ -18,13 +18,13 @@ import (
 const countTimeout = 10 * time.Minute
 
 // Open opens the stock for an audit, and creates its tables. The DSN is that of the shops.
-func Open(ctx context.Context, dsn string) (*stock.Store, error) {
+func Open(ctx context.Context, dsn string, options ...stock.Option) (*stock.Store, error) {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
 	cfg.ReadTimeout = countTimeout
-	store, err := stock.Open(cfg.FormatDSN())
+	store, err := stock.Open(cfg.FormatDSN(), options...)
 	if err != nil {
 		return nil, err
 	}

@@ -149,6 +149,17 @@ func ask(ctx context.Context, program string) ([]declared.Strategy, error) {
 	return all, nil
 }
 
+// All are all strategies, the ones that only sell several items first.
+func (c *Catalog) All() []declared.Strategy {
+	var all []declared.Strategy
+	for _, of := range c.Baskets {
+		if of.OnlyBaskets {
+			all = append(all, of)
+		}
+	}
+	return append(all, c.Strategies...)
+}
+
 // Names lists the names of the strategies.
 func (c *Catalog) Names() []string { return names(c.Strategies) }
 
@@ -164,20 +175,14 @@ func names(of []declared.Strategy) []string {
 // items.
 func (c *Catalog) ByName(name string) (declared.Strategy, error) {
 	if way, err := c.BasketByName(name); err == nil && way.OnlyBaskets {
-		return declared.Strategy{}, fmt.Errorf("%s only sells several items at once: see loadtest run --baskets; want one of %s", name, strings.Join(c.Names(), ", "))
+		return declared.Strategy{}, fmt.Errorf("%s only sells several items at once: see loadtest list baskets; want one of %s", name, strings.Join(c.Names(), ", "))
 	}
 	return find(name, c.Strategies)
 }
 
 // Any finds a strategy or a way of taking several items. The error lists the names that there are.
 func (c *Catalog) Any(name string) (declared.Strategy, error) {
-	all := slices.Clone(c.Strategies)
-	for _, way := range c.Baskets {
-		if way.OnlyBaskets {
-			all = append(all, way)
-		}
-	}
-	return find(name, all)
+	return find(name, c.All())
 }
 
 // BasketByName finds a way of taking several items. The error lists the names that there are.

@@ -1,11 +1,11 @@
 package course
 
 import (
-	"slices"
+	"cmp"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
 	"strconv"
 	"strings"
-
-	"stocklock/internal/lab/topology"
 )
 
 // Action is what the lab's page starts in place of a command.
@@ -52,10 +52,7 @@ func (c Command) Action() *Action {
 	a := &Action{}
 	switch words[0] {
 	case "run":
-		scenarios := []string{"contention"}
-		if asked := list(flags["--topology"]); asked != nil {
-			scenarios = casesOf(asked)
-		}
+		scenarios := namesOf(list(cmp.Or(flags["--scenarios"], trial.Contention)))
 		for _, s := range list(flags["--strategies"]) {
 			for _, scenario := range scenarios {
 				a.Cells = append(a.Cells, Cell{s, scenario})
@@ -87,14 +84,18 @@ func (c Command) Action() *Action {
 	return a
 }
 
-// casesOf are the scenarios of topologies.
-func casesOf(topologies []string) (names []string) {
-	for _, c := range topology.Cases {
-		if slices.Contains(topologies, c.Topology.Name) {
-			names = append(names, c.Name())
+// namesOf are scenarios and groups of them by the names of the scenarios.
+func namesOf(asked []string) (all []string) {
+	for _, name := range asked {
+		group := scenario.Group(name)
+		if len(group) == 0 {
+			all = append(all, name)
+		}
+		for _, s := range group {
+			all = append(all, s.Name)
 		}
 	}
-	return names
+	return all
 }
 
 func list(text string) []string {

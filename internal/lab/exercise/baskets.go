@@ -27,7 +27,7 @@ func (c *Checker) baskets(ctx context.Context, a Answer, done func(string)) (Ver
 	for range basketTries {
 		plan := matrix.Plan{Runs: 1, Seed: 1, Shop: c.shop.Program, RedisServer: c.RedisServer}
 		for _, s := range left {
-			plan.Baskets = append(plan.Baskets, matrix.BasketPair{Strategy: way, Scenario: s})
+			plan.Pairs = append(plan.Pairs, matrix.Pair{Strategy: way, Scenario: s})
 		}
 		status := matrix.NewStatus(io.Discard, false)
 		r, err := matrix.Run(ctx, plan, status)

@@ -33,8 +33,9 @@ import (
 	"slices"
 	"strings"
 
-	"stocklock/internal/lab/basket"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -57,7 +58,7 @@ type Exercise struct {
 	LooksUp bool
 	// Baskets are the cells of sales of several items that must hold, in their order. They come after the
 	// searches and the plays.
-	Baskets []basket.Scenario
+	Baskets []trial.Scenario
 	// MaxCommits bounds the commits of writing transactions for each sale to a crowd that waits. 0 is
 	// no bound.
 	MaxCommits float64
@@ -207,8 +208,8 @@ var exercises = []Exercise{
 			"All lines in one transaction: what is not committed is not lost when the process dies.",
 		},
 		Properties: declared.Properties{Has: leased | declared.OwnerChecked | declared.AtomicRelease | declared.Renews | declared.Reentrant | declared.LossAware},
-		Baskets: []basket.Scenario{basket.Meeting, basketCell("same-item-twice"), basketCell("death-between-lines"),
-			basketCell("one-sold-out"), basket.Beside},
+		Baskets: []trial.Scenario{scenario.Meeting, basketCell("same-item-twice"), basketCell("death-between-lines"),
+			basketCell("one-sold-out"), scenario.Beside},
 	},
 	{
 		Lesson: 10, Task: "sell no unit twice where reads go to a replica that is late, and refuse a holder that was overtaken",
@@ -222,8 +223,8 @@ var exercises = []Exercise{
 	},
 }
 
-func basketCell(name string) basket.Scenario {
-	s, err := basket.ByName(name)
+func basketCell(name string) trial.Scenario {
+	s, err := scenario.ByName(name)
 	if err != nil {
 		panic(err)
 	}

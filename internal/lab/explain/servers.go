@@ -87,7 +87,7 @@ func (e ServersEvidence) on(s ServersSale) int {
 
 func (s ServersSale) named() *Sale { return &Sale{label(s.Request), s.Shop} }
 
-// Phrases of notes, for package topology.
+// Phrases of notes on the servers of a topology.
 const (
 	IsCut          Phrase = "db-cut"
 	HasCommitted   Phrase = "db-committed"

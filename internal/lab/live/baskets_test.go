@@ -4,19 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"stocklock/internal/lab/basket"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/testserver"
 )
-
-// TestNoScenarioOfBasketsHasTheNameOfAnother: a cell is one of several items by its scenario's name.
-func TestNoScenarioOfBasketsHasTheNameOfAnother(t *testing.T) {
-	for _, s := range basket.All {
-		if _, err := scenario.ByName(s.Name); err == nil {
-			t.Errorf("%s is a scenario of one item, too", s.Name)
-		}
-	}
-}
 
 // TestCellsOfBasketsRun: a cell of several items runs beside one of a single item, with its story.
 func TestCellsOfBasketsRun(t *testing.T) {

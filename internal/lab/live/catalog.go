@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
@@ -107,27 +106,13 @@ func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
 		}
 		m.Baskets.Strategies = append(m.Baskets.Strategies, info)
 	}
-	for _, s := range basket.All {
-		m.Baskets.Scenarios = append(m.Baskets.Scenarios, scenarioInfo{Name: s.Name, Doc: s.Doc, Attacks: s.Attacks.String()})
-	}
-	for _, s := range scenario.All() {
-		m.Scenarios = append(m.Scenarios, scenarioInfo{Name: s.Name, Doc: s.Doc, Attacks: s.Attacks.String(), Comparable: s.Comparable, Page: mistakes.Section(s.Name, "en")})
-	}
+	m.Baskets.Scenarios, m.Scenarios = infos(trial.Baskets, nil), infos(trial.OneServer, nil)
 	for _, of := range topology.All {
 		info := topologyInfo{Name: of.Name, Doc: of.Doc}
 		if missing := of.Missing(); missing != nil {
 			info.Missing = missing.Error()
 		}
-		for _, c := range topology.Cases {
-			if c.Topology.Name != of.Name {
-				continue
-			}
-			expected := map[string]verdict.Kind{}
-			for _, st := range c.Of(shop.Strategies) {
-				expected[st.Name] = c.Expected(st).Verdict
-			}
-			info.Scenarios = append(info.Scenarios, scenarioInfo{Name: c.Name(), Doc: c.Scenario.Doc, Attacks: c.Scenario.Attacks.String(), Expected: expected})
-		}
+		info.Scenarios = infos(of.Name, shop.Strategies)
 		m.Topologies = append(m.Topologies, info)
 	}
 	for _, v := range verdict.All {
@@ -144,6 +129,26 @@ func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
 		return noStrategy == nil && noScenario == nil
 	})
 	return m
+}
+
+// infos are the scenarios of a group, with what is expected of strategies.
+func infos(group string, of []declared.Strategy) (all []scenarioInfo) {
+	for _, s := range scenario.Of(group) {
+		info := scenarioInfo{Name: s.Name, Doc: s.Doc, Attacks: s.Attacks.String(), Comparable: s.Comparable}
+		if group == trial.OneServer {
+			info.Page = mistakes.Section(s.Name, "en")
+		}
+		for _, st := range of {
+			if info.Expected == nil {
+				info.Expected = map[string]verdict.Kind{}
+			}
+			if s.Applies(st) {
+				info.Expected[st.Name] = s.Expected(st).Verdict
+			}
+		}
+		all = append(all, info)
+	}
+	return all
 }
 
 // scenarios are those of all kinds of cells.
@@ -170,47 +175,19 @@ func notStepped(s declared.Strategy) string {
 	return ""
 }
 
-// basketPair finds a cell of several items. Is reports whether the scenario is one of those.
-func (s *Server) basketPair(c cellName) (pair matrix.BasketPair, is bool, err error) {
-	sc, err := basket.ByName(c.Scenario)
-	if err != nil {
-		return pair, false, nil
+// pair finds what is to be run.
+func (s *Server) pair(c cellName) (pair matrix.Pair, err error) {
+	if pair.Scenario, err = scenario.ByName(c.Scenario); err != nil {
+		return pair, err
 	}
-	of, err := s.o.Shop.BasketByName(c.Strategy)
-	return matrix.BasketPair{Strategy: of, Scenario: sc}, true, err
-}
-
-// topologyCase finds a cell of a database of several servers. Is reports whether the scenario is one of those.
-func (s *Server) topologyCase(c cellName) (of topology.Case, st declared.Strategy, is bool, err error) {
-	if of, err = topology.CaseByName(c.Scenario); err != nil {
-		return of, st, false, nil
+	of := s.o.Shop.ByName
+	if pair.Scenario.OfBaskets() {
+		of = s.o.Shop.BasketByName
 	}
-	if st, err = s.o.Shop.ByName(c.Strategy); err == nil && len(of.Of([]declared.Strategy{st})) == 0 {
+	if pair.Strategy, err = of(c.Strategy); err == nil && !pair.Scenario.Applies(pair.Strategy) {
 		err = fmt.Errorf("%s is no cell of %s", c.Scenario, c.Strategy)
 	}
-	return of, st, true, err
-}
-
-// check says what is wrong with the name of a cell.
-func (s *Server) check(c cellName) error {
-	if _, is, err := s.basketPair(c); is {
-		return err
-	}
-	if _, _, is, err := s.topologyCase(c); is {
-		return err
-	}
-	_, err := s.cell(c, 0)
-	return err
-}
-
-// cell finds what is to be run.
-func (s *Server) cell(c cellName, seed uint64) (trial.Cell, error) {
-	st, err := s.o.Shop.ByName(c.Strategy)
-	if err != nil {
-		return trial.Cell{}, err
-	}
-	sc, err := scenario.ByName(c.Scenario)
-	return trial.Cell{Strategy: st, Scenario: sc, Seed: seed}, err
+	return pair, err
 }
 
 // unique is a list without its repetitions.

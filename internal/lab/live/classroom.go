@@ -211,7 +211,7 @@ func (s *Server) ask(about subject) (any, error) {
 	if s.class != nil {
 		err = nil
 		if about.Schedule == "" {
-			err = s.check(about.cellName)
+			_, err = s.pair(about.cellName)
 		} else if len(about.Schedule) > maxSchedule || len(about.Title) > maxSchedule {
 			err = fmt.Errorf("the schedule has more than %d characters", maxSchedule)
 		}

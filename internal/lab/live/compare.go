@@ -9,7 +9,6 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 )
 
@@ -31,9 +30,6 @@ type comparison struct {
 	shape load.Shape
 }
 
-// contention is the scenario of every comparison.
-const contention = "contention"
-
 // compare puts a comparison at the end of the queue.
 func (s *Server) compare(c comparison) (*comparison, error) {
 	if err := s.checkLoad(&c); err != nil {
@@ -46,7 +42,7 @@ func (s *Server) compare(c comparison) (*comparison, error) {
 	s.mu.Unlock()
 	var cells []wanted
 	for _, name := range c.Strategies {
-		cells = append(cells, wanted{cellName{name, contention}, c.Seed, 0})
+		cells = append(cells, wanted{cellName{name, trial.Contention}, c.Seed, 0})
 	}
 	_, err := s.enqueue(cells, &c)
 	return &c, err
@@ -59,7 +55,7 @@ func (s *Server) checkLoad(c *comparison) (err error) {
 		return fmt.Errorf("%d strategies are compared: want 1 to %d", n, maxLoadStrategies)
 	}
 	for _, name := range c.Strategies {
-		if _, err := s.cell(cellName{name, contention}, c.Seed); err != nil {
+		if _, err := s.pair(cellName{name, trial.Contention}); err != nil {
 			return err
 		}
 	}
@@ -101,11 +97,7 @@ func (s *Server) comparison(id int) *comparison {
 // plan is that of the testbed on which all comparisons run: nothing stands between its shops and
 // its servers.
 func (*comparison) plan(of matrix.Plan) matrix.Plan {
-	compared, err := scenario.ByName(contention)
-	if err != nil {
-		panic(err) // the list of scenarios lacks it
-	}
-	of.Pairs = slices.DeleteFunc(slices.Clone(of.Pairs), func(p matrix.Pair) bool { return p.Scenario.Name != compared.Name })
+	of.Pairs = slices.DeleteFunc(slices.Clone(of.Pairs), func(p matrix.Pair) bool { return p.Scenario.Name != trial.Contention })
 	of.Stock, of.Requests, of.Lease, of.Wait = 0, 0, 0, 0 // those of a comparison
 	return of
 }

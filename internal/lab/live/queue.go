@@ -11,9 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/matrix"
-	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy/declared"
 )
@@ -41,7 +39,7 @@ type wanted struct {
 // enqueue puts cells at the end of the queue.
 func (s *Server) enqueue(cells []wanted, of *comparison) ([]*run, error) {
 	for _, c := range cells {
-		if err := s.check(c.cellName); err != nil {
+		if _, err := s.pair(c.cellName); err != nil {
 			return nil, err
 		}
 		if c.Shops < 0 || c.Shops > maxShops {
@@ -166,7 +164,7 @@ func (s *Server) next() (together []*run) {
 			continue
 		}
 		together = append(together, r)
-		if _, _, is, _ := s.topologyCase(r.cellName); !is {
+		if pair, _ := s.pair(r.cellName); pair.Scenario.Topology == nil {
 			break
 		}
 	}
@@ -238,42 +236,62 @@ func (s *Server) keep(r *run, kept *record) {
 	}
 }
 
-// attack runs cells that share their servers. Only of one on a single server with single items there is a watcher.
+// attack runs cells that share their servers. Only of a crowd there is a watcher; the others tell their story.
 func (s *Server) attack(ctx context.Context, together []*run, of *comparison) ([]trial.Result, *watcher, error) {
 	r := together[0]
-	if c, _, is, _ := s.topologyCase(r.cellName); is {
-		results, err := s.attackTopology(ctx, together, c)
-		return results, nil, err
+	var strategies []declared.Strategy
+	var pair matrix.Pair
+	for _, r := range together {
+		var err error
+		if pair, err = s.pair(r.cellName); err != nil {
+			return nil, nil, err
+		}
+		strategies = append(strategies, pair.Strategy)
 	}
-	var result trial.Result
-	var watched *watcher
-	pair, is, err := s.basketPair(r.cellName)
-	switch {
-	case is && err == nil:
-		result, err = s.attackBasket(ctx, r, pair)
-	case !is:
-		result, watched, err = s.attackCell(ctx, r, of)
+	at, plan := s.sessionOf(pair, of)
+	if r.Shops != 0 && pair.Scenario.Few == nil {
+		var own *matrix.Session
+		at, plan.Shops = &own, r.Shops
+		defer closeSession(&own)
 	}
-	return []trial.Result{result}, watched, err
-}
-
-// attackTopology runs strategies on the servers of a topology, and tells what those do and meet.
-func (s *Server) attackTopology(ctx context.Context, together []*run, of topology.Case) ([]trial.Result, error) {
-	strategies := make([]declared.Strategy, len(together))
-	for i, r := range together {
-		strategies[i], _ = s.o.Shop.ByName(r.Strategy) // checked when it was queued
-	}
-	programs := topology.Programs{Shop: s.o.Plan.Shop, Redis: s.o.Plan.RedisServer}
-	results, _, err := topology.Run(ctx, of, strategies, programs, together[0].Seed, func(server string, what explain.Text) {
-		s.tellStory(together, line{server + ": " + explain.English.Say(what), server + "：" + explain.Chinese.Say(what)})
-	})
+	session, err := s.open(ctx, at, plan)
 	if err != nil {
-		return nil, cmp.Or(context.Cause(ctx), err)
+		return nil, nil, err
+	}
+	o := session.Options()
+	if of != nil {
+		of.apply(&o)
+		s.mu.Lock()
+		s.environment = session.Environment()
+		s.mu.Unlock()
+	}
+	o.Told = func(en, zh string) { s.tellStory(together, line{en, zh}) }
+	var w *watcher
+	stop := func() {}
+	if pair.Scenario.Few == nil {
+		w = newWatcher(r.ID, pair, o, plan.Shops)
+		s.mu.Lock()
+		s.watching = w
+		s.mu.Unlock()
+		o.Watch = w.saw
+		stop = s.tell(ctx, w)
+	}
+	results, err := session.Run(ctx, pair.Scenario, strategies, r.Seed, o)
+	stop()
+	if err != nil {
+		closeSession(at) // its testbed may be broken, or in the middle of a scenario
+		return nil, w, cmp.Or(context.Cause(ctx), err)
 	}
 	for i := range results {
-		results[i].Replay = fmt.Sprintf("loadtest run --topology %s --strategies %s --seed %d --draw", of.Topology.Name, results[i].Strategy, results[i].Seed)
+		results[i].Replay = fmt.Sprintf("loadtest run --cells %s --seed %d", results[i].Name(), r.Seed)
+		switch {
+		case pair.Scenario.Few != nil:
+			results[i].Replay += " --draw"
+		case r.Shops != 0:
+			results[i].Replay += fmt.Sprintf(" --shops %d", r.Shops)
+		}
 	}
-	return results, nil
+	return results, w, nil
 }
 
 // tellStory adds a line to the story of runs.
@@ -284,70 +302,6 @@ func (s *Server) tellStory(of []*run, said line) {
 		r.told = append(r.told, said)
 	}
 	s.feed.publish("told", said)
-}
-
-// attackCell runs a cell, and shows what is seen of it.
-func (s *Server) attackCell(ctx context.Context, r *run, of *comparison) (trial.Result, *watcher, error) {
-	cell, err := s.cell(r.cellName, r.Seed)
-	if err != nil {
-		return trial.Result{}, nil, err
-	}
-	var session *matrix.Session
-	shops := s.o.Plan.Shops
-	if r.Shops != 0 {
-		shops = r.Shops
-		var own *matrix.Session
-		plan := s.o.Plan
-		plan.Shops = shops
-		session, err = s.open(ctx, &own, plan, matrix.OpenSession)
-		defer closeSession(&own)
-	} else {
-		session, err = s.session(ctx, of)
-	}
-	if err != nil {
-		return trial.Result{}, nil, err
-	}
-	o := session.Options()
-	if of != nil {
-		of.apply(&o)
-	}
-	w := newWatcher(r.ID, cell, o, shops)
-	s.mu.Lock()
-	s.watching = w
-	s.mu.Unlock()
-	o.Watch = w.saw
-	stop := s.tell(ctx, w)
-	result, err := session.Run(ctx, cell, o)
-	stop()
-	if err != nil {
-		if at, _ := s.sessionOf(of); *at == session {
-			closeSession(at) // its testbed may be broken, or in the middle of a scenario
-		}
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return result, w, err
-	}
-	result.Replay = fmt.Sprintf("loadtest run --cells %s:%s --seed %d", r.Strategy, r.Scenario, r.Seed)
-	if r.Shops != 0 {
-		result.Replay += fmt.Sprintf(" --shops %d", r.Shops)
-	}
-	return result, w, nil
-}
-
-// attackBasket runs a cell of several items, and tells its story.
-func (s *Server) attackBasket(ctx context.Context, r *run, pair matrix.BasketPair) (trial.Result, error) {
-	session, err := s.open(ctx, &s.baskets, s.o.Plan, matrix.OpenBasketSession)
-	if err != nil {
-		return trial.Result{}, err
-	}
-	result, err := session.RunBasket(ctx, pair, r.Seed, func(said string) { s.tellStory([]*run{r}, line{En: said}) })
-	if err != nil {
-		closeSession(&s.baskets)
-		return result, cmp.Or(context.Cause(ctx), err)
-	}
-	result.Replay = fmt.Sprintf("loadtest run --baskets --cells %s:%s --seed %d --draw", r.Strategy, r.Scenario, r.Seed)
-	return result, nil
 }
 
 // tell publishes what a watcher sees, until stop.
@@ -380,35 +334,30 @@ func (s *Server) tell(ctx context.Context, w *watcher) (stop func()) {
 	}
 }
 
-// session returns the testbed of the cells, or of comparisons, and starts it where there is none.
-func (s *Server) session(ctx context.Context, of *comparison) (*matrix.Session, error) {
-	at, plan := s.sessionOf(of)
-	session, err := s.open(ctx, at, plan, matrix.OpenSession)
-	if err == nil && of != nil {
-		s.mu.Lock()
-		s.environment = session.Environment()
-		s.mu.Unlock()
+// sessionOf is where the bench of cells is, or of comparisons, and its plan.
+func (s *Server) sessionOf(pair matrix.Pair, of *comparison) (**matrix.Session, matrix.Plan) {
+	plan := s.o.Plan
+	switch {
+	case of != nil:
+		return &s.compared, of.plan(plan)
+	case pair.Scenario.Few == nil:
+		return &s.cells, plan
 	}
-	return session, err
-}
-
-// sessionOf is where the testbed of the cells is, or of comparisons, and its plan.
-func (s *Server) sessionOf(of *comparison) (**matrix.Session, matrix.Plan) {
-	if of != nil {
-		return &s.compared, of.plan(s.o.Plan)
+	plan.Pairs = []matrix.Pair{pair}
+	if pair.Scenario.OfBaskets() {
+		return &s.baskets, plan
 	}
-	return &s.cells, s.o.Plan
+	return &s.topologies, plan
 }
 
 // open returns the session there is, or starts one.
-func (s *Server) open(ctx context.Context, at **matrix.Session, plan matrix.Plan,
-	start func(context.Context, matrix.Plan, *matrix.Status) (*matrix.Session, error)) (*matrix.Session, error) {
+func (s *Server) open(ctx context.Context, at **matrix.Session, plan matrix.Plan) (*matrix.Session, error) {
 	if *at != nil {
 		return *at, nil
 	}
 	status := matrix.NewStatus(sayer{s}, false)
 	defer status.Close()
-	session, err := start(ctx, plan, status)
+	session, err := matrix.OpenSession(ctx, plan, status)
 	s.say("")
 	if err == nil {
 		*at = session

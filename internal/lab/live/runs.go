@@ -132,7 +132,7 @@ func (s *Server) run(id int) (run, error) {
 
 // predict notes what is predicted of a cell.
 func (s *Server) predict(p prediction) error {
-	if err := s.check(p.cellName); err != nil {
+	if _, err := s.pair(p.cellName); err != nil {
 		return err
 	}
 	if p.Word != "" && !verdict.Of(verdict.Kind(p.Word)).Predictable {

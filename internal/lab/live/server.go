@@ -53,8 +53,8 @@ type Server struct {
 	background context.Context // of what outlives a request
 
 	// Of whoever has the turn.
-	cells, compared, baskets *matrix.Session
-	stage                    *stage.Stage
+	cells, compared, baskets, topologies *matrix.Session
+	stage                                *stage.Stage
 
 	mu          sync.Mutex // guards what everybody sees
 	runs        []*run     // by id, from 1
@@ -86,7 +86,7 @@ func New(o Options) (*Server, error) {
 	o.Plan.Seed = cmp.Or(o.Plan.Seed, 1)
 	o.Plan.Shops = cmp.Or(o.Plan.Shops, matrix.DefaultShops)
 	o.Plan.Trace, o.Plan.Shop, o.Plan.Strategies, o.Plan.Offered = true, o.Shop.Program, o.Shop.Strategies, o.Shop.Strategies
-	for _, sc := range scenario.All() {
+	for _, sc := range scenario.Of(trial.OneServer) {
 		for _, st := range o.Shop.Strategies {
 			o.Plan.Pairs = append(o.Plan.Pairs, matrix.Pair{Strategy: st, Scenario: sc})
 		}
@@ -150,7 +150,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 
 // close ends servers and shops.
 func (s *Server) close() error {
-	for _, session := range []**matrix.Session{&s.cells, &s.compared, &s.baskets} {
+	for _, session := range []**matrix.Session{&s.cells, &s.compared, &s.baskets, &s.topologies} {
 		closeSession(session)
 	}
 	if s.stage == nil {

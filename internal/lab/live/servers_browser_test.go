@@ -7,22 +7,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/browsertest"
-	"stocklock/internal/lab/scenario"
-	"stocklock/internal/lab/topology"
 )
-
-// TestNoScenarioOfTopologiesHasTheNameOfAnother: a cell is one of several databases by its scenario's name.
-func TestNoScenarioOfTopologiesHasTheNameOfAnother(t *testing.T) {
-	for _, c := range topology.Cases {
-		_, noScenario := scenario.ByName(c.Name())
-		_, noBaskets := basket.ByName(c.Name())
-		if noScenario == nil || noBaskets == nil {
-			t.Errorf("%s is a scenario of one database, too", c.Name())
-		}
-	}
-}
 
 // TestCellsOfSeveralServersOnThePage runs those of lesson 10 by its buttons, and shows the cell that broke.
 func TestCellsOfSeveralServersOnThePage(t *testing.T) {

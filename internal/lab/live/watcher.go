@@ -8,15 +8,15 @@ import (
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy/declared"
 )
 
 // watcher follows one run of a cell. It is safe for concurrent use.
 type watcher struct {
-	cell    trial.Cell
+	cell    matrix.Pair
 	options trial.Options
 	shops   []string
 
@@ -77,7 +77,7 @@ type seen struct {
 	counts
 }
 
-func newWatcher(run int, c trial.Cell, o trial.Options, shops int) *watcher {
+func newWatcher(run int, c matrix.Pair, o trial.Options, shops int) *watcher {
 	w := &watcher{cell: c, options: o, attempt: attempt{Run: run, Singles: !c.Scenario.Comparable}}
 	for i := range shops {
 		w.shops = append(w.shops, explain.ShopName(i))
@@ -131,7 +131,7 @@ func (w *watcher) scene(item uint64) scene {
 		for i := range rig.QuorumServers {
 			s.Servers = append(s.Servers, explain.QuorumServer(i, rig.QuorumServers))
 		}
-	case w.cell.Scenario.Attacks == declared.SurvivesDataLoss && w.cell.Scenario.Needs == scenario.Rig:
+	case w.cell.Scenario.Attacks == declared.SurvivesDataLoss && w.cell.Scenario.Needs == trial.Rig:
 		s.Servers = append(s.Servers, explain.Replica)
 	}
 	s.Rows = mostRows

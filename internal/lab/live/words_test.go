@@ -10,6 +10,7 @@ import (
 
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy/baskets"
 	"stocklock/internal/strategy/ladder"
 )
@@ -63,8 +64,8 @@ func TestBothLanguagesSayTheSame(t *testing.T) {
 			t.Errorf("the cause %s is not said in Chinese", cause)
 		}
 	}
-	for _, s := range scenario.All() {
-		if done, _, _ := strings.Cut(s.Play.Intervention, " "); done != "" && en["done."+done] == "" {
+	for _, s := range scenario.Of(trial.OneServer) {
+		if done, _, _ := strings.Cut(s.Crowd.Intervention, " "); done != "" && en["done."+done] == "" {
 			t.Errorf("what %s does has no words: %s", s.Name, done)
 		}
 	}

@@ -124,21 +124,24 @@ const maxAnswer = 64 << 10
 // Send sends one order by itself, and waits for the answer until ctx ends.
 func Send(ctx context.Context, o Order) Answer {
 	a := Answer{Order: o, Sent: time.Now()}
+	took := func(err error) Answer {
+		a.Latency = time.Since(a.Sent)
+		return a.conclude(err)
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, o.url(), strings.NewReader(o.body()))
 	if err != nil {
-		return a.conclude(err)
+		return took(err)
 	}
 	request.Header = o.header()
 	sentOnce(request)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return a.conclude(err)
+		return took(err)
 	}
 	defer response.Body.Close()
 	a.Body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	a.Latency = time.Since(a.Sent)
 	if err == nil {
 		a.Status, a.Header = response.StatusCode, response.Header
 	}
-	return a.conclude(err)
+	return took(err)
 }

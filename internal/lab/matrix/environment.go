@@ -25,13 +25,10 @@ func (t *testbeds) environment() report.Environment {
 	e := report.Environment{
 		Time: time.Now().UTC().Format(time.RFC3339), Seed: p.Seed,
 		OS: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version(),
-		MySQL: "MySQL " + t.mysqlVersion, Redis: t.redisVersion, Etcd: t.etcdVersion, Libraries: map[string]string{},
-		Shops: p.shops(), Testbeds: len(t.benches), Workers: p.Workers, Rate: p.Shape.String(),
+		MySQL: t.mysqlVersion, Redis: t.redisVersion, Etcd: t.etcdVersion, Libraries: map[string]string{},
+		Shops: p.shops(), Testbeds: max(len(t.benches), 1), Workers: p.Workers, Rate: p.Shape.String(),
 		LeaseMS: ms(p.Lease), WaitMS: ms(p.Wait), RetryMS: ms(p.Retry), WorkMS: ms(*p.Work),
-		PoolMySQL: stock.PoolSize, ServersGiven: t.rig == nil,
-	}
-	if strings.Contains(t.mysqlVersion, "MariaDB") {
-		e.MySQL = t.mysqlVersion
+		PoolMySQL: stock.PoolSize, ServersGiven: len(p.Given) > 0,
 	}
 	if p.Binlog {
 		e.MySQL += " with a binlog"
@@ -54,6 +51,7 @@ func (t *testbeds) environment() report.Environment {
 }
 
 func (t *testbeds) askVersions(ctx context.Context) (err error) {
+	t.mysqlVersion = t.servers.Version
 	if testbed := t.benches[0].Testbed; testbed != nil && testbed.Etcd != nil {
 		if t.etcdVersion, err = testbed.Etcd.Version(ctx); err != nil {
 			return err

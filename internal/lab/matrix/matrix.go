@@ -1,7 +1,7 @@
 // Package matrix runs many cells: strategies under scenarios, on servers and shops of its own or
 // given by address.
 //
-// plan.go plans the cells and how many run at once. testbeds.go starts or opens the testbeds.
+// plan.go plans the cells and how many run at once. testbeds.go opens the benches.
 // queue.go runs the cells side by side, and makes one result of several runs of a cell.
 //
 // # Decisions
@@ -15,40 +15,62 @@ package matrix
 
 import (
 	"context"
+	"slices"
 
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/strategy/declared"
 )
 
-// Run runs the cells of a plan, and ends the servers and shops that it started. When ctx ends it,
-// or an error, the report has what there is. Shops or servers of the plan that cannot be used are
-// an [AddressError].
-func Run(ctx context.Context, p Plan, status *Status) (report.Report, error) {
-	switch {
-	case len(p.Baskets) > 0:
-		return p.runBaskets(ctx, status)
-	case len(p.Cases) > 0:
-		return p.runCases(ctx, status)
+// Run runs the cells of a plan, and ends the servers and shops that it started. Those of one server come first, then those
+// of baskets and of topologies. When ctx ends it, or an error, the report has what there is. Shops or servers of the plan
+// that cannot be used are an [AddressError].
+func Run(ctx context.Context, p Plan, status *Status) (all report.Report, err error) {
+	for _, part := range p.parts() {
+		r, err := part.run(ctx, status)
+		if len(all.Cells) == 0 {
+			all = r
+		} else {
+			all.Cells, all.Interrupted = append(all.Cells, r.Cells...), r.Interrupted
+			for _, of := range r.Strategies {
+				if !slices.ContainsFunc(all.Strategies, func(s declared.Strategy) bool { return s.Name == of.Name }) {
+					all.Strategies = append(all.Strategies, of)
+				}
+			}
+		}
+		if err != nil || all.Interrupted {
+			return all, err
+		}
 	}
-	p = p.Completed()
-	t, err := open(ctx, p, status)
+	return all, nil
+}
+
+// run runs a plan whose cells have the same kind of bench.
+func (p Plan) run(ctx context.Context, status *Status) (report.Report, error) {
+	t, err := open(ctx, p.Completed(), status)
 	if err != nil {
 		return report.Report{}, err
 	}
 	defer t.close()
 	cells, err := t.runAll(ctx, status)
+	if p.ofAFew() { // strategy by strategy
+		place := func(c trial.Result) int {
+			return slices.IndexFunc(p.Strategies, func(s declared.Strategy) bool { return s.Name == c.Strategy })
+		}
+		slices.SortStableFunc(cells, func(a, b trial.Result) int { return place(a) - place(b) })
+	}
 	if ctx.Err() != nil {
 		err = nil // what there is, is the result
 	}
-	return report.Report{Environment: t.environment(), Strategies: p.Strategies, Cells: cells, Interrupted: ctx.Err() != nil || err != nil}, err
+	return report.Report{Environment: t.environment(), Strategies: t.plan.Strategies, Cells: cells, Interrupted: ctx.Err() != nil || err != nil}, err
 }
 
-// Session is one testbed that stays between cells. Cells run on it one after another: it is not for
+// Session is a bench that stays between cells. Cells run on it one after another: it is not for
 // concurrent use.
 type Session struct{ testbeds *testbeds }
 
-// OpenSession starts or opens what the cells of a plan need. Cells that the plan does not have run
-// on it too, as far as it has the servers for them. The caller closes it.
+// OpenSession opens what the cells of a plan need, which all have the same kind of bench. Cells that the plan does not have
+// run on it too, as far as it has the servers for them. The caller closes it.
 func OpenSession(ctx context.Context, p Plan, status *Status) (*Session, error) {
 	p.Parallel = 1
 	t, err := open(ctx, p.Completed(), status)
@@ -62,13 +84,19 @@ func OpenSession(ctx context.Context, p Plan, status *Status) (*Session, error) 
 // shops have them since they were started.
 func (s *Session) Options() trial.Options { return s.testbeds.plan.options() }
 
-// Run runs one cell. An error means that the session cannot go on, or that ctx has ended.
-func (s *Session) Run(ctx context.Context, c trial.Cell, o trial.Options) (trial.Result, error) {
-	if calm := s.testbeds.plan.calm; s.testbeds.calm != nil && c.Scenario.Comparable {
+// Run runs the cells of a scenario. An error means that the session cannot go on, or that ctx has ended.
+func (s *Session) Run(ctx context.Context, sc trial.Scenario, strategies []declared.Strategy, seed uint64, o trial.Options) ([]trial.Result, error) {
+	open := s.testbeds.openers()[0]
+	if calm := s.testbeds.plan.calm; s.testbeds.calm != nil && sc.Comparable {
 		o.Lease, o.Wait, o.Circumstances = calm.Lease, calm.Wait, calm.circumstances()
-		return trial.Run(ctx, *s.testbeds.calm, c, o)
+		open = always(s.testbeds.calm)
 	}
-	return trial.Run(ctx, s.testbeds.benches[0], c, o)
+	bench, done, err := open(ctx, task{scenario: sc, strategies: strategies})
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return trial.Run(ctx, bench, sc, strategies, seed, o)
 }
 
 // Environment is everything that may change the numbers.

@@ -1,14 +1,14 @@
 package matrix
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
+	"stocklock/internal/lab/bench"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/scenario"
-	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
@@ -18,17 +18,13 @@ import (
 // Pair is a strategy under a scenario.
 type Pair struct {
 	Strategy declared.Strategy
-	Scenario scenario.Scenario
+	Scenario trial.Scenario
 }
 
 // Plan says which cells to run, and how. A zero value that makes no sense stands for the default,
 // which depends on the cells: see [Plan.Completed].
 type Plan struct {
 	Pairs []Pair // in the order of the results
-	// Baskets are cells of several items, and Cases those of the strategies on databases of several servers. Where there
-	// are any, they are all that is run.
-	Baskets []BasketPair
-	Cases   []topology.Case
 	// Strategies are those of the pairs in the order of tables; by default the order of the pairs.
 	Strategies []declared.Strategy
 	Offered    []declared.Strategy // all that the shop has: where one breaks, some of these would have held
@@ -83,6 +79,54 @@ const OpenWorkers = 1000
 // answerWithin is how long a request may take besides the wait for its lock.
 const answerWithin = 20 * time.Second
 
+// parts are plans whose cells have the same kind of bench: one server, baskets, topologies.
+func (p Plan) parts() (parts []Plan) {
+	for _, same := range []func(trial.Scenario) bool{
+		func(s trial.Scenario) bool { return s.Few == nil }, trial.Scenario.OfBaskets, func(s trial.Scenario) bool { return s.Topology != nil },
+	} {
+		part := p
+		part.Pairs = slices.DeleteFunc(slices.Clone(p.Pairs), func(c Pair) bool { return !same(c.Scenario) })
+		if len(part.Pairs) == 0 {
+			continue
+		}
+		if part.ofAFew() {
+			part.Strategies = part.strategiesOfPairs()
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// OneServer is the part of the plan for one server, with its defaults, and without pairs where it has none.
+func (p Plan) OneServer() Plan {
+	p.Pairs = slices.DeleteFunc(slices.Clone(p.Pairs), func(c Pair) bool { return c.Scenario.Few != nil })
+	return p.Completed()
+}
+
+// ofAFew reports whether a few customers buy in all cells, and not a crowd.
+func (p Plan) ofAFew() bool { return len(p.Pairs) > 0 && p.Pairs[0].Scenario.Few != nil }
+
+// topologiesAtOnce is how many scenarios of topologies run at once: each waits for its servers, most of the time.
+const topologiesAtOnce = 4
+
+// forAFew completes a plan whose scenarios set what its shops need. Those of baskets run one after the other, so that
+// deadlocks are theirs.
+func (p Plan) forAFew() Plan {
+	sc := p.Pairs[0].Scenario
+	set := sc.Settings()
+	p.Shops, p.Lease, p.Wait, p.Trace, p.Work = set.Shops, set.Lease, set.Wait, true, pointer(time.Duration(0))
+	p.Retry = cmp.Or(set.Retry, p.Retry, DefaultRetry)
+	setDefault(&p.Runs, 1)
+	setDefault(&p.Workers, 1)
+	switch {
+	case sc.OfBaskets():
+		p.Parallel = 1
+	default:
+		setDefault(&p.Parallel, topologiesAtOnce)
+	}
+	return p
+}
+
 // Comparison reports whether the numbers of all cells may be compared.
 func (p Plan) Comparison() bool {
 	return !slices.ContainsFunc(p.Pairs, func(c Pair) bool { return !c.Scenario.Comparable })
@@ -92,6 +136,12 @@ func (p Plan) Comparison() bool {
 // time, long leases and much stock. Other cells run four at a time, with leases short enough to run
 // out.
 func (p Plan) Completed() Plan {
+	if len(p.Strategies) == 0 {
+		p.Strategies = p.strategiesOfPairs()
+	}
+	if p.ofAFew() {
+		return p.forAFew()
+	}
 	comparison := p.Comparison()
 	if calm := p; !comparison && len(p.Given) == 0 {
 		calm.Pairs = slices.DeleteFunc(slices.Clone(p.Pairs), func(c Pair) bool { return !c.Scenario.Comparable })
@@ -100,9 +150,6 @@ func (p Plan) Completed() Plan {
 			calm = calm.Completed()
 			p.calm = &calm
 		}
-	}
-	if len(p.Strategies) == 0 {
-		p.Strategies = p.strategiesOfPairs()
 	}
 	setDefault(&p.Runs, 1)
 	setDefault(&p.Shops, DefaultShops)
@@ -115,7 +162,7 @@ func (p Plan) Completed() Plan {
 	}
 	if comparison {
 		setDefault(&p.Stock, 100)
-		setDefault(&p.Lease, max(scenario.LongLease, p.shortestLease()))
+		setDefault(&p.Lease, max(trial.LongLease, p.shortestLease()))
 		setDefault(&p.Wait, 5*time.Second)
 		setDefault(&p.Parallel, 1)
 		setDefault(&p.Work, pointer(DefaultWork))
@@ -178,20 +225,13 @@ func (p Plan) options() trial.Options {
 
 // Expected are the cells of the plan with what is expected of them. Nothing is run.
 func (p Plan) Expected() report.Report {
-	r := report.Report{Strategies: p.Strategies}
-	add := func(of declared.Strategy, under string, expected scenario.Expectation) {
-		r.Cells = append(r.Cells, trial.Result{Strategy: of.Name, Scenario: under, Expected: expected.Verdict})
-	}
+	r := report.Report{Strategies: p.Completed().Strategies}
 	for _, c := range p.Pairs {
-		add(c.Strategy, c.Scenario.Name, c.Scenario.Expected(c.Strategy.Under(p.circumstances())))
-	}
-	for _, c := range p.Baskets {
-		add(c.Strategy, c.Scenario.Name, c.Scenario.Expected(c.Strategy))
-	}
-	for _, c := range p.Cases {
-		for _, of := range c.Of(p.Strategies) {
-			add(of, c.Name(), c.Expected(of))
+		of := c.Strategy
+		if c.Scenario.Few == nil {
+			of = of.Under(p.circumstances())
 		}
+		r.Cells = append(r.Cells, trial.Result{Strategy: of.Name, Scenario: c.Scenario.Name, Group: c.Scenario.Group, Expected: c.Scenario.Expected(of).Verdict})
 	}
 	return r
 }
@@ -214,8 +254,7 @@ func (p Plan) mysqlOptions() []string {
 }
 
 const (
-	labPool      = 16 // connections of the lab's own, besides a few for probes
-	smallestPool = 4  // of a shop: a sale that waits may keep one
+	smallestPool = 4 // of a shop: a sale that waits may keep one
 )
 
 // poolSize is how many connections a shop may open, so that all testbeds together stay below the server's
@@ -226,16 +265,16 @@ func (p Plan) poolSize(most int) (int, error) {
 	if p.calm != nil {
 		shops += p.calm.Shops
 	}
-	pool := (most-labPool-4)/shops - 2 // a shop has two besides
+	pool := (most-bench.PoolSize-4)/shops - 2 // a shop has two besides
 	if pool < smallestPool {
 		return 0, fmt.Errorf("its max_connections of %d are too few for %d shops: raise it, or give a lower --parallel or --shops", most, shops)
 	}
 	return min(pool, stock.PoolSize), nil
 }
 
-// of is the plan by which a cell of this one runs.
-func (p *Plan) of(c trial.Cell) *Plan {
-	if p.calm != nil && c.Scenario.Comparable {
+// of is the plan by which the cells of a scenario run.
+func (p *Plan) of(sc trial.Scenario) *Plan {
+	if p.calm != nil && sc.Comparable {
 		return p.calm
 	}
 	return p

@@ -10,23 +10,44 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy/declared"
 )
 
-// task is one run of a cell.
+// task is one run of the cells of a scenario that share a bench.
 type task struct {
-	trial.Cell
-	at int // the index of its pair in the plan
+	scenario   trial.Scenario
+	strategies []declared.Strategy
+	at         []int // the indexes of their pairs in the plan
+	seed       uint64
 }
 
-// tasks lists the runs of all cells.
+func (t task) names() []string {
+	names := make([]string, len(t.strategies))
+	for i, of := range t.strategies {
+		names[i] = of.Name + ":" + t.scenario.Name
+	}
+	return names
+}
+
+// tasks lists the runs of all cells. All strategies of a topology share its servers.
 func (p Plan) tasks() []task {
-	var tasks []task
+	var once []task
 	for at, c := range p.Pairs {
+		i := -1
+		if c.Scenario.Topology != nil {
+			i = slices.IndexFunc(once, func(t task) bool { return t.scenario.Name == c.Scenario.Name })
+		}
+		if i < 0 {
+			i, once = len(once), append(once, task{scenario: c.Scenario})
+		}
+		once[i].strategies, once[i].at = append(once[i].strategies, c.Strategy), append(once[i].at, at)
+	}
+	var tasks []task
+	for _, t := range once {
 		for n := range p.Runs {
-			tasks = append(tasks, task{trial.Cell{Strategy: c.Strategy, Scenario: c.Scenario, Seed: p.Seed + uint64(n)}, at})
+			t.seed = p.Seed + uint64(n)
+			tasks = append(tasks, t)
 		}
 	}
 	return tasks
@@ -34,30 +55,29 @@ func (p Plan) tasks() []task {
 
 // ran is a run of a cell that has ended.
 type ran struct {
-	task
+	at     int // the index of its pair in the plan
 	result trial.Result
 }
 
-// runAll runs every cell, as many at once as there are testbeds. It returns what is done, in the
+// runAll runs every cell, as many at once as there are benches. It returns what is done, in the
 // order of the plan, even when it ends early.
 func (t *testbeds) runAll(ctx context.Context, status *Status) ([]trial.Result, error) {
-	tasks := t.plan.tasks()
-	status.begin(len(tasks))
-	isCalm := func(t task) bool { return t.Scenario.Comparable }
-	calm, others := []task(nil), tasks
+	status.begin(len(t.plan.Pairs) * t.plan.Runs)
+	isCalm := func(of task) bool { return of.scenario.Comparable }
+	calm, others := []task(nil), t.plan.tasks()
 	if t.calm != nil {
-		calm = slices.DeleteFunc(slices.Clone(tasks), func(t task) bool { return !isCalm(t) })
-		others = slices.DeleteFunc(slices.Clone(tasks), isCalm)
+		calm = slices.DeleteFunc(slices.Clone(others), func(of task) bool { return !isCalm(of) })
+		others = slices.DeleteFunc(others, isCalm)
 	}
 	var apart, all []ran
 	running, runCtx := errgroup.WithContext(ctx)
 	running.Go(func() (err error) {
-		all, err = t.runOn(runCtx, t.benches, others, status)
+		all, err = t.runOn(runCtx, t.openers(), others, status)
 		return err
 	})
 	if t.calm != nil {
 		running.Go(func() (err error) {
-			apart, err = t.runOn(runCtx, []trial.Bench{*t.calm}, calm, status)
+			apart, err = t.runOn(runCtx, []opener{always(t.calm)}, calm, status)
 			return err
 		})
 	}
@@ -79,26 +99,46 @@ func (t *testbeds) runAll(ctx context.Context, status *Status) ([]trial.Result, 
 	return done, err
 }
 
+// opener returns the bench of a task. Done is called when it has run.
+type opener func(context.Context, task) (bench *trial.Bench, done func(), err error)
+
+// always has the same bench for every task.
+func always(bench *trial.Bench) opener {
+	return func(context.Context, task) (*trial.Bench, func(), error) { return bench, func() {}, nil }
+}
+
+// openers are those of the tasks that run at once.
+func (t *testbeds) openers() []opener {
+	all := make([]opener, t.plan.Parallel)
+	for i := range all {
+		if all[i] = t.openTopology; t.benches != nil {
+			all[i] = always(t.benches[i])
+		}
+	}
+	return all
+}
+
 // runOn runs tasks, one at a time on each bench. It returns those that ended, in that order, even
 // when it ends early.
-func (t *testbeds) runOn(ctx context.Context, benches []trial.Bench, tasks []task, status *Status) ([]ran, error) {
+func (t *testbeds) runOn(ctx context.Context, openers []opener, tasks []task, status *Status) ([]ran, error) {
 	queue := make(chan task)
 	var mu sync.Mutex // guards done
 	var done []ran
 	working, workCtx := errgroup.WithContext(ctx)
-	for _, bench := range benches {
+	for _, open := range openers {
 		working.Go(func() error {
 			for next := range queue {
-				name := next.Strategy.Name + ":" + next.Scenario.Name
-				status.started(name)
-				result, err := trial.Run(workCtx, bench, next.Cell, t.plan.of(next.Cell).options())
-				status.finished(name, result, err)
+				status.started(next.names()...)
+				results, err := t.runTask(workCtx, open, next)
+				status.finished(next.names(), results)
+				mu.Lock()
+				for i, result := range results {
+					done = append(done, ran{next.at[i], result})
+				}
+				mu.Unlock()
 				if err != nil {
 					return err
 				}
-				mu.Lock()
-				done = append(done, ran{next, result})
-				mu.Unlock()
 			}
 			return nil
 		})
@@ -118,66 +158,13 @@ func (t *testbeds) runOn(ctx context.Context, benches []trial.Bench, tasks []tas
 	return done, err
 }
 
-// group is cells that run together, with the same seed.
-type group struct {
-	strategies []declared.Strategy
-	scenario   string
-	run        func(ctx context.Context, seed uint64) ([]trial.Result, error) // of each strategy
-}
-
-// runGroups runs so many groups at once. It returns what is done, strategy by strategy, even when it ends early.
-func (p Plan) runGroups(ctx context.Context, atOnce int, groups []group, status *Status) (r report.Report, err error) {
-	r.Strategies = p.Strategies
-	for _, g := range groups {
-		status.begin(len(g.strategies) * p.Runs)
+func (t *testbeds) runTask(ctx context.Context, open opener, next task) ([]trial.Result, error) {
+	bench, done, err := open(ctx, next)
+	if err != nil {
+		return nil, err
 	}
-	done := make([][]trial.Result, len(groups))
-	running, runCtx := errgroup.WithContext(ctx)
-	running.SetLimit(atOnce)
-	for i, g := range groups {
-		running.Go(func() (err error) {
-			if runCtx.Err() == nil {
-				done[i], err = p.runGroup(runCtx, g, status)
-			}
-			return cmp.Or(err, context.Cause(runCtx))
-		})
-	}
-	err = running.Wait()
-	r.Cells = slices.Concat(done...)
-	at := func(c trial.Result) int {
-		return slices.IndexFunc(p.Strategies, func(s declared.Strategy) bool { return s.Name == c.Strategy })
-	}
-	slices.SortStableFunc(r.Cells, func(a, b trial.Result) int { return at(a) - at(b) })
-	r.Interrupted = err != nil
-	if ctx.Err() != nil && len(r.Cells) > 0 {
-		err = nil // what there is, is the result
-	}
-	if len(r.Cells) == 0 && err == nil {
-		err = errors.New("no cell was run")
-	}
-	return r, err
-}
-
-// runGroup makes the runs of a group one after the other, and one result of each of its cells.
-func (p Plan) runGroup(ctx context.Context, g group, status *Status) (done []trial.Result, err error) {
-	runs := make([][]trial.Result, len(g.strategies))
-	for n := 0; n < p.Runs && len(runs) > 0 && err == nil; n++ {
-		for _, of := range g.strategies {
-			status.started(of.Name + ":" + g.scenario)
-		}
-		var results []trial.Result
-		results, err = g.run(ctx, p.Seed+uint64(n))
-		for i, result := range results {
-			status.finished(result.Name(), result, nil)
-			runs[i] = append(runs[i], result)
-		}
-	}
-	for _, of := range runs {
-		if len(of) > 0 {
-			done = append(done, merge(of))
-		}
-	}
-	return done, err
+	defer done()
+	return trial.Run(ctx, bench, next.scenario, next.strategies, next.seed, t.plan.of(next.scenario).options())
 }
 
 // merge makes one result of several runs of a cell: the first surprising run, or else the one with

@@ -3,6 +3,7 @@ package matrix
 import (
 	"testing"
 
+	"stocklock/internal/lab/bench"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/stock"
@@ -37,7 +38,7 @@ func TestShopsStayBelowMaxConnections(t *testing.T) {
 		}
 		for _, most := range []int{151, 1000} {
 			pool, err := p.poolSize(most)
-			switch sum := (pool+2)*shops + labPool; {
+			switch sum := (pool+2)*shops + bench.PoolSize; {
 			case err == nil && (sum > most || pool < smallestPool || pool > stock.PoolSize):
 				t.Errorf("%d shops with %d connections each, of %d", shops, pool, most)
 			case (err != nil) != (shops == 30 && most == 151):

@@ -98,19 +98,25 @@ func (s *Status) begin(more int) {
 	s.total += more
 }
 
-func (s *Status) started(cell string) {
+func (s *Status) started(cells ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.running[cell] = time.Now()
+	for _, cell := range cells {
+		s.running[cell] = time.Now()
+	}
 }
 
-func (s *Status) finished(cell string, r trial.Result, err error) {
+// finished notes that cells have ended, with results or without.
+func (s *Status) finished(cells []string, results []trial.Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.running, cell)
-	s.done++
-	if !s.live && err == nil {
-		fmt.Fprintf(s.out, "%d/%d  %s: %s, sold %d of %d, %.1fs\n", s.done, s.total, cell, r.Verdict, r.Sold, r.Stock(), r.Seconds)
+	for i, cell := range cells {
+		delete(s.running, cell)
+		s.done++
+		if !s.live && i < len(results) {
+			r := results[i]
+			fmt.Fprintf(s.out, "%d/%d  %s: %s, sold %d of %d, %.1fs\n", s.done, s.total, cell, r.Verdict, r.Sold, r.Stock(), r.Seconds)
+		}
 	}
 }
 

@@ -4,36 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/bench"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/redisconn"
 	"stocklock/internal/stock"
+	"stocklock/internal/strategy/declared"
 	"stocklock/internal/testserver"
 )
 
-// testbeds are the servers and shops of a run, started or given by address.
+// testbeds are the servers and shops of a run, opened or given by address.
 type testbeds struct {
 	plan    Plan
-	rig     *rig.Rig // nil where all was given
-	store   *stock.Store
+	servers *bench.Bench     // nil where each scenario has those of its topology
 	redis   redisconn.Client // the one given by address, or nil
-	benches []trial.Bench    // one for each cell that runs at once
+	benches []*trial.Bench   // one for each cell that runs at once; nil likewise
 	waits   *trial.MySQLWaits
 	calm    *trial.Bench // for the comparable cells of a plan that has others besides, or nil
 
+	mu                                      sync.Mutex // guards the rest
 	mysqlVersion, redisVersion, etcdVersion string
 }
 
@@ -56,24 +58,26 @@ func open(ctx context.Context, p Plan, status *Status) (_ *testbeds, err error) 
 			t.close()
 		}
 	}()
-	if len(p.Given) == 0 {
-		if t.rig, err = rig.New(p.Shop); err != nil {
-			return nil, err
-		}
-		t.rig.RedisProgram = p.RedisServer
+	if p.ofAFew() && !p.Pairs[0].Scenario.OfBaskets() {
+		status.Say("starting the servers of the topologies")
+		return t, nil
 	}
-	dsn := p.MySQL
-	if dsn == "" {
+	if p.MySQL == "" {
 		status.Say("starting MySQL")
-		server, err := t.rig.MySQL(ctx, p.mysqlOptions()...)
-		if err != nil {
-			return nil, err
-		}
-		dsn = server.DSN()
-	}
-	if err := t.openStore(ctx, dsn); err != nil {
+	} else if err := checkMySQL(ctx, p.MySQL); err != nil {
 		return nil, err
 	}
+	o := bench.Options{Shop: p.Shop, Redis: p.RedisServer, MySQL: p.mysqlOptions(), DSN: p.MySQL, Given: len(p.Given) > 0}
+	if t.servers, err = bench.Open(ctx, o); err != nil {
+		return nil, err
+	}
+	if t.plan.snapshotIsolation, err = audit.SnapshotIsolation(ctx, t.servers.Store); err != nil {
+		return nil, err
+	}
+	if t.plan.calm != nil {
+		t.plan.calm.snapshotIsolation = t.plan.snapshotIsolation
+	}
+	t.waits = trial.NewMySQLWaits(t.servers.Store, t.servers.MariaDB)
 	if err := t.openRedis(ctx, status); err != nil {
 		return nil, err
 	}
@@ -81,7 +85,7 @@ func open(ctx context.Context, p Plan, status *Status) (_ *testbeds, err error) 
 		err = t.use(ctx)
 	} else {
 		status.Say("starting the shops")
-		err = t.start(ctx, dsn)
+		err = t.start(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -89,38 +93,71 @@ func open(ctx context.Context, p Plan, status *Status) (_ *testbeds, err error) 
 	return t, t.askVersions(ctx)
 }
 
-func (t *testbeds) close() {
-	if t.store != nil {
-		t.store.Close()
+// openTopology starts the servers and the shops of a task on a topology, which end with it.
+func (t *testbeds) openTopology(ctx context.Context, of task) (_ *trial.Bench, done func(), err error) {
+	if of.scenario.Topology.Missing() != nil {
+		return &trial.Bench{}, func() {}, nil
 	}
-	if t.redis != nil {
-		t.redis.Close()
+	servers, err := bench.Open(ctx, bench.Options{Shop: t.plan.Shop, Redis: t.plan.RedisServer, Topology: of.scenario.Topology})
+	if err != nil {
+		return nil, nil, err
 	}
-	if t.rig != nil {
-		t.rig.Close()
+	b := &trial.Bench{Store: servers.Store, Database: servers.Database}
+	done = func() {
+		servers.Store = b.Store // which counts on another server after a failover
+		servers.Close()
+	}
+	o := rig.TestbedOptions{Trace: true, Env: t.plan.settings()}
+	if slices.ContainsFunc(of.strategies, func(s declared.Strategy) bool { return s.NeedsQuorum }) {
+		o.Quorum = rig.QuorumServers
+	}
+	if b.Testbed, err = servers.Testbed(ctx, o); err != nil {
+		done()
+		return nil, nil, err
+	}
+	b.Shops = trial.ShopsOf(b.Testbed)
+	redis, err := rig.RedisVersion(ctx, b.Testbed.Redis().Client)
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.mysqlVersion, t.redisVersion = servers.Version, redis
+	return b, done, nil
+}
+
+// settings are those of the shops of the plan.
+func (p Plan) settings() map[string]string {
+	return map[string]string{
+		"SHOP_LAB":   "true",
+		"SHOP_LEASE": p.Lease.String(), "SHOP_WAIT": p.Wait.String(), "SHOP_RETRY": p.Retry.String(), "SHOP_LAB_WORK": p.Work.String(),
+		"SHOP_LOG_LEVEL": "error",
 	}
 }
 
-func (t *testbeds) openStore(ctx context.Context, dsn string) (err error) {
-	if t.store, err = stock.Open(dsn, stock.WithPoolSize(labPool)); err != nil {
+func (t *testbeds) close() {
+	if t.redis != nil {
+		t.redis.Close()
+	}
+	if t.servers != nil {
+		t.servers.Close()
+	}
+}
+
+// checkMySQL reports why a server that was given by address cannot be used.
+func checkMySQL(ctx context.Context, dsn string) error {
+	store, err := stock.Open(dsn)
+	if err != nil {
 		return err
 	}
+	defer store.Close()
 	connecting, cancel := context.WithTimeout(ctx, connectPatience)
 	defer cancel()
-	if err := t.store.Ping(connecting); err != nil {
+	if err := store.Ping(connecting); err != nil {
 		return &AddressError{"mysql", fmt.Errorf("cannot connect: %w", err)}
 	}
-	if t.mysqlVersion, err = t.store.Version(connecting); err != nil {
-		return err
-	}
-	if t.plan.snapshotIsolation, err = audit.SnapshotIsolation(connecting, t.store); err != nil {
-		return err
-	}
-	if t.plan.calm != nil {
-		t.plan.calm.snapshotIsolation = t.plan.snapshotIsolation
-	}
-	t.waits = trial.NewMySQLWaits(t.store, strings.Contains(t.mysqlVersion, "MariaDB"))
-	return t.store.Migrate(ctx, slog.New(slog.DiscardHandler))
+	return nil
 }
 
 func (t *testbeds) openRedis(ctx context.Context, status *Status) (err error) {
@@ -163,12 +200,12 @@ func announces(ctx context.Context, client redisconn.Client) bool {
 }
 
 // start starts the testbeds, each with shops and, unless one is given, with a Redis of its own.
-func (t *testbeds) start(ctx context.Context, dsn string) error {
-	if _, err := t.rig.ShopBinary(ctx); err != nil {
+func (t *testbeds) start(ctx context.Context) error {
+	if _, err := t.servers.ShopBinary(ctx); err != nil {
 		return err
 	}
 	var most int
-	if err := t.store.Pool().QueryRowContext(ctx, "SELECT @@max_connections").Scan(&most); err != nil {
+	if err := t.servers.Store.Pool().QueryRowContext(ctx, "SELECT @@max_connections").Scan(&most); err != nil {
 		return fmt.Errorf("ask MySQL for its max_connections: %w", err)
 	}
 	pool, err := t.plan.poolSize(most)
@@ -177,15 +214,12 @@ func (t *testbeds) start(ctx context.Context, dsn string) error {
 	}
 	noQuorum, noEtcd := "", ""
 	options := func(p *Plan) rig.TestbedOptions {
-		injects := !p.Comparison()
+		injects := !p.Comparison() && !p.ofAFew()
 		o := rig.TestbedOptions{
-			Shops: p.Shops, DSN: dsn, RedisURL: p.Redis, Env: map[string]string{
-				"SHOP_LAB":   "true",
-				"SHOP_LEASE": p.Lease.String(), "SHOP_WAIT": p.Wait.String(), "SHOP_RETRY": p.Retry.String(), "SHOP_LAB_WORK": p.Work.String(),
-				"SHOP_LOG_LEVEL": "error", "SHOP_MYSQL_POOL": strconv.Itoa(pool),
-			},
+			Shops: p.Shops, RedisURL: p.Redis, Env: p.settings(),
 			Trace: p.Trace || injects, // the trace tells that a request has reached its fault's point
 		}
+		o.Env["SHOP_MYSQL_POOL"] = strconv.Itoa(pool)
 		if slices.ContainsFunc(p.Pairs, needsEtcd) {
 			if missing := testserver.HasEtcd(); missing != nil {
 				noEtcd = missing.Error()
@@ -204,29 +238,25 @@ func (t *testbeds) start(ctx context.Context, dsn string) error {
 		return o
 	}
 	starting, ctx := errgroup.WithContext(ctx)
-	start := func(name string, p *Plan, into *trial.Bench) {
-		o := options(p)
+	start := func(name string, p *Plan) *trial.Bench {
+		o, into := options(p), &trial.Bench{}
 		o.Name = name
 		starting.Go(func() error {
-			testbed, err := t.rig.Testbed(ctx, o)
+			testbed, err := t.servers.Testbed(ctx, o)
 			if err != nil {
 				return err
 			}
-			*into = trial.Bench{Store: t.store, Testbed: testbed, Redis: t.redis, Waits: t.waits,
+			*into = trial.Bench{Store: t.servers.Store, Testbed: testbed, Redis: t.redis, Waits: t.waits, Shops: trial.ShopsOf(testbed),
 				Alone: p.Parallel == 1 && p == &t.plan && p.MySQL == "", NoQuorum: noQuorum, NoEtcd: noEtcd}
-			for _, shop := range testbed.Shops {
-				into.Shops = append(into.Shops, trial.Shop{URL: shop.URL, Trace: shop.Trace()})
-			}
 			return nil
 		})
+		return into
 	}
-	t.benches = make([]trial.Bench, t.plan.Parallel)
-	for i := range t.benches {
-		start(fmt.Sprintf("testbed%d", i+1), &t.plan, &t.benches[i])
+	for i := range t.plan.Parallel {
+		t.benches = append(t.benches, start(fmt.Sprintf("testbed%d", i+1), &t.plan))
 	}
 	if t.plan.calm != nil {
-		t.calm = &trial.Bench{}
-		start("calm", t.plan.calm, t.calm)
+		t.calm = start("calm", t.plan.calm)
 	}
 	return starting.Wait()
 }
@@ -237,11 +267,11 @@ func needsEtcd(c Pair) bool   { return c.Strategy.NeedsEtcd }
 // use checks the shops that were given by address: they must be ready, in lab mode, and on the
 // database that the audit asks.
 func (t *testbeds) use(ctx context.Context) error {
-	bench := trial.Bench{Shops: t.plan.Given, Store: t.store, Redis: t.redis, Waits: t.waits, NoEtcd: "needs an etcd that loadtest has started"}
+	given := &trial.Bench{Shops: t.plan.Given, Store: t.servers.Store, Redis: t.redis, Waits: t.waits, NoEtcd: "needs an etcd that loadtest has started"}
 	probeWithin := func(url, by string) error {
 		waiting, cancel := context.WithTimeout(ctx, connectPatience)
 		defer cancel()
-		return probe(waiting, url, by, t.store)
+		return probe(waiting, url, by, t.servers.Store)
 	}
 	quorum := slices.IndexFunc(t.plan.Pairs, needsQuorum)
 	for _, shop := range t.plan.Given {
@@ -258,10 +288,10 @@ func (t *testbeds) use(ctx context.Context) error {
 			continue
 		}
 		if err := probeWithin(url, t.plan.Pairs[quorum].Strategy.Name); err != nil {
-			bench.NoQuorum = fmt.Sprintf("needs several Redis servers. %s: %v", Redacted(url), err)
+			given.NoQuorum = fmt.Sprintf("needs several Redis servers. %s: %v", Redacted(url), err)
 		}
 	}
-	t.benches = []trial.Bench{bench}
+	t.benches = []*trial.Bench{given}
 	return nil
 }
 

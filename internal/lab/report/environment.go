@@ -78,7 +78,7 @@ func cellConditions(c trial.Result) []fact {
 	if c.SideBySide > 0 {
 		facts = append(facts, fact{Name: "cells side by side", Value: fmt.Sprint(c.SideBySide)})
 	}
-	if c.FixedLoad() {
+	if c.Comparable() {
 		facts = append(facts, fact{Name: "requests", Value: fmt.Sprint(c.Requests)})
 	}
 	return facts

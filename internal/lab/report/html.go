@@ -11,7 +11,6 @@ import (
 	"stocklock/internal/lab/drawing"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/scenario"
-	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/declared"
@@ -55,7 +54,7 @@ type pageData struct {
 	Style      template.CSS
 	Script     template.JS
 	Surprises  []*pageCell
-	Columns    []scenario.Scenario
+	Columns    []trial.Scenario
 	Rows       []pageRow
 	Comparison []pageCell
 	Others     string   // says what is not in it
@@ -240,7 +239,7 @@ func (r Report) inOrder() []trial.Result {
 
 // places are the strategies and scenarios that have a cell. Those of which nothing is known come
 // last, with a name only.
-func (r Report) places() (strategies []declared.Strategy, scenarios []scenario.Scenario) {
+func (r Report) places() (strategies []declared.Strategy, scenarios []trial.Scenario) {
 	for _, s := range r.Strategies {
 		if slices.ContainsFunc(r.Cells, func(c trial.Result) bool { return c.Strategy == s.Name }) {
 			strategies = append(strategies, s)
@@ -251,17 +250,12 @@ func (r Report) places() (strategies []declared.Strategy, scenarios []scenario.S
 			scenarios = append(scenarios, sc)
 		}
 	}
-	for _, of := range topology.Cases { // of some, the first strategies have no cell
-		if slices.ContainsFunc(r.Cells, func(c trial.Result) bool { return c.Scenario == of.Name() }) {
-			scenarios = append(scenarios, scenario.Scenario{Name: of.Name()})
-		}
-	}
 	for _, c := range r.Cells {
 		if !slices.ContainsFunc(strategies, func(s declared.Strategy) bool { return s.Name == c.Strategy }) {
 			strategies = append(strategies, declared.Strategy{Name: c.Strategy})
 		}
-		if !slices.ContainsFunc(scenarios, func(sc scenario.Scenario) bool { return sc.Name == c.Scenario }) {
-			scenarios = append(scenarios, scenario.Scenario{Name: c.Scenario})
+		if !slices.ContainsFunc(scenarios, func(sc trial.Scenario) bool { return sc.Name == c.Scenario }) {
+			scenarios = append(scenarios, trial.Scenario{Name: c.Scenario})
 		}
 	}
 	return strategies, scenarios

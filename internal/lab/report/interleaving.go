@@ -64,9 +64,9 @@ func sentence(c trial.Result) string {
 		return said(c.Explanation.Why...)
 	case reason(c) != "":
 		return reason(c)
-	case c.Baskets && c.Verdict == verdict.Held:
+	case c.Group == trial.Baskets && c.Verdict == verdict.Held:
 		return "Every order has all its items, and every unit is in one order or for sale."
-	case c.Topology != "" && c.Verdict == verdict.Held:
+	case c.OnTopology() && c.Verdict == verdict.Held:
 		return "Every answer as sold has its order, and there are no more orders than units. The prediction follows from: " + c.Because.String() + "."
 	default:
 		return "There is no trace of the cell: nothing can be said beyond the counts."

@@ -6,10 +6,10 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/topology"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -29,17 +29,15 @@ func (t Terminal) Strategies(all []declared.Strategy) {
 
 // Scenarios prints what each scenario does.
 func (t Terminal) Scenarios() {
-	var rows []table.Row
-	for _, s := range scenario.All() {
-		rows = append(rows, table.Row{s.Name, s.Doc, s.Attacks})
-	}
-	t.scenarios("Scenarios: each attacks one property.", rows)
+	t.scenarios("Scenarios: each attacks one property.", scenario.Of(trial.OneServer))
 }
 
-func (t Terminal) scenarios(heading string, rows []table.Row) {
+func (t Terminal) scenarios(heading string, all []trial.Scenario) {
 	t.heading(heading)
 	w := tabular.New()
-	w.AppendRows(rows)
+	for _, s := range all {
+		w.AppendRow(table.Row{s.Name, s.Doc, s.Attacks})
+	}
 	t.print(w, table.Row{"scenario", "what happens", "attacks"}, []table.ColumnConfig{{Number: 2, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft}}, 3)
 }
 
@@ -55,11 +53,7 @@ func (t Terminal) Baskets(ways []declared.Strategy) {
 		{Number: 3, WidthMax: 36, WidthMaxEnforcer: text.WrapSoft},
 	}, 3)
 	t.standings("way", ways, declared.BasketProperties(), func(s declared.Strategy) declared.Properties { return *s.Baskets })
-	var rows []table.Row
-	for _, s := range basket.All {
-		rows = append(rows, table.Row{s.Name, s.Doc, s.Attacks})
-	}
-	t.scenarios("Scenarios of baskets: each attacks one property.", rows)
+	t.scenarios("Scenarios of baskets: each attacks one property.", scenario.Of(trial.Baskets))
 }
 
 // Topologies prints the topologies of the database, what happens to each, and what strategies have against it.
@@ -73,11 +67,7 @@ func (t Terminal) Topologies(strategies []declared.Strategy) {
 		{Number: 2, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft},
 		{Number: 3, WidthMax: 16, WidthMaxEnforcer: text.WrapSoft},
 	}, 2)
-	var rows []table.Row
-	for _, of := range topology.Cases {
-		rows = append(rows, table.Row{of.Name(), of.Scenario.Doc, of.Scenario.Attacks})
-	}
-	t.scenarios("Scenarios: what happens to the servers.", rows)
+	t.scenarios("Scenarios: what happens to the servers.", scenario.OfTopologies())
 	t.standings("strategy", strategies, declared.TopologyProperties(), func(s declared.Strategy) declared.Properties { return declared.Properties{Has: s.Servers} })
 }
 

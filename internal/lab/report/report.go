@@ -123,7 +123,7 @@ func (r Report) underContention() (cells []trial.Result, note string) {
 // isMatrix reports whether several strategies were each run under several scenarios.
 func (r Report) isMatrix() bool {
 	strategies, scenarios := r.places()
-	ofTopologies := slices.ContainsFunc(r.Cells, func(c trial.Result) bool { return c.Topology != "" }) // not all of which are for all strategies
+	ofTopologies := slices.ContainsFunc(r.Cells, trial.Result.OnTopology) // not all of which are for all strategies
 	return len(strategies) > 1 && len(scenarios) > 1 && (r.Interrupted || ofTopologies || len(r.Cells) == len(strategies)*len(scenarios))
 }
 

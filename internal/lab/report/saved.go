@@ -24,8 +24,8 @@ import (
 
 // Version is the format of a saved result. A result without a version is version 1. Version 2 keeps the
 // causes and facts of an explanation, of which sentences are made when it is shown. In version 3, orders
-// and answers are compared in both directions.
-const Version = 3
+// and answers are compared in both directions. In version 4, a cell has the group of its scenario.
+const Version = 4
 
 // meanings say what a version means otherwise than the one before it, where a verdict or a number of
 // the same name is another.
@@ -88,8 +88,32 @@ func read(from io.Reader) (Report, error) {
 	if r.Version < 3 {
 		r.fromVersion2()
 	}
+	if r.Version < 4 && err == nil {
+		err = r.fromVersion3(content)
+	}
 	r.savedAs, r.Version = r.Version, Version
 	return r, cmp.Or(err, checkNumbers(content), r.check())
+}
+
+// fromVersion3 reads the groups of cells: before, each kind of cell had a field of its own.
+func (r *Report) fromVersion3(content []byte) error {
+	var before struct {
+		Cells []struct {
+			Baskets  bool
+			Topology string
+		}
+	}
+	err := json.Unmarshal(content, &before)
+	for i, c := range before.Cells {
+		switch {
+		case i >= len(r.Cells):
+		case c.Baskets:
+			r.Cells[i].Group = trial.Baskets
+		default:
+			r.Cells[i].Group = c.Topology
+		}
+	}
+	return err
 }
 
 var escape = regexp.MustCompile(`\\(u[0-9a-fA-F]{4}|.)`)

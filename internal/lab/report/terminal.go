@@ -10,10 +10,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/tabular"
-	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/declared"
@@ -82,18 +80,10 @@ func (t Terminal) singly(r Report) {
 		[]table.ColumnConfig{{Number: 2, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft}}, 2, 3)
 }
 
-// done says in one line what a scenario does, be it of package scenario, of baskets or of a topology.
+// done says in one line what a scenario does, empty of one that is not known.
 func done(c trial.Result) string {
-	if sc, err := scenario.ByName(c.Scenario); err == nil {
-		return sc.Doc
-	}
-	if sc, err := basket.ByName(c.Scenario); err == nil {
-		return sc.Doc
-	}
-	if of, err := topology.CaseByName(c.Scenario); err == nil {
-		return of.Scenario.Doc
-	}
-	return ""
+	sc, _ := scenario.ByName(c.Scenario)
+	return sc.Doc
 }
 
 func (t Terminal) matrix(r Report) {
@@ -110,7 +100,7 @@ func (t Terminal) Expected(r Report) {
 func (t Terminal) table(r Report, shown func(trial.Result) string) {
 	cells := r.byPlace()
 	strategies, scenarios := r.places()
-	t.grid(strategies, scenarios, func(s declared.Strategy, sc scenario.Scenario) string {
+	t.grid(strategies, scenarios, func(s declared.Strategy, sc trial.Scenario) string {
 		c, ok := cells[place{s.Name, sc.Name}]
 		if !ok {
 			return ""
@@ -122,7 +112,7 @@ func (t Terminal) table(r Report, shown func(trial.Result) string) {
 // legendOf explains the words of a matrix that it has.
 func legendOf(cells []trial.Result) string {
 	var said []string
-	onlyBaskets := !slices.ContainsFunc(cells, func(c trial.Result) bool { return !c.Baskets })
+	onlyBaskets := !slices.ContainsFunc(cells, func(c trial.Result) bool { return c.Group != trial.Baskets })
 	for _, v := range legend(cells) {
 		if v.Kind == verdict.Held && onlyBaskets {
 			said = append(said, "held: every order has all its items, and every unit is in one order or for sale")
@@ -140,10 +130,10 @@ func legendOf(cells []trial.Result) string {
 }
 
 // verdictOf returns the text of a cell in a grid.
-type verdictOf func(declared.Strategy, scenario.Scenario) string
+type verdictOf func(declared.Strategy, trial.Scenario) string
 
 // grid prints strategies by scenarios. Columns without room are printed as a second table below.
-func (t Terminal) grid(strategies []declared.Strategy, scenarios []scenario.Scenario, cell verdictOf) {
+func (t Terminal) grid(strategies []declared.Strategy, scenarios []trial.Scenario, cell verdictOf) {
 	shown := len(scenarios)
 	grid := gridOf(strategies, scenarios, cell)
 	for shown > 1 && !t.fits(grid) {
@@ -157,7 +147,7 @@ func (t Terminal) grid(strategies []declared.Strategy, scenarios []scenario.Scen
 	}
 }
 
-func gridOf(strategies []declared.Strategy, scenarios []scenario.Scenario, cell verdictOf) string {
+func gridOf(strategies []declared.Strategy, scenarios []trial.Scenario, cell verdictOf) string {
 	w := tabular.New()
 	header := table.Row{"strategy"}
 	for _, sc := range scenarios {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -42,9 +43,9 @@ func TestVersionsAreChecked(t *testing.T) {
 		version any
 		says    string
 	}{
-		{1, ""}, {nil, ""}, {2, ""}, {3, ""},
-		{4, "version is 4, want 1 to 3: a newer loadtest shows a later version"},
-		{0, "version is 0, want 1 to 3: a newer loadtest shows a later version"},
+		{1, ""}, {nil, ""}, {2, ""}, {3, ""}, {4, ""},
+		{5, "version is 5, want 1 to 4: a newer loadtest shows a later version"},
+		{0, "version is 0, want 1 to 4: a newer loadtest shows a later version"},
 		{"two", "version is of the kind string, want int"},
 	} {
 		_, err := read(bytes.NewReader(damaged(t, tt.version, "version")))
@@ -57,10 +58,10 @@ func TestVersionsAreChecked(t *testing.T) {
 // A later version may have given a value another form: its number is said first.
 func TestANewerResultIsNamedAsSuch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "newer.json")
-	if err := os.WriteFile(path, []byte(`{"cells":{},"version":4}`), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(`{"cells":{},"version":5}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read(path); err == nil || !strings.Contains(err.Error(), "can read: version is 4, want 1 to 3: a newer loadtest") {
+	if _, err := Read(path); err == nil || !strings.Contains(err.Error(), "can read: version is 5, want 1 to 4: a newer loadtest") {
 		t.Errorf("a newer result: %v", err)
 	}
 }
@@ -78,7 +79,7 @@ func TestComparingSaysWhatAVersionMeans(t *testing.T) {
 		before, after int
 		says          string
 	}{
-		{3, 3, ""}, {2, 2, ""}, {1, 2, ""},
+		{3, 3, ""}, {2, 2, ""}, {1, 2, ""}, {3, 4, ""},
 		{2, 3, "saved as version 2 and 3. Since version 3, answers are compared"},
 		{3, 1, "saved as version 3 and 1. Since version 3, answers are compared"},
 	} {
@@ -86,6 +87,24 @@ func TestComparingSaysWhatAVersionMeans(t *testing.T) {
 		Terminal{Out: &out, Width: 400}.Compare(of[tt.before], of[tt.after])
 		if strings.Contains(out.String(), "saved as version") != (tt.says != "") || !strings.Contains(out.String(), tt.says) {
 			t.Errorf("%d and %d: %s", tt.before, tt.after, out.String())
+		}
+	}
+}
+
+// TestACellOfVersion3IsTheSameInVersion4: each kind of cell had a field of its own.
+func TestACellOfVersion3IsTheSameInVersion4(t *testing.T) {
+	for before, now := range map[string]string{`"baskets":true`: `"group":"baskets"`, `"topology":"async"`: `"group":"async"`, `"seed":1`: `"seed":1`} {
+		var both [2]Report
+		for i, field := range []string{before, now} {
+			content := bytes.Replace(damaged(t, 3+i, "version"), []byte(`"scenario":`), []byte(field+`,"scenario":`), 1)
+			var err error
+			if both[i], err = read(bytes.NewReader(content)); err != nil {
+				t.Fatal(err)
+			}
+			both[i].savedAs = 0
+		}
+		if !reflect.DeepEqual(both[0], both[1]) {
+			t.Errorf("%s and %s are read as %+v and %+v", before, now, both[0].Cells[0], both[1].Cells[0])
 		}
 	}
 }
@@ -108,7 +127,7 @@ func TestSentencesAreNotSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := written(t, Report.JSON, r)
-	if !strings.Contains(out, `"version": 3`) {
+	if !strings.Contains(out, `"version": 4`) {
 		t.Error("the version is not saved")
 	}
 	for _, c := range r.Cells {

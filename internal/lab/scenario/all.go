@@ -1,8 +1,14 @@
 package scenario
 
-// all lists the scenarios in the order of the tables. The doc of the package says what else a new one
-// touches.
-var all = []Scenario{
+import (
+	"slices"
+
+	"stocklock/internal/lab/trial"
+)
+
+// all lists the scenarios in the order of the tables: those of one server, of baskets, and of the topologies. The doc of
+// the package says what else a new one touches.
+var all = slices.Concat([]trial.Scenario{
 	contention,
 	crash,
 	crashAcquiring,
@@ -19,4 +25,4 @@ var all = []Scenario{
 	pause,
 	pageView,
 	commitUnanswered,
-}
+}, ofBaskets, topologies())

@@ -4,19 +4,20 @@ import (
 	"context"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy/declared"
 )
 
-var clockSkew = Scenario{
+var clockSkew = trial.Scenario{
 	Name:    "clock-skew",
 	Doc:     "one shop's clock runs ahead by ten leases, while a sale of another shop is in its section",
 	Attacks: declared.ClockFree,
-	Needs:   Rig,
-	Play: Play{
+	Needs:   trial.Rig,
+	Crowd: trial.Play{
 		At:            sale.Read,
 		Settled:       true,
-		Until:         []Sight{Another},
+		Until:         []trial.Sight{trial.Another},
 		FromFirstShop: true,
 		Prepare:       shiftClock(ahead.String()),
 		Restore:       shiftClock(""),
@@ -24,7 +25,7 @@ var clockSkew = Scenario{
 	},
 }
 
-const ahead = 10 * LongLease
+const ahead = 10 * trial.LongLease
 
 // shiftClock restarts the first shop with another clock.
 func shiftClock(by string) func(context.Context, *rig.Testbed) error {

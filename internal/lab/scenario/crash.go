@@ -1,19 +1,20 @@
 package scenario
 
 import (
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy/declared"
 )
 
-var crash = Scenario{
+var crash = trial.Scenario{
 	Name:    "crash",
 	Doc:     "a shop is killed with kill -9 inside its section, right after it read the stock, and starts again",
 	Attacks: declared.Recovers,
-	Demands: []Demand{{Property: declared.Exclusive, Otherwise: verdict.Oversold}, {Property: declared.DurableAnswers, Otherwise: verdict.Left}, {Property: declared.Recovers, Otherwise: verdict.Stuck, Counted: verdict.Left}},
-	Play:    killAt(sale.Read),
+	Demands: []trial.Demand{{Property: declared.Exclusive, Otherwise: verdict.Oversold}, {Property: declared.DurableAnswers, Otherwise: verdict.Left}, {Property: declared.Recovers, Otherwise: verdict.Stuck, Counted: verdict.Left}},
+	Crowd:   killAt(sale.Read),
 }
 
-func killAt(p sale.Point) Play {
-	return Play{At: p, Kill: true, Until: []Sight{Exited, Another}, Third: true}
+func killAt(p sale.Point) trial.Play {
+	return trial.Play{At: p, Kill: true, Until: []trial.Sight{trial.Exited, trial.Another}, Third: true}
 }

@@ -1,15 +1,16 @@
 package scenario
 
 import (
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy/declared"
 )
 
-var crashAnswered = Scenario{
+var crashAnswered = trial.Scenario{
 	Name:    "crash-answered",
 	Doc:     "a shop is killed with kill -9 right after it has answered a sale, and starts again",
 	Attacks: declared.DurableAnswers,
-	Demands: []Demand{{Property: declared.Exclusive, Otherwise: verdict.Oversold}, {Property: declared.DurableAnswers, Otherwise: verdict.Lied}},
-	Play:    killAt(sale.Answered),
+	Demands: []trial.Demand{{Property: declared.Exclusive, Otherwise: verdict.Oversold}, {Property: declared.DurableAnswers, Otherwise: verdict.Lied}},
+	Crowd:   killAt(sale.Answered),
 }

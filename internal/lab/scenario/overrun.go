@@ -1,13 +1,14 @@
 package scenario
 
 import (
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy/declared"
 )
 
-var overrun = Scenario{
+var overrun = trial.Scenario{
 	Name:    "overrun",
 	Doc:     "the work inside the section takes longer than the lease",
 	Attacks: declared.Renews,
-	Play:    Play{At: sale.Read, Until: []Sight{LeaseOver, Another}},
+	Crowd:   trial.Play{At: sale.Read, Until: []trial.Sight{trial.LeaseOver, trial.Another}},
 }

@@ -4,24 +4,25 @@ import (
 	"context"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy/declared"
 )
 
-var partition = Scenario{
+var partition = trial.Scenario{
 	Name:    "partition",
 	Doc:     "one shop silently loses Redis, but not MySQL, and its work takes longer than the lease",
 	Attacks: declared.LossAware,
-	Demands: []Demand{{Property: declared.Exclusive, Otherwise: verdict.Oversold}, {Property: declared.Recovers, Otherwise: verdict.Stuck, Counted: verdict.Held}, {Property: declared.LossAware, Otherwise: verdict.Oversold}},
-	Needs:   Rig,
-	Play: Play{
+	Demands: []trial.Demand{{Property: declared.Exclusive, Otherwise: verdict.Oversold}, {Property: declared.Recovers, Otherwise: verdict.Stuck, Counted: verdict.Held}, {Property: declared.LossAware, Otherwise: verdict.Oversold}},
+	Needs:   trial.Rig,
+	Crowd: trial.Play{
 		At:    sale.Read,
-		Until: []Sight{LeaseOver, Another},
-		Intervene: func(_ context.Context, testbed *rig.Testbed, at Reached) error {
+		Until: []trial.Sight{trial.LeaseOver, trial.Another},
+		Intervene: func(_ context.Context, testbed *rig.Testbed, at trial.Reached) error {
 			return testbed.Shops[at.Shop].CutOff()
 		},
-		Relieve: func(_ context.Context, testbed *rig.Testbed, at Reached) error {
+		Relieve: func(_ context.Context, testbed *rig.Testbed, at trial.Reached) error {
 			testbed.Shops[at.Shop].Reconnect()
 			return nil
 		},

@@ -1,13 +1,14 @@
 package scenario
 
 import (
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy/declared"
 )
 
-var pause = Scenario{
+var pause = trial.Scenario{
 	Name:    "pause",
 	Doc:     "a whole shop is stopped with SIGSTOP after its last look at the lock, right before its UPDATE, until past its lease",
 	Attacks: declared.PauseProof,
-	Play:    Play{At: sale.Write, Paused: true, Until: []Sight{LeaseOver, Another}},
+	Crowd:   trial.Play{At: sale.Write, Paused: true, Until: []trial.Sight{trial.LeaseOver, trial.Another}},
 }

@@ -4,16 +4,19 @@ import (
 	"context"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy/declared"
 )
 
-var redisRestart = Scenario{
+var redisRestart = trial.Scenario{
 	Name:    "redis-restart",
 	Doc:     "a holder is in its section, and Redis is killed and starts again without its data; of a quorum, one server",
 	Attacks: declared.SurvivesDataLoss,
-	Needs:   Rig,
-	Play: duringLoss(Play{
-		Intervene:    func(ctx context.Context, testbed *rig.Testbed, _ Reached) error { return testbed.RestartRedis(ctx) },
+	Needs:   trial.Rig,
+	Crowd: duringLoss(trial.Play{
+		Intervene: func(ctx context.Context, testbed *rig.Testbed, _ trial.Reached) error {
+			return testbed.RestartRedis(ctx)
+		},
 		Intervention: "redis-emptied",
 	}),
 }

@@ -1,9 +1,11 @@
-// Package scenario has the faults and loads under which the shops sell.
+// Package scenario lists everything that is done to the shops, for one server, for sales of several items, and for
+// databases of several servers.
 //
-// Each scenario attacks one property of the strategies. It is one file and one line in all.go. The
-// file has a [Play]: which sale is held at which point, what is done to the testbed meanwhile, and
-// what must be seen before that is over. It does not say which strategies should hold. That follows
-// from their properties: see [Scenario.Expected].
+// Each scenario attacks one property of the strategies. Those of one server are one file and one line in all.go each: a
+// [trial.Play] says which sale of a crowd is held at which point, what is done to the testbed meanwhile, and
+// what must be seen before that is over. Those of baskets and of topologies have a function for that, in which a few
+// customers do one thing after another: baskets.go and topologies.go. A scenario does not say which strategies should
+// hold. That follows from their properties: see [trial.Scenario.Expected].
 //
 // A new scenario touches besides:
 //
@@ -52,56 +54,73 @@ package scenario
 import (
 	"fmt"
 	"slices"
-	"stocklock/internal/strategy/declared"
 	"strings"
+
+	"stocklock/internal/lab/topology"
+	"stocklock/internal/lab/trial"
 )
 
-// Scenario is one way in which things go wrong.
-type Scenario struct {
-	Name    string            // the value of the flag
-	Doc     string            // one line: what it does
-	Attacks declared.Property // a strategy without it fails
-	// Demands are what a strategy must have to hold, in the order in which their lack shows. Nil
-	// is the usual: without Exclusive or what is attacked, a strategy oversells.
-	Demands []Demand
-	Needs   Need
-	// ShortWait scenarios show something only where the wait for the lock is shorter than the
-	// lease.
-	ShortWait bool
-	// Comparable scenarios inject nothing and intervene in nothing: the numbers of strategies may
-	// be compared. It also means that no proxy stands between the shops and their Redis.
-	Comparable bool
-	// FixedLoad scenarios send a fixed number of requests. The others go on until all is sold.
-	FixedLoad bool
-	// Play is what goes wrong. The zero value is nothing.
-	Play Play
+// All returns the scenarios of all groups, in the order of the tables.
+func All() []trial.Scenario { return slices.Clone(all) }
+
+// Of returns the scenarios of a group: [trial.OneServer], [trial.Baskets] or a topology's name.
+func Of(group string) []trial.Scenario {
+	return slices.DeleteFunc(All(), func(s trial.Scenario) bool { return s.Group != group })
 }
 
-// Need is what a scenario must be able to control.
-type Need int
+// OfTopologies returns the scenarios of all topologies.
+func OfTopologies() []trial.Scenario {
+	return slices.DeleteFunc(All(), func(s trial.Scenario) bool { return s.Topology == nil })
+}
 
+// The names of several groups on the command line, besides those of [trial.Baskets] and the topologies.
 const (
-	// Headers scenarios need only the headers of a request.
-	Headers Need = iota
-	// Rig scenarios need servers and processes that the rig has started.
-	Rig
+	OneServer  = "all" // as it was before there were groups
+	Topologies = "topologies"
+	Everything = "everything"
 )
 
-// All returns the scenarios, in the order of the tables.
-func All() []Scenario { return slices.Clone(all) }
+// Group returns the scenarios that the name of a group stands for, none for another name.
+func Group(name string) []trial.Scenario {
+	switch name {
+	case OneServer:
+		return Of(trial.OneServer)
+	case Topologies:
+		return OfTopologies()
+	case Everything:
+		return All()
+	}
+	return Of(name)
+}
 
-// Names returns the names of all scenarios.
-func Names() []string {
-	names := make([]string, len(all))
-	for i, s := range all {
+// Names returns the names of the scenarios of one server.
+func Names() []string { return names(Of(trial.OneServer)) }
+
+func names(of []trial.Scenario) []string {
+	names := make([]string, len(of))
+	for i, s := range of {
 		names[i] = s.Name
 	}
 	return names
 }
 
-// ByName finds a scenario. The error lists all names.
-func ByName(name string) (Scenario, error) {
-	return Named("scenario", name, all, func(s Scenario) string { return s.Name })
+// Groups returns the names that stand for several scenarios.
+func Groups() []string {
+	groups := []string{OneServer, trial.Baskets, Topologies}
+	for _, t := range topology.All {
+		groups = append(groups, t.Name)
+	}
+	return append(groups, Everything)
+}
+
+// ByName finds a scenario of any group. The error lists the names of those of one server.
+func ByName(name string) (trial.Scenario, error) {
+	for _, s := range all {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return Named("scenario", name, Of(trial.OneServer), func(s trial.Scenario) string { return s.Name })
 }
 
 // Named finds one of a kind by its name. The error lists all names, and asks whether one that looks

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -9,68 +10,68 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// servers is a started topology.
-type servers struct {
-	nodes  []*testserver.MySQL // the first is the one that is written to first
-	fronts []*rig.Front        // of each shop: it leads to the server that takes the shop's writes
-	dsns   []string            // through the fronts
+// Servers is a started topology.
+type Servers struct {
+	Nodes  []*testserver.MySQL // the first is the one that is written to first
+	Fronts []*rig.Front        // of each shop: it leads to the server that takes the shop's writes
+	dsns   []string            // through the Fronts
 	reads  string              // the DSN of the replica that answers reads; empty for none
-	link   *rig.Proxy          // between a replica and its primary; nil without one
-	galera bool
+	Link   *rig.Proxy          // between a replica and its primary; nil without one
+	Galera bool
 }
 
 // behind gives each shop a front, which leads to its server.
-func behind(r *rig.Rig, s *servers, server func(shop int) *testserver.MySQL) (*servers, error) {
+func behind(r *rig.Rig, s *Servers, server func(shop int) *testserver.MySQL) (*Servers, error) {
 	for shop := range Shops {
 		front, dsn, err := r.FrontMySQL(server(shop).ShopDSN())
 		if err != nil {
 			return nil, err
 		}
-		s.fronts, s.dsns = append(s.fronts, front), append(s.dsns, dsn)
+		s.Fronts, s.dsns = append(s.Fronts, front), append(s.dsns, dsn)
 	}
 	return s, nil
 }
 
 // behindFirst has all shops write to the first server.
-func behindFirst(r *rig.Rig, s *servers) (*servers, error) {
-	return behind(r, s, func(int) *testserver.MySQL { return s.nodes[0] })
+func behindFirst(r *rig.Rig, s *Servers) (*Servers, error) {
+	return behind(r, s, func(int) *testserver.MySQL { return s.Nodes[0] })
 }
 
-// ledTo returns the server that new connections of a shop find.
-func (s *servers) ledTo(shop int) int {
-	to := s.fronts[shop].LeadsTo()
-	return slices.IndexFunc(s.nodes, func(node *testserver.MySQL) bool { return node.Addr == to })
+// LedTo returns the server that new connections of a shop find.
+func (s *Servers) LedTo(shop int) int {
+	to := s.Fronts[shop].LeadsTo()
+	return slices.IndexFunc(s.Nodes, func(node *testserver.MySQL) bool { return node.Addr == to })
 }
 
-// lead closes the connections of all shops, and leads new ones to a server.
-func (s *servers) lead(node int) {
-	for _, front := range s.fronts {
-		front.Lead(s.nodes[node].Addr)
+// Lead closes the connections of all shops, and leads new ones to a server.
+func (s *Servers) Lead(node int) {
+	for _, front := range s.Fronts {
+		front.Lead(s.Nodes[node].Addr)
 	}
 }
 
-func startSingle(ctx context.Context, r *rig.Rig) (*servers, error) {
+func startSingle(ctx context.Context, r *rig.Rig) (*Servers, error) {
 	server, err := r.MySQLAlone(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return behindFirst(r, &servers{nodes: []*testserver.MySQL{server}})
+	return behindFirst(r, &Servers{Nodes: []*testserver.MySQL{server}})
 }
 
-func startPair(semiSync time.Duration) func(context.Context, *rig.Rig) (*servers, error) {
-	return func(ctx context.Context, r *rig.Rig) (*servers, error) {
+func startPair(semiSync time.Duration) func(context.Context, *rig.Rig) (*Servers, error) {
+	return func(ctx context.Context, r *rig.Rig) (*Servers, error) {
 		pair, err := r.MySQLPair(ctx, testserver.PairOptions{SemiSync: semiSync})
 		if err != nil {
 			return nil, err
 		}
-		return behindFirst(r, &servers{nodes: []*testserver.MySQL{pair.Primary, pair.Replica}, link: pair.Link})
+		return behindFirst(r, &Servers{Nodes: []*testserver.MySQL{pair.Primary, pair.Replica}, Link: pair.Link})
 	}
 }
 
-func startReplicaReads(ctx context.Context, r *rig.Rig) (*servers, error) {
+func startReplicaReads(ctx context.Context, r *rig.Rig) (*Servers, error) {
 	s, err := startPair(0)(ctx, r)
 	if err == nil {
-		s.reads = s.nodes[1].ShopDSN()
+		s.reads = s.Nodes[1].ShopDSN()
 	}
 	return s, err
 }
@@ -78,13 +79,13 @@ func startReplicaReads(ctx context.Context, r *rig.Rig) (*servers, error) {
 // galeraNodes is how many nodes a cluster has: the fewest of which one may fail.
 const galeraNodes = 3
 
-func startGalera(writers bool) func(context.Context, *rig.Rig) (*servers, error) {
-	return func(ctx context.Context, r *rig.Rig) (*servers, error) {
+func startGalera(writers bool) func(context.Context, *rig.Rig) (*Servers, error) {
+	return func(ctx context.Context, r *rig.Rig) (*Servers, error) {
 		cluster, err := r.Galera(ctx, galeraNodes)
 		if err != nil {
 			return nil, err
 		}
-		s := &servers{nodes: cluster, galera: true}
+		s := &Servers{Nodes: cluster, Galera: true}
 		if !writers {
 			return behindFirst(r, s)
 		}
@@ -92,25 +93,33 @@ func startGalera(writers bool) func(context.Context, *rig.Rig) (*servers, error)
 	}
 }
 
-// holdCopies keeps the second server behind the first until release: a replica or a node does not
+// HoldCopies keeps the second server behind the first until release: a replica or a node does not
 // apply. What was committed before is there.
-func (s *servers) holdCopies(ctx context.Context) (release func(context.Context) error, err error) {
-	if err := s.copied(ctx); err != nil {
+func (s *Servers) HoldCopies(ctx context.Context) (release func(context.Context) error, err error) {
+	if err := s.Copied(ctx); err != nil {
 		return nil, err
 	}
-	if !s.galera {
-		return s.nodes[1].StartApplying, s.nodes[1].StopApplying(ctx)
+	if !s.Galera {
+		return s.Nodes[1].StartApplying, s.Nodes[1].StopApplying(ctx)
 	}
-	end, err := s.nodes[1].HoldApplying(ctx)
+	end, err := s.Nodes[1].HoldApplying(ctx)
 	return func(context.Context) error { return end() }, err
 }
 
-// copied waits until the other servers have all that the first one has.
-func (s *servers) copied(ctx context.Context) error {
-	for _, other := range s.nodes[1:] {
-		if err := other.AwaitCopied(ctx, s.nodes[0]); err != nil {
+// Copied waits until the other servers have all that the first one has.
+func (s *Servers) Copied(ctx context.Context) error {
+	for _, other := range s.Nodes[1:] {
+		if err := other.AwaitCopied(ctx, s.Nodes[0]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Testbed starts shops on the servers.
+func (s *Servers) Testbed(ctx context.Context, r *rig.Rig, o rig.TestbedOptions) (*rig.Testbed, error) {
+	o.Name, o.Shops, o.DSNOf = "shop", Shops, func(shop int) string { return s.dsns[shop] }
+	o.Env = maps.Clone(o.Env)
+	o.Env["SHOP_LAB"], o.Env["SHOP_LOG_LEVEL"], o.Env["SHOP_LAB_MYSQL_READ"] = "true", "error", s.reads
+	return r.Testbed(ctx, o)
 }

@@ -1,22 +1,12 @@
-// Package topology runs cells whose database is more than one server, or fails over.
+// Package topology starts databases of more than one server, which can fail over, and shops on them.
 //
-// A [Topology] says how many servers there are and who copies whom. A [Scenario] is what happens to them, as a
-// play: what is held until what is seen. A [Case] is both. All strategies of a case share its servers and its
-// one failover; each sells an item of its own. The expected verdict follows from what the strategy declares, and
-// from one fact of the topology: whether an answer survives the primary.
-//
-//   - topology.go: the topologies; servers.go: how they start
-//   - scenario.go: the scenarios; failover.go, rewind.go, switchover.go, silent.go, errant.go, late.go and isolated.go:
-//     what they do
-//   - group.go: the strategies of a case, on its servers; cell.go: one of them, from its customers to its verdict
-//   - load.go: shops on a topology's servers, for a load without a fault
-//   - count.go: what SQL says in the end; records.go: what the servers say of themselves, which explains it
+// A [Topology] says how many servers there are and who copies whom. What happens to them is in package scenario.
 //
 // # Decisions
 //
 // Who lies after a failover is a fact of the topology. The expected verdict of a cell with several
 // servers follows from what the strategy declares of them (Servers), and from whether an answer
-// survives its primary (Topology.Durable). All strategies of a case share its servers and its one
+// survives its primary (Topology.Durable). All strategies of a scenario share its servers and its one
 // failover, because a pair or a cluster costs seconds to start, and a sale milliseconds. What a
 // copy has is held by the servers' own means: a proxy on the link, a stopped applier, and on a node
 // of Galera the stage of a backup that blocks commits. A delay in milliseconds would decide by
@@ -38,7 +28,6 @@ import (
 	"time"
 
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/testserver"
 )
 
@@ -53,7 +42,7 @@ type Topology struct {
 	Waits time.Duration
 
 	missing func() error // why it cannot start on this machine; nil for no reason
-	start   func(context.Context, *rig.Rig) (*servers, error)
+	start   func(context.Context, *rig.Rig) (*Servers, error)
 }
 
 // Missing returns why the topology cannot start on this machine, nil where it can.
@@ -64,8 +53,14 @@ func (t Topology) Missing() error {
 	return t.missing()
 }
 
-// shortPatience is how long a primary waits for a replica that it is going to do without.
-const shortPatience = 200 * time.Millisecond
+// Start starts the servers, with a front for each shop.
+func (t Topology) Start(ctx context.Context, r *rig.Rig) (*Servers, error) { return t.start(ctx, r) }
+
+// Shops is how many shops sell there.
+const Shops = 3
+
+// ShortPatience is how long a primary waits for a replica that it is going to do without.
+const ShortPatience = 200 * time.Millisecond
 
 // All are the topologies in the order of the tables.
 var All = []Topology{
@@ -76,15 +71,10 @@ var All = []Topology{
 		Durable: true, Waits: testserver.Forever, start: startPair(testserver.Forever),
 	},
 	{
-		Name: "semi-sync-timeout", Doc: fmt.Sprintf("the same, with a patience of %s: after that the primary goes on alone", shortPatience),
-		Waits: shortPatience, start: startPair(shortPatience),
+		Name: "semi-sync-timeout", Doc: fmt.Sprintf("the same, with a patience of %s: after that the primary goes on alone", ShortPatience),
+		Waits: ShortPatience, start: startPair(ShortPatience),
 	},
 	{Name: "replica-reads", Doc: "reads outside of transactions go to a replica, by gorm's dbresolver", Durable: true, start: startReplicaReads},
 	{Name: "galera", Doc: "three nodes of Galera; all shops write to the first", Durable: true, missing: testserver.HasGalera, start: startGalera(false)},
 	{Name: "galera-writers", Doc: "three nodes of Galera; each shop writes to its own", Durable: true, missing: testserver.HasGalera, start: startGalera(true)},
-}
-
-// ByName finds a topology. The error lists all names.
-func ByName(name string) (Topology, error) {
-	return scenario.Named("topology", name, All, func(t Topology) string { return t.Name })
 }

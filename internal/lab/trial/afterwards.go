@@ -23,10 +23,10 @@ import (
 // units. Of two that are left, one is sold, and sold again under its key. Two are more than are left then,
 // and one is the last.
 func (a *attack) afterwards(ctx context.Context) {
-	if a.cell.Scenario.Comparable || a.stuck != nil || !a.atRest(ctx) || !a.restockable() {
+	if a.Scenario.Comparable || a.stuck != nil || !a.atRest(ctx) || !a.restockable() {
 		return
 	}
-	shops := len(a.bench.Shops)
+	shops := len(a.Shops)
 	few := int64(2*shops + 2)
 	if err := a.restock(ctx, crowdAfterwards*mostUnits+few); err != nil {
 		a.problems.add(err)
@@ -36,7 +36,7 @@ func (a *attack) afterwards(ctx context.Context) {
 		a.customers.wishes.keys = false // a repeat beside its purchase keeps units until its lease ends
 	}
 	a.crowd(ctx, load.Load{Workers: min(a.o.Workers, 4), Over: func(sent int) bool { return sent >= crowdAfterwards }})
-	there, err := audit.Count(ctx, a.bench.Store, a.item)
+	there, err := audit.Count(ctx, a.Store, a.item)
 	if err != nil || there.LostUpdates != 0 {
 		return // measure counts once more
 	}
@@ -58,16 +58,16 @@ const crowdAfterwards = 8
 // atRest reports whether all is sold as it should be. Before that come the customers who have reason to
 // ask again, and those who buy what has returned.
 func (a *attack) atRest(ctx context.Context) bool {
-	shops := len(a.bench.Shops)
+	shops := len(a.Shops)
 	for shop := 0; len(a.customers.wishes.again) > 0 && ctx.Err() == nil; shop++ {
 		a.alone(ctx, shop%shops, a.customers.wishes.repeated())
 	}
-	there, err := audit.Count(ctx, a.bench.Store, a.item)
+	there, err := audit.Count(ctx, a.Store, a.item)
 	if err == nil && there.Remaining > 0 && a.keepsUnits() {
 		// Units of requests that came to nothing may return late, when all others have been told that the
 		// item is sold out.
 		err = settle(ctx, func() (int64, time.Duration, error) {
-			there, err = audit.Count(ctx, a.bench.Store, a.item)
+			there, err = audit.Count(ctx, a.Store, a.item)
 			return there.Orders, 2 * a.o.Lease, err
 		})
 		if err != nil {
@@ -76,16 +76,16 @@ func (a *attack) atRest(ctx context.Context) bool {
 		for i := range there.Remaining {
 			a.alone(ctx, int(i)%shops, wish{quantity: 1})
 		}
-		there, err = audit.Count(ctx, a.bench.Store, a.item)
+		there, err = audit.Count(ctx, a.Store, a.item)
 	}
 	return err == nil && there.Remaining == 0 && there.LostUpdates == 0
 }
 
 func (a *attack) restock(ctx context.Context, n int64) error {
 	by := stock.Author{Subject: "lab", IdempotencyKey: fmt.Sprintf("restock-%s", a.item.ID), RequestID: a.item.ID, Shop: "lab"}
-	_, err := a.bench.Store.Restock(ctx, by, a.item.ItemID, n)
+	_, err := a.Store.Restock(ctx, by, a.item.ItemID, n)
 	if err == nil {
-		err = audit.Prepare(ctx, a.bench.Store, a.item.State, a.item.ItemID)
+		err = audit.Prepare(ctx, a.Store, a.item.State, a.item.ItemID)
 	}
 	if err != nil {
 		return fmt.Errorf("restock: %w", err)
@@ -96,14 +96,14 @@ func (a *attack) restock(ctx context.Context, n int64) error {
 
 // keepsUnits reports whether the strategy keeps units for a sale before it is made.
 func (a *attack) keepsUnits() bool {
-	return a.cell.Strategy.Lease.Kept == declared.LeaseInMySQL || len(a.cell.Strategy.State.Keys) > 0
+	return a.Of.Lease.Kept == declared.LeaseInMySQL || len(a.Of.State.Keys) > 0
 }
 
 // restockable reports whether units that come to the item's row are sold. A strategy that counts units in
 // Redis never finds them, nor does one that goes by a copy which nobody renews. One that is not mixable may undo a restock, if somebody has read the stock before
 // it: without an answer, a sale may still be under way.
 func (a *attack) restockable() bool {
-	of := a.cell.Strategy
+	of := a.Of
 	if of.Mixable {
 		return true
 	}

@@ -3,15 +3,18 @@ package trial
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/stock"
+	"stocklock/internal/strategy/declared"
 )
 
 // A cell has settled when there were no new orders for so long. It is judged after settlePatience
@@ -68,17 +71,17 @@ const countEvery = 20 * time.Millisecond
 
 // countOrders has the database count, and compares the orders with the answers in both directions.
 func (a *attack) countOrders(ctx context.Context, r *Result) error {
-	counted, err := audit.Count(ctx, a.bench.Store, a.item)
+	counted, err := audit.Count(ctx, a.Store, a.item)
 	if err != nil {
 		return err
 	}
-	orders, err := a.bench.Store.ItemOrders(ctx, a.item.ItemID)
+	orders, err := a.standing(ctx)
 	if err != nil {
 		return err
 	}
 	r.Sold, r.Remaining, r.Oversold = counted.Sold, counted.Remaining, counted.Oversold
 	r.Restocked, r.LostUpdates = counted.Restocked, counted.LostUpdates
-	r.Differ(count.Facts(maps.Values(purchases(a.item.ItemID, a.customers.hits, orders))))
+	r.Differ(count.Facts(maps.Values(a.purchases(orders))))
 	r.Left = a.unitsLeft(orders)
 	if endsSoldOut(a.customers.hits, r.Remaining) {
 		r.Left = max(r.Left, r.Remaining)
@@ -86,35 +89,169 @@ func (a *attack) countOrders(ctx context.Context, r *Result) error {
 	return nil
 }
 
+// standing is an order that stands, perhaps of several items.
+type standing struct {
+	count.Order
+	request, key string
+}
+
+// standing returns the orders of all items of the show.
+func (s *Show) standing(ctx context.Context) (all []standing, err error) {
+	items := make([]string, len(s.Items))
+	for i, item := range s.Items {
+		items[i] = strconv.FormatUint(item.ItemID, 10)
+	}
+	rows, err := s.Store.Pool().QueryContext(ctx, "SELECT COALESCE(line_of, id), COALESCE(public_id, ''), item_id, quantity, COALESCE(request_id, ''), COALESCE(idempotency_key, '')"+
+		" FROM orders WHERE item_id IN ("+strings.Join(items, ",")+") AND cancelled_at IS NULL ORDER BY 1, id")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	last := uint64(0)
+	for rows.Next() {
+		var of, item uint64
+		var units int64
+		var o standing // only the first row has the id
+		if err := rows.Scan(&of, &o.ID, &item, &units, &o.request, &o.key); err != nil {
+			return nil, err
+		}
+		if of != last {
+			o.Units, last = count.Units{}, of
+			all = append(all, o)
+		}
+		all[len(all)-1].Units[item] += units
+	}
+	return all, rows.Err()
+}
+
+// wants is what a customer wants of each item, nil for nothing that is known.
+func (s *Show) wants(h *Customer) count.Units {
+	if h.wish.quantity == 0 {
+		return nil
+	}
+	lines, of := h.wanted.Lines, count.Units{}
+	if lines == nil {
+		lines = []int{0}
+	}
+	for _, line := range lines {
+		of[s.Items[line].ItemID] += int64(h.wish.quantity)
+	}
+	return of
+}
+
 // purchases joins requests and orders. An order belongs to the purchase of its idempotency key, else
 // to that of its request. One that nobody asked for is a purchase without answers.
-func purchases(item uint64, hits []*hit, orders []stock.Order) map[string]count.Purchase {
+func (s *Show) purchases(orders []standing) map[string]count.Purchase {
 	all, keys := map[string]count.Purchase{}, map[string]string{} // keys by request
-	for _, h := range hits {
+	for _, h := range s.customers.hits {
 		key := cmp.Or(h.wish.key, h.id)
 		keys[h.id] = key
 		p := all[key]
-		if h.wish.quantity > 0 {
-			p.Wants = count.Units{item: int64(h.wish.quantity)}
-		}
+		p.Wants = s.wants(h)
 		p.Answers = append(p.Answers, count.Answer{Outcome: h.Outcome, Order: h.order, Sent: h.Sent, At: h.answeredAt()})
 		all[key] = p
 	}
 	for _, o := range orders {
-		if o.CancelledAt != nil {
-			continue
-		}
-		key := cmp.Or(keys[o.RequestID], o.RequestID)
-		if o.IdempotencyKey != nil {
-			if _, asked := all[*o.IdempotencyKey]; asked {
-				key = *o.IdempotencyKey
-			}
+		key := cmp.Or(keys[o.request], o.request)
+		if _, asked := all[o.key]; o.key != "" && asked {
+			key = o.key
 		}
 		p := all[key]
-		p.Orders = append(p.Orders, count.Order{ID: o.PublicID, Units: count.Units{o.ItemID: o.Quantity}})
+		p.Orders = append(p.Orders, o.Order)
 		all[key] = p
 	}
 	return all
+}
+
+// count counts what a few have bought, when all that was under way is over: by SQL, and by the counters of a strategy
+// that sells several items from Redis.
+func (s *Show) count(ctx context.Context, r *Result) (verdict.Facts, error) {
+	orders, err := s.standing(ctx)
+	if err != nil {
+		return verdict.Facts{}, err
+	}
+	left := count.Units{}
+	for _, item := range s.Items {
+		counts, err := audit.Count(ctx, s.Store, item)
+		if err != nil {
+			return verdict.Facts{}, err
+		}
+		counted := counts.Remaining
+		if s.Scenario.OfBaskets() && s.Of.Counts() {
+			if counted, err = s.counter(ctx, item.ItemID, counted); err != nil {
+				return verdict.Facts{}, err
+			}
+		}
+		forSale, unsold := min(counts.Remaining, counted), item.InitialStock-counts.Sold // nobody gets more than both have
+		left[item.ItemID] = max(0, forSale)
+		r.Sold += counts.Sold
+		r.Oversold += counts.Oversold
+		if s.Scenario.OfBaskets() {
+			r.Remaining += max(0, forSale)
+			r.Unclaimed += max(0, unsold-forSale)
+			if counts.Oversold == 0 {
+				r.LostUpdates += max(0, max(counts.Remaining, counted)-unsold)
+			}
+		} else {
+			r.Remaining, r.LostUpdates = counts.Remaining, counts.LostUpdates
+		}
+	}
+	purchases, failed := s.purchases(orders), ""
+	if s.Database != nil {
+		r.Promised = r.Sold
+	}
+	for _, h := range s.customers.hits {
+		wants := s.wants(h)
+		r.Requests++
+		switch outcome := h.Outcome; {
+		case outcome == load.Sold:
+			r.Answered++
+			if s.Database != nil {
+				r.Promised += purchases[h.id].Facts().Unordered * int64(h.wish.quantity)
+			}
+		case outcome == load.Failed:
+			r.Errors++
+			failed = cmp.Or(failed, s.failure(h))
+		case !outcome.Denies() || s.Scenario.OfBaskets() && outcome == load.Refused:
+			r.Unknown++
+		default:
+			r.Refused++
+			available := !h.wanted.Beside && (outcome == load.SoldOut || s.Scenario.OfBaskets())
+			var all int64
+			for item, units := range wants {
+				available, all = available && left[item] >= units, all+units
+			}
+			if available {
+				r.Left += all
+			}
+		}
+	}
+	r.Left = min(r.Left, max(0, r.Remaining))
+	r.Differ(count.Facts(maps.Values(purchases)))
+	f := r.Facts()
+	f.DemandLeft, f.FirstError, f.Stuck = true, failed, s.Stuck || s.StuckAt != ""
+	if s.StuckAt != "" {
+		f.Waiting = &verdict.Waiting{Lock: s.StuckAt}
+	}
+	return f, nil
+}
+
+// counter returns the counter of an item in Redis, or the fallback where there is none.
+func (s *Show) counter(ctx context.Context, item uint64, fallback int64) (int64, error) {
+	counted := s.Testbed.Redis().Client.Do(ctx, "GET", declared.KeysOf(s.Of.State.Keys, item)[0])
+	if counted.Value == nil {
+		return fallback, counted.Err
+	}
+	return counted.Int64()
+}
+
+// failure is an answer that should not be, and what its shop's log says of it.
+func (s *Show) failure(h *Customer) string {
+	answer := fmt.Sprintf("%d %s", h.Status, h.Body)
+	if s.Testbed == nil {
+		return answer
+	}
+	return answer + "\nthe shop's log: " + s.Testbed.Shops[h.shop].LogLine(`"request":"`+h.id+`"`)
 }
 
 // Differ notes where the orders that stand differ from what their customers were answered.
@@ -125,7 +262,7 @@ func (r *Result) Differ(f verdict.Facts) {
 
 // endsSoldOut reports whether the last sale was followed by an answer of sold out, to somebody who
 // wanted no more than the units that are left.
-func endsSoldOut(hits []*hit, left int64) bool {
+func endsSoldOut(hits []*Customer, left int64) bool {
 	var sold, soldOut time.Time
 	for _, h := range hits {
 		switch at := h.answeredAt(); {
@@ -147,10 +284,12 @@ func endsSoldOut(hits []*hit, left int64) bool {
 // request that was under way at the same time, whatever it was answered. Where a strategy keeps units
 // for a sale, a request that was refused, or is a repeat, may keep them for longer. It counts like one
 // with an order.
-func (a *attack) unitsLeft(orders []stock.Order) int64 {
+func (a *attack) unitsLeft(orders []standing) int64 {
 	ordered := map[string]int64{} // units, by request
 	for _, o := range orders {
-		ordered[o.RequestID] += o.Quantity
+		for _, units := range o.Units {
+			ordered[o.request] += units
+		}
 	}
 	keeps := a.keepsUnits()
 	var ever, begun, over []units // those who had them from then on, and those who had them for a time

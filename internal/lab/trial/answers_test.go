@@ -6,53 +6,57 @@ import (
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
-	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// asked is a request that was under way from one millisecond to another.
-func asked(id string, from, to int, outcome load.Outcome, w wish) *hit {
-	sent := noon.Add(time.Duration(from) * time.Millisecond)
-	return &hit{id: id, wish: w, Answer: load.Answer{Sent: sent, Latency: time.Duration(to-from) * time.Millisecond, Outcome: outcome}}
+// attackOf is an attack with these requests.
+func attackOf(o Options, hits ...*Customer) *attack {
+	g := &Group{Bench: &Bench{}, o: o, feed: newFeed()}
+	return &attack{Show: &Show{Group: g, Items: oneItem, customers: &customers{hits: hits}}}
 }
 
-func order(public, request, key string, quantity int64) stock.Order {
-	o := stock.Order{PublicID: public, RequestID: request, Quantity: quantity}
-	if key != "" {
-		o.IdempotencyKey = &key
-	}
-	return o
+// asked is a request that was under way from one millisecond to another.
+func asked(id string, from, to int, outcome load.Outcome, w wish) *Customer {
+	sent := noon.Add(time.Duration(from) * time.Millisecond)
+	return &Customer{id: id, wish: w, Answer: load.Answer{Sent: sent, Latency: time.Duration(to-from) * time.Millisecond, Outcome: outcome}}
+}
+
+// one item is sold, whose id is 0.
+var oneItem = []audit.Run{{}}
+
+func order(public, request, key string, quantity int64) standing {
+	return standing{count.Order{ID: public, Units: count.Units{0: quantity}}, request, key}
 }
 
 // TestAPurchaseIsItsKey: requests and orders under one key are one purchase. An order without its key is found by
-// its request, and one that is cancelled does not stand.
+// its request.
 func TestAPurchaseIsItsKey(t *testing.T) {
 	one, keyed := wish{quantity: 1}, wish{quantity: 1, key: "k"}
-	cancelled := order("p", "a", "", 1)
-	cancelled.CancelledAt = &noon
 	for _, tt := range []struct {
 		what   string
-		hits   []*hit
-		orders []stock.Order
+		hits   []*Customer
+		orders []standing
 		want   string // twice, unordered, unanswered, denied
 	}{
-		{"sold, and cancelled", []*hit{asked("a", 0, 1, load.Sold, one)}, []stock.Order{cancelled}, "0 1 0 0"},
-		{"sold, with fewer units", []*hit{asked("a", 0, 1, load.Sold, wish{quantity: 2})}, []stock.Order{order("p", "a", "", 1)}, "0 1 0 0"},
-		{"sold, with another customer's order", []*hit{asked("a", 0, 1, load.Sold, one), asked("b", 0, 1, load.Sold, one)},
-			[]stock.Order{order("p", "a", "", 1), order("q", "a", "", 1)}, "1 1 0 0"},
-		{"two orders of two requests under a key", []*hit{asked("a", 0, 1, load.Sold, keyed), asked("b", 0, 1, load.Sold, keyed)},
-			[]stock.Order{order("p", "a", "k", 1), order("q", "b", "", 1)}, "1 0 0 0"},
-		{"one order of two requests under a key", []*hit{asked("a", 0, 1, load.Sold, keyed), asked("b", 2, 3, load.Sold, keyed)},
-			[]stock.Order{order("p", "a", "k", 1)}, "0 0 0 0"},
-		{"an order that nobody asked for", nil, []stock.Order{order("p", "x", "", 1)}, "0 0 1 1"},
+		{"sold, and it does not stand", []*Customer{asked("a", 0, 1, load.Sold, one)}, nil, "0 1 0 0"},
+		{"sold, with fewer units", []*Customer{asked("a", 0, 1, load.Sold, wish{quantity: 2})}, []standing{order("p", "a", "", 1)}, "0 1 0 0"},
+		{"sold, with another customer's order", []*Customer{asked("a", 0, 1, load.Sold, one), asked("b", 0, 1, load.Sold, one)},
+			[]standing{order("p", "a", "", 1), order("q", "a", "", 1)}, "1 1 0 0"},
+		{"two orders of two requests under a key", []*Customer{asked("a", 0, 1, load.Sold, keyed), asked("b", 0, 1, load.Sold, keyed)},
+			[]standing{order("p", "a", "k", 1), order("q", "b", "", 1)}, "1 0 0 0"},
+		{"one order of two requests under a key", []*Customer{asked("a", 0, 1, load.Sold, keyed), asked("b", 2, 3, load.Sold, keyed)},
+			[]standing{order("p", "a", "k", 1)}, "0 0 0 0"},
+		{"an order that nobody asked for", nil, []standing{order("p", "x", "", 1)}, "0 0 1 1"},
 	} {
-		f := count.Facts(maps.Values(purchases(0, tt.hits, tt.orders)))
+		s := &Show{Items: oneItem, customers: &customers{hits: tt.hits}}
+		f := count.Facts(maps.Values(s.purchases(tt.orders)))
 		if got := fmt.Sprint(f.Twice, f.Unordered, f.Unanswered, f.Denied); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.what, got, tt.want)
 		}
@@ -62,8 +66,8 @@ func TestAPurchaseIsItsKey(t *testing.T) {
 // TestUnitsThatWereLeft has a stock of three.
 func TestUnitsThatWereLeft(t *testing.T) {
 	one, two := wish{quantity: 1}, wish{quantity: 2}
-	sold := func(id string, from, to int) *hit { return asked(id, from, to, load.Sold, one) }
-	alone := func(h *hit) *hit {
+	sold := func(id string, from, to int) *Customer { return asked(id, from, to, load.Sold, one) }
+	alone := func(h *Customer) *Customer {
 		h.alone = true
 		return h
 	}
@@ -72,36 +76,36 @@ func TestUnitsThatWereLeft(t *testing.T) {
 	elsewhere := declared.State{Keys: []string{"{%s}:left"}}
 	for _, tt := range []struct {
 		what     string
-		hits     []*hit
+		hits     []*Customer
 		ordered  string // one unit each, by these requests
 		state    declared.State
 		restocks []units
 		want     int64
 	}{
-		{"sold out after all three", []*hit{sold("a", 0, 1), sold("b", 0, 1), sold("c", 0, 1), asked("d", 2, 3, load.SoldOut, one)}, "abc", declared.State{}, nil, 0},
-		{"sold out after two", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, one)}, "ab", declared.State{}, nil, 1},
-		{"sold out after two, and the third was sold later", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, one), sold("c", 4, 5)}, "abc", declared.State{}, nil, 1},
-		{"sold out while the third was under way", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 4, load.SoldOut, one), sold("c", 3, 5)}, "abc", declared.State{}, nil, 0},
-		{"two were wanted and one was left", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, two)}, "ab", declared.State{}, nil, 0},
-		{"one has no answer", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 1, load.Unknown, one), asked("d", 2, 3, load.SoldOut, one)}, "ab", declared.State{}, nil, 0},
-		{"one was busy at the same time", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 3, load.Busy, one), asked("d", 2, 4, load.SoldOut, one)}, "ab", declared.State{}, nil, 0},
-		{"one was busy before", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 1, load.Busy, one), asked("d", 2, 4, load.SoldOut, one)}, "ab", declared.State{}, nil, 1},
-		{"one that was busy before may keep its unit", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 1, load.Busy, one), asked("d", 2, 4, load.SoldOut, one)}, "ab", elsewhere, nil, 0},
-		{"one that was busy has an order", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 1, load.Busy, one), asked("d", 2, 4, load.SoldOut, one)}, "abc", declared.State{}, nil, 0},
-		{"an order is nobody's", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, one)}, "abx", declared.State{}, nil, 0},
-		{"a repeat may keep its unit", []*hit{sold("a", 0, 1), sold("b", 0, 1), replayed, asked("d", 4, 5, load.SoldOut, one)}, "ab", elsewhere, nil, 0},
-		{"a repeat is under way", []*hit{sold("a", 0, 1), sold("b", 0, 1), replayed, asked("d", 2, 4, load.SoldOut, one)}, "ab", declared.State{}, nil, 0},
-		{"a repeat takes nothing", []*hit{sold("a", 0, 1), sold("b", 0, 1), replayed, asked("d", 4, 5, load.SoldOut, one)}, "ab", declared.State{}, nil, 1},
-		{"two were answered as sold out", []*hit{sold("a", 0, 1), asked("d", 2, 4, load.SoldOut, one), asked("e", 3, 5, load.SoldOut, one)}, "a", declared.State{}, nil, 1},
-		{"units came before", []*hit{sold("a", 0, 1), sold("b", 0, 1), sold("c", 0, 1), asked("d", 3, 4, load.SoldOut, one)}, "abc", declared.State{}, []units{{noon.Add(2 * time.Millisecond), 5}}, 5},
-		{"units came after", []*hit{sold("a", 0, 1), sold("b", 0, 1), sold("c", 0, 1), asked("d", 1, 4, load.SoldOut, one)}, "abc", declared.State{}, []units{{noon.Add(2 * time.Millisecond), 5}}, 0},
-		{"busy beside others", []*hit{sold("a", 0, 1), asked("d", 2, 3, load.Busy, one)}, "a", declared.State{}, nil, 0},
-		{"busy, and nobody else there", []*hit{sold("a", 0, 1), alone(asked("d", 2, 3, load.Busy, one))}, "a", declared.State{}, nil, 2},
-		{"fenced, and nobody else there", []*hit{sold("a", 0, 1), alone(asked("d", 2, 3, load.Fenced, one))}, "a", declared.State{}, nil, 2},
+		{"sold out after all three", []*Customer{sold("a", 0, 1), sold("b", 0, 1), sold("c", 0, 1), asked("d", 2, 3, load.SoldOut, one)}, "abc", declared.State{}, nil, 0},
+		{"sold out after two", []*Customer{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, one)}, "ab", declared.State{}, nil, 1},
+		{"sold out after two, and the third was sold later", []*Customer{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, one), sold("c", 4, 5)}, "abc", declared.State{}, nil, 1},
+		{"sold out while the third was under way", []*Customer{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 4, load.SoldOut, one), sold("c", 3, 5)}, "abc", declared.State{}, nil, 0},
+		{"two were wanted and one was left", []*Customer{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, two)}, "ab", declared.State{}, nil, 0},
+		{"one has no answer", []*Customer{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 1, load.Unknown, one), asked("d", 2, 3, load.SoldOut, one)}, "ab", declared.State{}, nil, 0},
+		{"one was busy at the same time", []*Customer{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 3, load.Busy, one), asked("d", 2, 4, load.SoldOut, one)}, "ab", declared.State{}, nil, 0},
+		{"one was busy before", []*Customer{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 1, load.Busy, one), asked("d", 2, 4, load.SoldOut, one)}, "ab", declared.State{}, nil, 1},
+		{"one that was busy before may keep its unit", []*Customer{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 1, load.Busy, one), asked("d", 2, 4, load.SoldOut, one)}, "ab", elsewhere, nil, 0},
+		{"one that was busy has an order", []*Customer{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 1, load.Busy, one), asked("d", 2, 4, load.SoldOut, one)}, "abc", declared.State{}, nil, 0},
+		{"an order is nobody's", []*Customer{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, one)}, "abx", declared.State{}, nil, 0},
+		{"a repeat may keep its unit", []*Customer{sold("a", 0, 1), sold("b", 0, 1), replayed, asked("d", 4, 5, load.SoldOut, one)}, "ab", elsewhere, nil, 0},
+		{"a repeat is under way", []*Customer{sold("a", 0, 1), sold("b", 0, 1), replayed, asked("d", 2, 4, load.SoldOut, one)}, "ab", declared.State{}, nil, 0},
+		{"a repeat takes nothing", []*Customer{sold("a", 0, 1), sold("b", 0, 1), replayed, asked("d", 4, 5, load.SoldOut, one)}, "ab", declared.State{}, nil, 1},
+		{"two were answered as sold out", []*Customer{sold("a", 0, 1), asked("d", 2, 4, load.SoldOut, one), asked("e", 3, 5, load.SoldOut, one)}, "a", declared.State{}, nil, 1},
+		{"units came before", []*Customer{sold("a", 0, 1), sold("b", 0, 1), sold("c", 0, 1), asked("d", 3, 4, load.SoldOut, one)}, "abc", declared.State{}, []units{{noon.Add(2 * time.Millisecond), 5}}, 5},
+		{"units came after", []*Customer{sold("a", 0, 1), sold("b", 0, 1), sold("c", 0, 1), asked("d", 1, 4, load.SoldOut, one)}, "abc", declared.State{}, []units{{noon.Add(2 * time.Millisecond), 5}}, 0},
+		{"busy beside others", []*Customer{sold("a", 0, 1), asked("d", 2, 3, load.Busy, one)}, "a", declared.State{}, nil, 0},
+		{"busy, and nobody else there", []*Customer{sold("a", 0, 1), alone(asked("d", 2, 3, load.Busy, one))}, "a", declared.State{}, nil, 2},
+		{"fenced, and nobody else there", []*Customer{sold("a", 0, 1), alone(asked("d", 2, 3, load.Fenced, one))}, "a", declared.State{}, nil, 2},
 	} {
-		a := &attack{customers: &customers{hits: tt.hits}, o: Options{Stock: 3}, restocks: tt.restocks}
-		a.cell.Strategy.State = tt.state
-		var orders []stock.Order
+		a := attackOf(Options{Stock: 3}, tt.hits...)
+		a.restocks, a.Of.State = tt.restocks, tt.state
+		var orders []standing
 		for _, request := range tt.ordered {
 			orders = append(orders, order("", string(request), "", 1))
 		}
@@ -117,7 +121,7 @@ func TestWishesComeFromTheSeed(t *testing.T) {
 		w := wishes{seed: seed, item: 7, keys: true, after: map[string]bool{}, sent: map[string]int{}}
 		for n := range 60 {
 			all = append(all, w.next(n, n == 5))
-			w.answered(&hit{wish: all[n], Answer: load.Answer{Outcome: load.Sold}})
+			w.answered(&Customer{wish: all[n], Answer: load.Answer{Outcome: load.Sold}})
 		}
 		return all
 	}
@@ -162,7 +166,7 @@ func TestOrdersAreAwaited(t *testing.T) {
 	one := wish{quantity: 1}
 	killed, replayed := asked("k", 0, 1, load.Sold, one), asked("r", 0, 1, load.Sold, one)
 	killed.fault.Action, replayed.replayed = labmode.Kill, true
-	a := &attack{feed: newFeed(), customers: &customers{hits: []*hit{killed, replayed, asked("b", 0, 1, load.Busy, one)}}}
+	a := attackOf(Options{}, killed, replayed, asked("b", 0, 1, load.Busy, one))
 	if !a.allWritten() {
 		t.Error("an order is awaited that will never be there")
 	}

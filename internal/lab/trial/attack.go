@@ -11,7 +11,6 @@ import (
 
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 )
@@ -19,27 +18,22 @@ import (
 // attack is the load on one cell, and what the scenario does meanwhile. Once run has returned,
 // nothing changes any more.
 type attack struct {
-	bench Bench
-	cell  Cell
-	o     Options
-	item  audit.Run
-	ctx   context.Context // of the attack, once it runs
+	*Show
+	item audit.Run
+	ctx  context.Context // of the attack, once it runs
 
-	feed  *feed        // the points of the sales so far
 	play  *play        // what goes wrong
 	last  *lastUnit    // nil for none
 	kills map[int]bool // requests that kill shops which were given by address; nil where the play plays
 
 	begun, ended time.Time
 	requests     int         // of the attack; those behind them came when it had ended
-	customers    *customers  // the requests, and the shops that they go to
 	progress     progress    // what is sold, and which faults are under way
 	record       record      // what was done to the testbed, and what Redis announced
 	problems     problems    // what the harness did wrong
 	stuck        *standstill // nil while something is sold; set by the goroutine that paces the load
 	outOfTime    bool        // it was ended while it still sold
 	usage        *usage
-	traces       []traceFile
 	looks        atomic.Int64 // statements to MySQL that serve only to watch
 	returns      *returns
 	restocks     []units // that came after the attack
@@ -59,17 +53,16 @@ func (p *problems) add(err error) {
 	p.errs = append(p.errs, err)
 }
 
-func newAttack(b Bench, c Cell, o Options, item audit.Run) *attack {
-	a := &attack{bench: b, cell: c, o: o, item: item, feed: newFeed(), usage: &usage{}}
-	a.customers = newCustomers(len(b.Shops), fmt.Sprint(item.ItemID), newWishes(c, item))
-	a.record.watch = o.Watch
+func newAttack(s *Show) *attack {
+	a := &attack{Show: s, item: s.Items[0], usage: &usage{}}
+	a.record.watch = s.o.Watch
 	return a
 }
 
 // run attacks until there is nothing more to learn. An error means that the harness failed.
 func (a *attack) run(ctx context.Context) error {
-	if prepare := a.cell.Scenario.Play.Prepare; prepare != nil {
-		if err := prepare(ctx, a.bench.Testbed); err != nil {
+	if prepare := a.Scenario.Crowd.Prepare; prepare != nil {
+		if err := prepare(ctx, a.Testbed); err != nil {
 			return fmt.Errorf("prepare: %w", err)
 		}
 	}
@@ -94,7 +87,7 @@ func (a *attack) run(ctx context.Context) error {
 		defer a.record.intervention(play.Intervention, 0)() // Prepare is done to the first shop, and lasts
 	}
 	for shop := range a.traces {
-		a.background.Go(func() { a.follow(ctx, shop) })
+		a.background.Go(func() { a.follow(ctx, shop, func(e labmode.Event) { a.passed(ctx, e) }) })
 	}
 	playing, endPlay := context.WithCancel(ctx)
 	defer endPlay()
@@ -105,7 +98,7 @@ func (a *attack) run(ctx context.Context) error {
 	a.ended, a.requests = time.Now(), len(a.customers.hits)
 	a.usage.stop(a.progress.sales())
 	unwatch()
-	if a.cell.Strategy.AnswersFirst && a.sees() {
+	if a.Of.AnswersFirst && a.sees() {
 		writing, cancel := context.WithTimeout(ctx, writePatience)
 		a.feed.await(writing, a.allWritten)
 		cancel()
@@ -146,13 +139,13 @@ func (a *attack) sees() bool { return len(a.traces) > 0 && a.kills == nil }
 
 // plan decides what goes wrong: the scenario's play, or, of shops that were given by address, which requests kill one.
 func (a *attack) plan() {
-	rng := rand.New(rand.NewPCG(a.cell.Seed, 0))
+	rng := rand.New(rand.NewPCG(a.seed, 0))
 	a.play, a.last = newPlay(a), newLastUnit(a)
-	given := a.cell.Scenario.Play
+	given := a.Scenario.Crowd
 	switch {
 	case given.IsZero():
-	case a.bench.Testbed == nil:
-		a.kills, a.play.Play = killing(rng), scenario.Play{}
+	case a.Testbed == nil:
+		a.kills, a.play.Play = killing(rng), Play{}
 	case given.OfView():
 		a.customers.pending = true
 	case given.At != "":
@@ -192,10 +185,10 @@ func (a *attack) next(ctx context.Context) (load.Order, bool) {
 	if h == nil {
 		return load.Order{}, false
 	}
-	if h.first && a.cell.Strategy.AnswersFirst {
+	if h.first && a.Of.AnswersFirst {
 		a.feed.await(ctx, a.allWritten)
 	}
-	h.nested = a.cell.Scenario.Play.Nested
+	h.nested = a.Scenario.Crowd.Nested
 	if !a.play.IsZero() {
 		h.fault, h.lease = a.play.faultOf(h)
 	}
@@ -210,21 +203,13 @@ func (a *attack) next(ctx context.Context) (load.Order, bool) {
 		return a.order(h), true
 	}
 	if a.kills[h.number] {
-		h.fault = labmode.Fault{Point: a.cell.Scenario.Play.At, Action: labmode.Kill}
+		h.fault = labmode.Fault{Point: a.Scenario.Crowd.At, Action: labmode.Kill}
 	}
 	if !a.o.Shape.IsZero() {
 		h.scheduled = a.begun.Add(a.o.Shape.Due(h.number))
 	}
 	a.see(h.asked())
 	return a.order(h), true
-}
-
-// order is the request as it is sent.
-func (a *attack) order(h *hit) load.Order {
-	return load.Order{
-		Shop: a.bench.Shops[h.shop].URL, ItemID: a.item.ItemID, Quantity: h.wish.quantity, RequestID: h.id, IdempotencyKey: h.wish.key,
-		Strategy: a.cell.Strategy.Name, Run: a.item.ID, Fault: h.fault, Nested: h.nested, Lease: h.lease, Tag: h,
-	}
 }
 
 // allWritten reports whether each order that was answered as sold has been written, unless its shop was
@@ -235,14 +220,14 @@ func (a *attack) allWritten() bool {
 		written[e.Request] = written[e.Request] || e.Point == sale.Written
 		return false
 	})
-	return a.customers.all(func(h *hit) bool {
+	return a.customers.all(func(h *Customer) bool {
 		return h.Outcome != load.Sold || h.replayed || h.fault.Action == labmode.Kill || h.fault.Action == labmode.Lose || written[h.id]
 	})
 }
 
 // answered notes one answer, or the lack of one.
 func (a *attack) answered(answer load.Answer) {
-	h := answer.Order.Tag.(*hit)
+	h := answer.Order.Tag.(*Customer)
 	a.customers.answered(h, answer)
 	a.progress.answered(h)
 	if a.ended.IsZero() {

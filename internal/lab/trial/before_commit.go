@@ -3,7 +3,6 @@ package trial
 import (
 	"context"
 
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 )
@@ -15,12 +14,12 @@ import (
 const beforeCommits = 3
 
 // holdsBeforeCommit reports whether this is one of those requests.
-func (a *attack) holdsBeforeCommit(h *hit) bool {
+func (a *attack) holdsBeforeCommit(h *Customer) bool {
 	return h.number < beforeCommits && a.seesBeforeCommit()
 }
 
 func (a *attack) seesBeforeCommit() bool {
-	return a.cell.Strategy.ReleasesFirst && a.sees()
+	return a.Of.ReleasesFirst && a.sees()
 }
 
 // beforeCommit waits for what is to be seen before the commit of the sale that is held.
@@ -29,7 +28,7 @@ func (p *play) beforeCommit(ctx context.Context) bool {
 	defer cancel()
 	a := p.attack
 	var was lockState
-	return p.await(ctx, scenario.BeforeCommit, func() (Seen, bool) {
+	return p.await(ctx, BeforeCommit, func() (Seen, bool) {
 		held := p.committing()
 		if held == nil {
 			return Seen{}, false
@@ -48,7 +47,7 @@ func (p *play) beforeCommit(ctx context.Context) bool {
 }
 
 // committing is the sale that is held before its commit, nil before there is one.
-func (p *play) committing() *hit {
+func (p *play) committing() *Customer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.committer

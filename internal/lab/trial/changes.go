@@ -21,19 +21,19 @@ func (a *attack) watchLocks(ctx context.Context) error {
 	if len(a.traces) == 0 {
 		return nil
 	}
-	if a.bench.Testbed == nil || a.bench.Testbed.Redis() == nil {
-		if a.bench.Redis == nil {
+	if a.Testbed == nil || a.Testbed.Redis() == nil {
+		if a.Redis == nil {
 			return nil
 		}
-		return a.watch(ctx, explain.Primary, a.bench.Redis)
+		return a.watch(ctx, explain.Primary, a.Redis)
 	}
-	watched := map[string]*testserver.Redis{explain.Primary: a.bench.Testbed.Redis()}
-	if quorum := a.bench.Testbed.Quorum; a.cell.Strategy.NeedsQuorum {
+	watched := map[string]*testserver.Redis{explain.Primary: a.Testbed.Redis()}
+	if quorum := a.Testbed.Quorum; a.Of.NeedsQuorum {
 		clear(watched)
 		for i, server := range quorum {
 			watched[explain.QuorumServer(i, len(quorum))] = server
 		}
-	} else if replica := a.bench.Testbed.Replica(); replica != nil && a.cell.Scenario.Attacks == declared.SurvivesDataLoss {
+	} else if replica := a.Testbed.Replica(); replica != nil && a.Scenario.Attacks == declared.SurvivesDataLoss {
 		watched[explain.Replica] = replica
 	}
 	for name, server := range watched {

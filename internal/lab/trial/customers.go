@@ -15,10 +15,10 @@ import (
 // play: while it is on its way to its point, no other request is under way. It is safe for
 // concurrent use.
 type customers struct {
-	mu      sync.Mutex // guards the rest
-	changed *sync.Cond // on mu
-	hits    []*hit     // in the order in which they were made
-	ids     map[string]*hit
+	mu      sync.Mutex  // guards the rest
+	changed *sync.Cond  // on mu
+	hits    []*Customer // in the order in which they were made
+	ids     map[string]*Customer
 	wishes  wishes      // what they buy
 	prefix  string      // of the ids
 	shops   []shopState // by index
@@ -40,8 +40,8 @@ type shopState struct {
 	down     time.Time // a connection was refused: until then, other shops are tried
 }
 
-// hit is one request.
-type hit struct {
+// Customer is who wants something once, by one request.
+type Customer struct {
 	number    int // from 0
 	id        string
 	shop      int  // index
@@ -54,21 +54,25 @@ type hit struct {
 	scheduled time.Time // when it should have been sent
 	alone     bool      // nothing else was under way
 
-	load.Answer               // zero until done
-	order       string        // the id in an answer of sold, empty where it has none
-	replayed    bool          // the order was made for an earlier request
-	done        chan struct{} // closed when the request has been answered, or will not be
+	load.Answer      // zero until done
+	wanted      Wish // of a few
+	holds       int  // that were asked for and not ended: the most there is for one that is held each time
+	server      int  // of a topology, that the shop was led to
+
+	order    string        // the id in an answer of sold, empty where it has none
+	replayed bool          // the order was made for an earlier request
+	done     chan struct{} // closed when the request has been answered, or will not be
 }
 
 // faulty reports whether the request carries a fault, besides the one by which others are held.
-func (h *hit) faulty() bool {
+func (h *Customer) faulty() bool {
 	return h.first
 }
 
-func (h *hit) answeredAt() time.Time { return h.Sent.Add(h.Latency) }
+func (h *Customer) answeredAt() time.Time { return h.Sent.Add(h.Latency) }
 
 // take notes the answer, and drops what nobody reads.
-func (h *hit) take(answer load.Answer) {
+func (h *Customer) take(answer load.Answer) {
 	h.Answer = answer
 	if h.Outcome == load.Sold {
 		order, _ := answer.Sale()
@@ -80,7 +84,7 @@ func (h *hit) take(answer load.Answer) {
 }
 
 func newCustomers(shops int, prefix string, wishes wishes) *customers {
-	c := &customers{wishes: wishes, shops: make([]shopState, shops), ids: map[string]*hit{}, prefix: prefix, firstAt: -1, notFirst: -1}
+	c := &customers{wishes: wishes, shops: make([]shopState, shops), ids: map[string]*Customer{}, prefix: prefix, firstAt: -1, notFirst: -1}
 	c.changed = sync.NewCond(&c.mu)
 	return c
 }
@@ -90,7 +94,7 @@ const downFor = 50 * time.Millisecond
 
 // next makes the next request. It chooses the next shop that is neither down nor kept for the first
 // of the play. It waits while that one is on its way, and returns nil if ctx ends meanwhile.
-func (c *customers) next(ctx context.Context) *hit {
+func (c *customers) next(ctx context.Context) *Customer {
 	defer context.AfterFunc(ctx, c.wake)()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,8 +132,8 @@ func (c *customers) next(ctx context.Context) *hit {
 }
 
 // add makes a request. It needs the lock, or to be alone.
-func (c *customers) add() *hit {
-	h := &hit{number: len(c.hits), done: make(chan struct{})}
+func (c *customers) add() *Customer {
+	h := &Customer{number: len(c.hits), done: make(chan struct{})}
 	h.id = fmt.Sprintf("%s-%d", c.prefix, h.number)
 	c.hits = append(c.hits, h)
 	c.ids[h.id] = h
@@ -178,7 +182,7 @@ func (c *customers) rest(ctx context.Context) {
 	}
 }
 
-func (c *customers) answered(h *hit, answer load.Answer) {
+func (c *customers) answered(h *Customer, answer load.Answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h.take(answer)
@@ -215,14 +219,14 @@ func (c *customers) missedPoint(patience time.Duration, more bool) bool {
 }
 
 // byID returns nil for a request that was not made.
-func (c *customers) byID(id string) *hit {
+func (c *customers) byID(id string) *Customer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ids[id]
 }
 
 // first returns the very first request, which was made.
-func (c *customers) first() *hit {
+func (c *customers) first() *Customer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.hits[0]
@@ -251,16 +255,16 @@ func (c *customers) wasSold(id string) bool {
 }
 
 // all reports whether is reports true of each request so far.
-func (c *customers) all(is func(*hit) bool) bool {
+func (c *customers) all(is func(*Customer) bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !slices.ContainsFunc(c.hits, func(h *hit) bool { return !is(h) })
+	return !slices.ContainsFunc(c.hits, func(h *Customer) bool { return !is(h) })
 }
 
 // unknown reports whether a request may have sold without an answer that says so. It is for the
 // time after the attack, as is the rest of this file.
 func (c *customers) unknown() bool {
-	return slices.ContainsFunc(c.hits, func(h *hit) bool {
+	return slices.ContainsFunc(c.hits, func(h *Customer) bool {
 		return (h.Outcome == load.Unknown || h.Outcome == "") && h.fault.Action != labmode.Kill
 	})
 }

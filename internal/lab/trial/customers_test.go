@@ -7,7 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
 )
 
@@ -18,7 +17,7 @@ func TestTheFirstOfThePlayIsAlone(t *testing.T) {
 		c := newCustomers(2, "item", wishes{plain: true})
 		c.firstAt, c.apart = 1, true
 		before := c.next(t.Context())
-		made := make(chan *hit, 2)
+		made := make(chan *Customer, 2)
 		send := func() { made <- c.next(t.Context()) }
 		go send()
 		synctest.Wait()
@@ -59,12 +58,13 @@ func TestTheFirstSaleIsLetGoWhileOthersAreMade(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	defer shop.Close()
-	a := newAttack(Bench{Shops: []Shop{{URL: shop.URL}}}, Cell{}, Options{}, audit.Run{})
+	a := attackOf(Options{})
+	a.Shops, a.customers = []Shop{{URL: shop.URL}}, newCustomers(1, "", wishes{plain: true})
 	a.ctx, a.traces, a.play = t.Context(), []traceFile{{}}, newPlay(a)
-	a.cell.Strategy.State.Sum = true
+	a.Of.State.Sum = true
 	last := newLastUnit(a)
 	a.customers.next(t.Context())
-	last.answered(&hit{Answer: load.Answer{Outcome: load.SoldOut}})
+	last.answered(&Customer{Answer: load.Answer{Outcome: load.SoldOut}})
 	for range 100 {
 		a.customers.next(t.Context())
 	}

@@ -18,17 +18,17 @@ type traceFile struct {
 	from int64
 }
 
-func (a *attack) markTraces() {
-	for _, shop := range a.bench.Shops {
+func (g *Group) markTraces() {
+	for _, shop := range g.Shops {
 		if shop.Trace == "" {
-			a.traces = nil
+			g.traces = nil
 			return
 		}
 		f := traceFile{path: shop.Trace}
 		if info, err := os.Stat(f.path); err == nil {
 			f.from = info.Size()
 		}
-		a.traces = append(a.traces, f)
+		g.traces = append(g.traces, f)
 	}
 }
 
@@ -64,7 +64,7 @@ func (f traceFile) read() ([]labmode.Event, error) {
 
 // evidence gathers what is known after the attack, when all is at rest.
 func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
-	orders, err := a.bench.Store.ItemOrders(ctx, a.item.ItemID)
+	orders, err := a.Store.ItemOrders(ctx, a.item.ItemID)
 	if err != nil {
 		return explain.Evidence{}, err
 	}
@@ -73,12 +73,12 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 		return explain.Evidence{}, err
 	}
 	e := explain.Evidence{
-		Strategy: a.cell.Strategy.Name, Declared: a.cell.Strategy, Lease: a.o.Lease,
-		Exclusive: a.cell.Strategy.Properties.Meets(declared.Exclusive) || a.cell.Strategy.Lease.Kept != declared.NoLease, Recovers: a.cell.Strategy.Properties.Meets(declared.Recovers),
+		Strategy: a.Of.Name, Declared: a.Of, Lease: a.o.Lease,
+		Exclusive: a.Of.Properties.Meets(declared.Exclusive) || a.Of.Lease.Kept != declared.NoLease, Recovers: a.Of.Properties.Meets(declared.Recovers),
 		InitialStock: a.o.Stock, Began: a.begun, Ended: a.ended, Traced: len(a.traces) > 0, Events: events,
 		Changes: a.record.changes, Copies: a.record.copies, View: a.play.view, Interventions: a.record.interventions, Orders: orders,
 	}
-	if a.cell.Strategy.NeedsEtcd {
+	if a.Of.NeedsEtcd {
 		e.Unwatched = "etcd"
 		e.Interventions = ofEtcd(e.Interventions)
 	}
@@ -119,9 +119,9 @@ func ofEtcd(done []explain.Intervention) []explain.Intervention {
 }
 
 // request is a request with its answer, where it has one.
-func (a *attack) request(h *hit) explain.Request {
+func (a *attack) request(h *Customer) explain.Request {
 	r := explain.Request{
-		ID: h.id, Shop: explain.ShopName(h.shop), Sent: h.Sent, Outcome: string(h.Outcome), Key: h.wish.key, Nested: h.nested, Fault: h.faulty(), Lease: h.lease, Paused: h.first && a.cell.Scenario.Play.Paused}
+		ID: h.id, Shop: explain.ShopName(h.shop), Sent: h.Sent, Outcome: string(h.Outcome), Key: h.wish.key, Nested: h.nested, Fault: h.faulty(), Lease: h.lease, Paused: h.first && a.Scenario.Crowd.Paused}
 	if h.Status != 0 || h.Err != nil {
 		r.Answered = h.Sent.Add(h.Latency)
 	}

@@ -21,6 +21,8 @@ type feed struct {
 	mu      sync.Mutex // guards the rest
 	events  []labmode.Event
 	changed chan struct{} // closed, and made anew, when there may be something new to see
+
+	following sync.WaitGroup // of those who read the traces for it
 }
 
 func newFeed() *feed { return &feed{changed: make(chan struct{})} }
@@ -56,6 +58,18 @@ func (f *feed) find(is func(labmode.Event) bool) (labmode.Event, bool) {
 	return f.events[at], true
 }
 
+// count returns how many events are so.
+func (f *feed) count(is func(labmode.Event) bool) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.events {
+		if is(e) {
+			n++
+		}
+	}
+	return n
+}
+
 // askEvery is how often a server is asked for what it does not announce.
 const askEvery = 5 * time.Millisecond
 
@@ -83,21 +97,9 @@ func (f *feed) await(ctx context.Context, done func() bool) bool {
 // traceEvery is how often a shop's trace is read.
 const traceEvery = 2 * time.Millisecond
 
-// follow passes on the points that a shop writes to its trace until ctx ends.
-func (a *attack) follow(ctx context.Context, shop int) {
-	a.traces[shop].follow(ctx, func(line []byte) {
-		var e labmode.Event
-		if json.Unmarshal(line, &e) == nil && e.Run == a.item.ID {
-			e.Shop = explain.ShopName(shop)
-			a.feed.add(e)
-			a.play.passed(ctx, e)
-			a.see(e)
-		}
-	})
-}
-
-// follow passes each line that the shop writes to each, until ctx ends.
-func (f traceFile) follow(ctx context.Context, each func(line []byte)) {
+// follow passes on the points of the group's sales that a shop writes to its trace until ctx ends.
+func (g *Group) follow(ctx context.Context, shop int, each func(labmode.Event)) {
+	f := g.traces[shop]
 	file, err := os.Open(f.path)
 	if err != nil {
 		return
@@ -106,11 +108,29 @@ func (f traceFile) follow(ctx context.Context, each func(line []byte)) {
 	if _, err := file.Seek(f.from, io.SeekStart); err != nil {
 		return
 	}
-	FollowTrace(ctx, file, each)
+	followTrace(ctx, file, func(line []byte) {
+		var e labmode.Event
+		if json.Unmarshal(line, &e) == nil && g.has(e.Run) {
+			e.Shop = explain.ShopName(shop)
+			each(e)
+		}
+	})
 }
 
-// FollowTrace passes each line of a shop's trace to each, as it grows, until ctx ends.
-func FollowTrace(ctx context.Context, file io.Reader, each func(line []byte)) {
+// has reports whether the orders of a run are those of a show.
+func (g *Group) has(run string) bool {
+	return slices.ContainsFunc(g.Shows, func(s *Show) bool { return s.run == run })
+}
+
+// passed notes a point of a crowd's sales.
+func (a *attack) passed(ctx context.Context, e labmode.Event) {
+	a.feed.add(e)
+	a.play.passed(ctx, e)
+	a.see(e)
+}
+
+// followTrace passes each line of a shop's trace to each, as it grows, until ctx ends.
+func followTrace(ctx context.Context, file io.Reader, each func(line []byte)) {
 	lines := bufio.NewReader(file)
 	var line []byte
 	for {

@@ -16,10 +16,10 @@ func (a *attack) keys() []string {
 
 // restartTheDead restarts shops that a fault has killed, as an orchestrator would.
 func (a *attack) restartTheDead(ctx context.Context) {
-	if a.bench.Testbed == nil {
+	if a.Testbed == nil {
 		return
 	}
-	for i, shop := range a.bench.Testbed.Shops {
+	for i, shop := range a.Testbed.Shops {
 		a.background.Go(func() {
 			for {
 				select {
@@ -46,13 +46,13 @@ func (a *attack) restartTheDead(ctx context.Context) {
 
 // repair makes the testbed ready for the next cell.
 func (a *attack) repair(ctx context.Context) error {
-	if a.bench.Testbed == nil {
+	if a.Testbed == nil {
 		return nil
 	}
-	if restore := a.cell.Scenario.Play.Restore; restore != nil {
-		if err := restore(ctx, a.bench.Testbed); err != nil {
+	if restore := a.Scenario.Crowd.Restore; restore != nil {
+		if err := restore(ctx, a.Testbed); err != nil {
 			return err
 		}
 	}
-	return a.bench.Testbed.Repair(ctx)
+	return a.Testbed.Repair(ctx)
 }

@@ -25,7 +25,7 @@ type lastUnit struct {
 
 // newLastUnit returns nil where nothing is held.
 func newLastUnit(a *attack) *lastUnit {
-	of := a.cell.Strategy.Under(a.o.Circumstances)
+	of := a.Of.Under(a.o.Circumstances)
 	if !of.State.Sum || of.Properties.Has.Includes(declared.Exclusive) || len(a.traces) == 0 {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (l *lastUnit) fault() labmode.Fault {
 }
 
 // answered is called with each answer.
-func (l *lastUnit) answered(h *hit) {
+func (l *lastUnit) answered(h *Customer) {
 	switch {
 	case l == nil:
 	case h.late:

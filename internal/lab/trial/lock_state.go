@@ -33,8 +33,8 @@ type keyState struct {
 // fullState is lockState with the transactions of MySQL.
 func (a *attack) fullState(ctx context.Context) lockState {
 	s := a.lockState(ctx)
-	if a.cell.Strategy.WaitsInMySQL {
-		if waits, err := a.bench.Waits.look(ctx); err == nil {
+	if a.Of.WaitsInMySQL {
+		if waits, err := a.Waits.look(ctx); err == nil {
 			s.transactions = waits.transactions
 		}
 	}
@@ -44,21 +44,21 @@ func (a *attack) fullState(ctx context.Context) lockState {
 // lockState asks the servers. What cannot be asked is not there.
 func (a *attack) lockState(ctx context.Context) lockState {
 	s := lockState{
-		asked: time.Now(), keys: map[string]keyState{}, inValue: a.cell.Strategy.Lease.Kept == declared.LeaseInValue,
-		own: a.cell.Strategy.Properties.Has.Includes(declared.OwnerChecked),
+		asked: time.Now(), keys: map[string]keyState{}, inValue: a.Of.Lease.Kept == declared.LeaseInValue,
+		own: a.Of.Properties.Has.Includes(declared.OwnerChecked),
 	}
-	switch of := a.cell.Strategy; {
-	case a.bench.Testbed == nil:
+	switch of := a.Of; {
+	case a.Testbed == nil:
 	case of.Lease.Kept == declared.LeaseInEtcd:
 		a.askEtcd(ctx, s.keys)
 	case of.NeedsQuorum:
-		for i, server := range a.bench.Testbed.Quorum {
+		for i, server := range a.Testbed.Quorum {
 			a.askRedis(ctx, fmt.Sprint(i, " "), server, s.keys)
 		}
 	default:
-		a.askRedis(ctx, "", a.bench.Testbed.Redis(), s.keys)
+		a.askRedis(ctx, "", a.Testbed.Redis(), s.keys)
 	}
-	if a.cell.Strategy.Lease.Kept == declared.LeaseInMySQL {
+	if a.Of.Lease.Kept == declared.LeaseInMySQL {
 		a.askRow(ctx, s.keys)
 	}
 	return s
@@ -84,7 +84,7 @@ func (a *attack) askRedis(ctx context.Context, prefix string, server *testserver
 		if end, _ := replies[2].Int64(); end >= 0 {
 			k.end = time.UnixMilli(end)
 		}
-		if lease := a.cell.Strategy.Lease; lease.Kept == declared.LeaseInValue {
+		if lease := a.Of.Lease; lease.Kept == declared.LeaseInValue {
 			if n, err := server.Client.Do(ctx, "GET", key).Int64(); err == nil {
 				k.end = time.Unix(0, n*int64(lease.Unit))
 			}
@@ -95,10 +95,10 @@ func (a *attack) askRedis(ctx context.Context, prefix string, server *testserver
 
 // askEtcd adds the first key below the lock's, whose lease is the lock's. Its value is its name.
 func (a *attack) askEtcd(ctx context.Context, into map[string]keyState) {
-	if a.bench.Testbed.Etcd == nil {
+	if a.Testbed.Etcd == nil {
 		return
 	}
-	first, left, err := a.bench.Testbed.Etcd.HolderUnder(ctx, sale.Key(a.item.ItemID)+"/")
+	first, left, err := a.Testbed.Etcd.HolderUnder(ctx, sale.Key(a.item.ItemID)+"/")
 	if err != nil || first == "" {
 		return
 	}
@@ -109,7 +109,7 @@ func (a *attack) askEtcd(ctx context.Context, into map[string]keyState) {
 // askRow adds the lease that MySQL has in a row.
 func (a *attack) askRow(ctx context.Context, into map[string]keyState) {
 	var left *float64
-	err := a.bench.Store.Pool().QueryRowContext(ctx, a.cell.Strategy.Lease.Query, a.item.ItemID).Scan(&left)
+	err := a.Store.Pool().QueryRowContext(ctx, a.Of.Lease.Query, a.item.ItemID).Scan(&left)
 	if err != nil || left == nil {
 		return
 	}

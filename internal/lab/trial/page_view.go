@@ -6,7 +6,6 @@ import (
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 )
@@ -18,9 +17,9 @@ func (p *play) aroundView(ctx context.Context) {
 	a := p.attack
 	ctx, cancel := context.WithTimeout(ctx, playPatience)
 	defer cancel()
-	shop := len(a.bench.Shops) - 1 // the first sale goes to the first shop
+	shop := len(a.Shops) - 1 // the first sale goes to the first shop
 	order := load.Order{
-		Shop: a.bench.Shops[shop].URL, ItemID: a.item.ItemID, RequestID: a.customers.prefix + "-view", Strategy: a.cell.Strategy.Name, Run: a.item.ID,
+		Shop: a.Shops[shop].URL, ItemID: a.item.ItemID, RequestID: a.customers.prefix + "-view", Strategy: a.Of.Name, Run: a.item.ID,
 		Fault: labmode.Fault{Point: p.At, Action: labmode.Hold, For: holdAtMost},
 	}
 	p.view = explain.Request{ID: order.RequestID, Shop: explain.ShopName(shop), Sent: time.Now()}
@@ -31,7 +30,7 @@ func (p *play) aroundView(ctx context.Context) {
 		p.view.Answered = time.Now()
 	})
 	var read time.Time
-	held := p.await(ctx, scenario.ReachedPoint, func() (Seen, bool) {
+	held := p.await(ctx, ReachedPoint, func() (Seen, bool) {
 		e, ok := p.viewPassed(p.At)
 		read = e.Time
 		return Seen{Request: order.RequestID}, ok
@@ -41,7 +40,7 @@ func (p *play) aroundView(ctx context.Context) {
 		return
 	}
 	a.customers.takeTurns()
-	overtaken := p.await(ctx, scenario.Overtaken, func() (Seen, bool) {
+	overtaken := p.await(ctx, Overtaken, func() (Seen, bool) {
 		e, sold := a.feed.find(func(e labmode.Event) bool {
 			return e.Point == sale.Written && e.Time.After(read) && a.customers.wasSold(e.Request)
 		})
@@ -51,7 +50,7 @@ func (p *play) aroundView(ctx context.Context) {
 	p.problem(load.Release(context.WithoutCancel(ctx), order.Shop, order.RequestID))
 	<-shown
 	if overtaken {
-		p.await(ctx, scenario.CopyStored, func() (Seen, bool) {
+		p.await(ctx, CopyStored, func() (Seen, bool) {
 			_, ok := p.viewPassed(sale.Stored)
 			return Seen{Request: order.RequestID}, ok
 		})

@@ -10,16 +10,15 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
 )
 
-// play plays the scenario's [scenario.Play] in an attack: it holds sales, waits for what is to be
+// play plays the scenario's [Play] in an attack: it holds sales, waits for what is to be
 // seen, and lets them go on. It is safe for concurrent use.
 type play struct {
-	scenario.Play
+	Play
 	attack *attack
 	over   chan struct{} // closed when nothing is held any more
 	// relieve ends what Intervene did, and what the record says of it.
@@ -28,22 +27,22 @@ type play struct {
 	mu        sync.Mutex      // guards the rest
 	exited    map[int]bool    // shops that have ended
 	view      explain.Request // the page view; zero for none
-	first     *hit            // the sale that is held or killed; nil until it has reached its point
+	first     *Customer       // the sale that is held or killed; nil until it has reached its point
 	at        time.Time       // when it had reached that
 	holding   bool            // the first sale is held
-	committer *hit            // the sale that is held before its commit; nil for none
+	committer *Customer       // the sale that is held before its commit; nil for none
 	second    string          // the request of the sale that entered and is held; empty for none
 	closing   bool            // no sale becomes the second one any more
 	seen      []Seen
-	unseen    scenario.Sight // what was to be seen and was not; empty where all was
+	unseen    Sight // what was to be seen and was not; empty where all was
 }
 
 // Seen is something that a cell waited for and saw.
 type Seen struct {
-	Sight   scenario.Sight `json:"sight"`
-	How     How            `json:"how,omitempty"`     // where it can be seen in several ways
-	Request string         `json:"request,omitempty"` // whose sale showed it
-	AtMS    float64        `json:"at_ms"`             // from the beginning of the attack
+	Sight   Sight   `json:"sight"`
+	How     How     `json:"how,omitempty"`     // where it can be seen in several ways
+	Request string  `json:"request,omitempty"` // whose sale showed it
+	AtMS    float64 `json:"at_ms"`             // from the beginning of the attack
 }
 
 // How says which of several things was seen.
@@ -68,7 +67,7 @@ const (
 )
 
 func newPlay(a *attack) *play {
-	return &play{Play: a.cell.Scenario.Play, attack: a, over: make(chan struct{}), relieve: func() {}, exited: map[int]bool{}}
+	return &play{Play: a.Scenario.Crowd, attack: a, over: make(chan struct{}), relieve: func() {}, exited: map[int]bool{}}
 }
 
 // run plays. It returns when nothing is held any more.
@@ -90,7 +89,7 @@ func (p *play) run(ctx context.Context) {
 		p.aroundView(ctx)
 		return
 	}
-	if p.At != "" && !p.await(ctx, scenario.ReachedPoint, p.reached) {
+	if p.At != "" && !p.await(ctx, ReachedPoint, p.reached) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, playPatience)
@@ -107,8 +106,8 @@ func (p *play) run(ctx context.Context) {
 	}
 	p.attack.customers.goOn()
 	after := time.Now()
-	if end, ok := was.ends(); ok && slices.Contains(p.Until, scenario.LeaseOver) && p.attack.outlasts(time.Until(end)) {
-		p.notSeen(scenario.LeaseOver)
+	if end, ok := was.ends(); ok && slices.Contains(p.Until, LeaseOver) && p.attack.outlasts(time.Until(end)) {
+		p.notSeen(LeaseOver)
 		return
 	}
 	for _, sight := range p.Until {
@@ -125,13 +124,13 @@ func (p *play) run(ctx context.Context) {
 }
 
 // look looks for one of Until, in which the first sale has the lock as was says.
-func (p *play) look(ctx context.Context, sight scenario.Sight, after time.Time, was *lockState) (Seen, bool) {
+func (p *play) look(ctx context.Context, sight Sight, after time.Time, was *lockState) (Seen, bool) {
 	switch sight {
-	case scenario.Exited:
+	case Exited:
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return Seen{}, p.exited[p.first.shop]
-	case scenario.LeaseOver:
+	case LeaseOver:
 		if _, leased := was.ends(); !leased {
 			return Seen{How: NoLease}, true
 		}
@@ -141,9 +140,9 @@ func (p *play) look(ctx context.Context, sight scenario.Sight, after time.Time, 
 			was.keys, how = is.keys, "" // by a request that was on its way to the server
 		}
 		return Seen{How: how}, how != ""
-	case scenario.Again:
+	case Again:
 		return p.secondAcquire()
-	case scenario.AnswerLost:
+	case AnswerLost:
 		_, lost := p.attack.feed.find(func(e labmode.Event) bool { return e.Request == p.first.id && e.Facts[labmode.LostFact] != nil })
 		return Seen{Request: p.first.id}, lost
 	}
@@ -173,11 +172,11 @@ func (p *play) third(ctx context.Context) {
 	entered := secondEntered() // before the release of the first sale can change its lock
 	p.letFirstGo(ctx)
 	if !p.attack.feed.await(ctx, p.firstReleased) || !entered && !p.attack.feed.await(ctx, secondEntered) {
-		p.notSeen(scenario.ThirdSale)
+		p.notSeen(ThirdSale)
 		return
 	}
 	released := time.Now()
-	p.await(ctx, scenario.ThirdSale, func() (Seen, bool) {
+	p.await(ctx, ThirdSale, func() (Seen, bool) {
 		if e, ok := p.entered(from, first, second); ok {
 			return Seen{How: Entered, Request: e.Request}, true
 		}
@@ -186,12 +185,12 @@ func (p *play) third(ctx context.Context) {
 }
 
 // await waits until look has found what the sight is, and notes it.
-func (p *play) await(ctx context.Context, sight scenario.Sight, look func() (Seen, bool)) bool {
+func (p *play) await(ctx context.Context, sight Sight, look func() (Seen, bool)) bool {
 	var found Seen
 	var seen bool
 	p.attack.feed.await(ctx, func() bool {
 		found, seen = look()
-		return seen || sight == scenario.ReachedPoint && p.missed()
+		return seen || sight == ReachedPoint && p.missed()
 	})
 	if !seen {
 		p.notSeen(sight)
@@ -217,21 +216,21 @@ func (p *play) idle() bool {
 	return !p.holding && (p.second == "" || p.closing)
 }
 
-func (p *play) saw(sight scenario.Sight, found Seen) {
+func (p *play) saw(sight Sight, found Seen) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	found.Sight, found.AtMS = sight, milliseconds(time.Since(p.attack.begun))
 	p.seen = append(p.seen, found)
 }
 
-func (p *play) notSeen(sight scenario.Sight) {
+func (p *play) notSeen(sight Sight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.unseen = sight
 }
 
 // result returns what was seen, and what was to be seen and was not.
-func (p *play) result() ([]Seen, scenario.Sight) {
+func (p *play) result() ([]Seen, Sight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.seen, p.unseen
@@ -250,8 +249,8 @@ func (p *play) intervene(ctx context.Context) bool {
 		at = wholeTestbed
 	}
 	over := a.record.intervention(p.Intervention, at)
-	reached := scenario.Reached{Shop: shop, Keys: a.keys()}
-	if err := p.Intervene(ctx, a.bench.Testbed, reached); err != nil {
+	reached := Reached{Shop: shop, Keys: a.keys()}
+	if err := p.Intervene(ctx, a.Testbed, reached); err != nil {
 		p.problem(fmt.Errorf("intervene: %w", err))
 		return false
 	}
@@ -262,25 +261,25 @@ func (p *play) intervene(ctx context.Context) bool {
 			case <-p.firstHit().done:
 			case <-a.ctx.Done():
 			}
-			if err := p.Relieve(context.WithoutCancel(ctx), a.bench.Testbed, reached); err != nil {
+			if err := p.Relieve(context.WithoutCancel(ctx), a.Testbed, reached); err != nil {
 				p.problem(fmt.Errorf("relieve: %w", err))
 			}
 			over()
 		}
 	}
-	p.saw(scenario.Intervened, Seen{})
+	p.saw(Intervened, Seen{})
 	return true
 }
 
 // longLease is the lease of a sale whose lease is not to end.
 func (a *attack) longLease() time.Duration {
-	switch a.cell.Strategy.Lease.Kept {
+	switch a.Of.Lease.Kept {
 	case declared.NoLease:
 		return a.o.Lease
 	case declared.LeaseInMySQL: // what a sale reserves and does not buy comes back after that
 		return 4 * a.o.Lease
 	default:
-		return max(scenario.LongLease, a.o.Lease)
+		return max(LongLease, a.o.Lease)
 	}
 }
 
@@ -290,7 +289,7 @@ func (a *attack) outlasts(left time.Duration) bool { return left > max(maxCell, 
 
 // faultOf returns the fault of a sale, and the lease of its lock. Only the first sale's lease is to
 // end.
-func (p *play) faultOf(h *hit) (labmode.Fault, time.Duration) {
+func (p *play) faultOf(h *Customer) (labmode.Fault, time.Duration) {
 	long := p.attack.longLease()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -354,13 +353,13 @@ func (p *play) reached() (Seen, bool) {
 	return Seen{Request: first.id}, true
 }
 
-func (p *play) firstHit() *hit {
+func (p *play) firstHit() *Customer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.first
 }
 
-func (p *play) firstShop() *rig.TestbedShop { return p.attack.bench.Testbed.Shops[p.firstHit().shop] }
+func (p *play) firstShop() *rig.TestbedShop { return p.attack.Testbed.Shops[p.firstHit().shop] }
 
 // enters reports whether the event shows that a sale has entered: it has read the stock, or has
 // written where nothing is read.
@@ -384,10 +383,10 @@ func (p *play) counts(e labmode.Event, after time.Time, besides []string) bool {
 // says, or that waits in MySQL. A refusal by a lock of the shop itself says nothing of other shops.
 func (p *play) keptOut(ctx context.Context, after time.Time, holder int, was lockState, besides ...string) (Seen, bool) {
 	a := p.attack
-	if waiting := p.waitsInMySQL(ctx, was); waiting || !a.cell.Strategy.Passes(sale.Waiting) {
+	if waiting := p.waitsInMySQL(ctx, was); waiting || !a.Of.Passes(sale.Waiting) {
 		return Seen{How: KeptOut}, waiting
 	}
-	alone := len(a.bench.Shops) == 1
+	alone := len(a.Shops) == 1
 	e, refused := a.feed.find(func(e labmode.Event) bool {
 		return e.Point == sale.Waiting && p.counts(e, after, besides) && (alone || a.customers.shopOf(e.Request) != holder)
 	})
@@ -400,10 +399,10 @@ func (p *play) keptOut(ctx context.Context, after time.Time, holder int, was loc
 // waitsInMySQL reports whether MySQL makes a sale wait for a transaction that was open before.
 func (p *play) waitsInMySQL(ctx context.Context, was lockState) bool {
 	a := p.attack
-	if !a.cell.Strategy.WaitsInMySQL {
+	if !a.Of.WaitsInMySQL {
 		return false
 	}
-	waits, err := a.bench.Waits.look(ctx)
+	waits, err := a.Waits.look(ctx)
 	if err != nil && ctx.Err() == nil {
 		p.problem(err)
 	}
@@ -467,10 +466,10 @@ func (p *play) finish(ctx context.Context) {
 	p.attack.customers.goOn()
 }
 
-func (p *play) release(ctx context.Context, h *hit) {
+func (p *play) release(ctx context.Context, h *Customer) {
 	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
-	if err := load.Release(ctx, p.attack.bench.Shops[h.shop].URL, h.id); err != nil && p.attack.ctx.Err() == nil {
+	if err := load.Release(ctx, p.attack.Shops[h.shop].URL, h.id); err != nil && p.attack.ctx.Err() == nil {
 		p.problem(err)
 	}
 }

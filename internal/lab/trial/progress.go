@@ -34,7 +34,7 @@ func (p *progress) soldOutSeen() int {
 	return p.soldOut
 }
 
-func (p *progress) answered(h *hit) {
+func (p *progress) answered(h *Customer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch h.Outcome {
@@ -121,11 +121,11 @@ func (p *progress) movedWithin(d time.Duration) bool {
 // sent, the others when the play is over and all is sold. Either ends when nothing is sold any more.
 func (a *attack) over(ctx context.Context, sent int) bool {
 	switch {
-	case a.cell.Scenario.FixedLoad && sent >= a.o.Requests:
+	case a.Scenario.Comparable && sent >= a.o.Requests:
 		return true
 	case a.standsStill(ctx):
 		return true
-	case a.cell.Scenario.FixedLoad || !a.progress.finished(a.o.Workers):
+	case a.Scenario.Comparable || !a.progress.finished(a.o.Workers):
 		return false
 	}
 	select {

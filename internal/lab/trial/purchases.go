@@ -6,6 +6,7 @@ import (
 
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
+	"stocklock/internal/strategy/declared"
 )
 
 // wish is what one request asks for.
@@ -38,9 +39,9 @@ const (
 
 // newWishes plans what customers buy. A strategy that answers before it writes cannot find the order
 // of a repeat, so nothing is repeated.
-func newWishes(c Cell, item audit.Run) wishes {
+func newWishes(sc Scenario, of declared.Strategy, seed uint64, item audit.Run) wishes {
 	return wishes{
-		seed: c.Seed, item: item.ItemID, plain: c.Scenario.Comparable, keys: !c.Strategy.AnswersFirst, lose: c.Scenario.Play.Lose,
+		seed: seed, item: item.ItemID, plain: sc.Comparable, keys: !of.AnswersFirst, lose: sc.Crowd.Lose,
 		after: map[string]bool{}, sent: map[string]int{},
 	}
 }
@@ -93,7 +94,7 @@ func (w *wishes) repeated() (again wish) {
 }
 
 // answered has a purchase sent again where its customer would do so.
-func (w *wishes) answered(h *hit) {
+func (w *wishes) answered(h *Customer) {
 	key := h.wish.key
 	if key == "" || w.sent[key] >= maxSent || h.Outcome == load.Sold && !w.after[key] || h.Outcome == load.SoldOut {
 		return

@@ -9,17 +9,15 @@ import (
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/strategy/declared"
 )
 
 // Result is what a cell showed. Counts of orders come from SQL, counts of answers from the clients.
 type Result struct {
 	Strategy string `json:"strategy"`
 	Scenario string `json:"scenario"`
-	Baskets  bool   `json:"baskets,omitempty"` // of sales of several items: see package basket
-	// Topology is that of the database, where it is more than one server: see package topology.
-	Topology string `json:"topology,omitempty"`
+	Group    string `json:"group,omitempty"` // of the scenario: see [Scenario.Group]
 	Seed     uint64 `json:"seed"`
 	Runs     int    `json:"runs"`
 	Agreed   int    `json:"agreed"` // runs whose verdict was the expected one
@@ -71,29 +69,29 @@ type Result struct {
 	CostPerSale  *Cost    `json:"cost_per_sale,omitempty"` // nil where it could not be counted
 	Deadlocks    *int64   `json:"deadlocks,omitempty"`     // that the database has resolved; nil likewise
 
-	Starves  bool              `json:"starves,omitempty"` // the strategy declares that demand may be left
-	Verdict  verdict.Kind      `json:"verdict"`
-	Expected verdict.Kind      `json:"expected"`
-	Because  scenario.Decisive `json:"because"`           // of Expected
-	Waiting  *verdict.Waiting  `json:"waiting,omitempty"` // where the verdict is stuck
-	Problem  string            `json:"reason,omitempty"`  // why it is invalid or skipped, as the harness says it
-	Unfit    Unfit             `json:"unfit,omitempty"`   // of a skipped cell: what of it cannot run here
-	Seconds  float64           `json:"seconds"`
-	Replay   string            `json:"replay,omitempty"`
+	Starves  bool             `json:"starves,omitempty"` // the strategy declares that demand may be left
+	Verdict  verdict.Kind     `json:"verdict"`
+	Expected verdict.Kind     `json:"expected"`
+	Because  Decisive         `json:"because"`           // of Expected
+	Waiting  *verdict.Waiting `json:"waiting,omitempty"` // where the verdict is stuck
+	Problem  string           `json:"reason,omitempty"`  // why it is invalid or skipped, as the harness says it
+	Unfit    Unfit            `json:"unfit,omitempty"`   // of a skipped cell: what of it cannot run here
+	Seconds  float64          `json:"seconds"`
+	Replay   string           `json:"replay,omitempty"`
 
-	// Servers is what the servers of a Topology say of themselves.
+	// Servers is what the servers of a topology say of themselves.
 	Servers []explain.DatabaseServer `json:"servers,omitempty"`
 	// Story is what the customers of a few baskets met, in its order.
 	Story []string `json:"story,omitempty"`
 	// Seen is what the cell waited for and saw, in this order; Unseen, what it did not see.
-	Seen   []Seen         `json:"seen,omitempty"`
-	Unseen scenario.Sight `json:"unseen,omitempty"`
+	Seen   []Seen `json:"seen,omitempty"`
+	Unseen Sight  `json:"unseen,omitempty"`
 	// FaultNotSeen says that nobody knows whether a fault met: the shops have no traces.
 	FaultNotSeen bool `json:"fault_not_seen,omitempty"`
 
 	Explanation *explain.Explanation `json:"explanation,omitempty"` // nil where there is none
 	// WouldHold has the strategies that would have held where this one failed, the nearest first: see
-	// [scenario.Scenario.WouldHold]. Results of earlier versions have none.
+	// [Scenario.WouldHold]. Results of earlier versions have none.
 	WouldHold []string `json:"would_hold,omitempty"`
 }
 
@@ -124,12 +122,19 @@ type Cost struct {
 	Database float64 `json:"database_round_trips"`
 }
 
-func newResult(c Cell, o Options, shops int) *Result {
-	expected := c.Scenario.Expected(c.Strategy.Under(o.Circumstances))
-	return &Result{
-		Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, Seed: c.Seed, Runs: 1, Shops: shops, InitialStock: o.Stock,
-		Starves: c.Strategy.Starves, Expected: expected.Verdict, Because: expected.Because,
+func newResult(sc Scenario, of declared.Strategy, seed uint64, o Options, shops int) Result {
+	expected := sc.Expected(of.Under(o.Circumstances))
+	r := Result{
+		Strategy: of.Name, Scenario: sc.Name, Group: sc.Group, Seed: seed, Runs: 1, Shops: shops, InitialStock: o.Stock,
+		Starves: sc.Few == nil && of.Starves, Expected: expected.Verdict, Because: expected.Because,
 	}
+	if sc.Few != nil {
+		r.InitialStock, r.Shops = 0, sc.Settings().Shops
+		for _, units := range sc.Stock {
+			r.InitialStock += units
+		}
+	}
+	return r
 }
 
 // Unfit says which part of a cell cannot be run here.
@@ -149,12 +154,14 @@ func (r Result) Name() string { return r.Strategy + ":" + r.Scenario }
 func (r Result) Stock() int64 { return r.InitialStock + r.Restocked }
 
 // Degraded reports whether nothing was broken, and less was sold than there was demand for.
-func (r Result) Degraded() bool { return r.Verdict == verdict.Held && r.Remaining > 0 && !r.Baskets }
+func (r Result) Degraded() bool {
+	return r.Verdict == verdict.Held && r.Remaining > 0 && r.Group != Baskets
+}
 
 // Promise is how many units customers were promised, in orders and in answers, of how many there were: "13/12". It is
-// empty for a cell without a Topology, and for one that did not run.
+// empty for a cell that is not of a topology, and for one that did not run.
 func (r Result) Promise() string {
-	if r.Topology == "" || r.Requests == 0 || r.Verdict == verdict.Invalid {
+	if !r.OnTopology() || r.Requests == 0 || r.Verdict == verdict.Invalid {
 		return ""
 	}
 	return fmt.Sprintf("%d/%d", r.Promised, r.Stock())
@@ -172,17 +179,14 @@ func (r Result) Shown() verdict.Verdict {
 // either direction. A skipped cell is no surprise.
 func (r Result) Surprise() bool { return r.Verdict != verdict.Skipped && r.Verdict != r.Expected }
 
+// Contention is the only scenario whose numbers may be compared between strategies: nothing goes wrong.
+const Contention = "contention"
+
 // Comparable reports whether the scenario's numbers may be compared between strategies.
-func (r Result) Comparable() bool { return r.scenario().Comparable }
+func (r Result) Comparable() bool { return r.Scenario == Contention }
 
-// FixedLoad reports whether the scenario sends a fixed number of requests.
-func (r Result) FixedLoad() bool { return r.scenario().FixedLoad }
-
-// scenario is the zero value for one that this program does not know.
-func (r Result) scenario() scenario.Scenario {
-	s, _ := scenario.ByName(r.Scenario)
-	return s
-}
+// OnTopology reports whether the database was that of a topology.
+func (r Result) OnTopology() bool { return r.Group != OneServer && r.Group != Baskets }
 
 // count counts the answers.
 func (r *Result) count(a *attack) {

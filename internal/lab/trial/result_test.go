@@ -7,29 +7,29 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
 )
 
 func TestCountsAndLatencies(t *testing.T) {
 	begun := time.Now()
-	request := func(scheduled, sent, took, status int, outcome load.Outcome, err error) *hit {
+	request := func(scheduled, sent, took, status int, outcome load.Outcome, err error) *Customer {
 		at := func(ms int) time.Time { return begun.Add(time.Duration(ms) * time.Millisecond) }
-		return &hit{scheduled: at(scheduled), Answer: load.Answer{Sent: at(sent), Latency: time.Duration(took) * time.Millisecond,
+		return &Customer{scheduled: at(scheduled), Answer: load.Answer{Sent: at(sent), Latency: time.Duration(took) * time.Millisecond,
 			Status: status, Outcome: outcome, Err: err}}
 	}
-	a := &attack{begun: begun, customers: &customers{}, usage: &usage{}, feed: newFeed(), play: &play{}}
-	a.customers.hits = []*hit{
+	a := attackOf(Options{})
+	a.begun, a.usage, a.play = begun, &usage{}, &play{}
+	a.customers.hits = []*Customer{
 		request(2, 5, 20, 201, load.Sold, nil),
 		request(0, 0, 10, 201, load.Sold, nil),
 		request(4, 9, 30, 409, load.SoldOut, nil),
 		request(6, 10, 40, 0, load.Unknown, errors.New("EOF")),
 		{scheduled: begun}, // interrupted before it was sent
 	}
-	r := newResult(Cell{Strategy: ladder.All()[0].Describe(), Scenario: scenario.All()[0]}, Options{}, 3)
+	r := newResult(Scenario{Attacks: declared.Exclusive}, ladder.All()[0].Describe(), 1, Options{}, 3)
 	r.count(a)
 	if r.Requests != 5 || r.Answered != 2 || r.SoldOut != 1 || r.Unknown != 2 {
 		t.Errorf("counted %+v", r)
@@ -42,25 +42,11 @@ func TestCountsAndLatencies(t *testing.T) {
 // TestDemandMayBeLeftAsDeclared: what is said of a degraded cell tells a strategy that starves from another.
 func TestDemandMayBeLeftAsDeclared(t *testing.T) {
 	for _, s := range ladder.All() {
-		r := newResult(Cell{Strategy: s.Describe(), Scenario: scenario.All()[0]}, Options{}, 3)
+		r := newResult(Scenario{Attacks: declared.Exclusive}, s.Describe(), 1, Options{}, 3)
 		r.Verdict, r.Remaining = verdict.Held, 1
 		said := r.Shown().Reason("en", r.Facts())
 		if strings.HasSuffix(said, "with demand left, as its strategy declares") != s.Declared.Starves || !strings.Contains(said, "demand left") {
 			t.Errorf("%s starves: %t, and it is said: %s", s.Name, s.Declared.Starves, said)
-		}
-	}
-}
-
-// TestEveryInterventionHasWords checks that no language says an intervention by its name alone.
-func TestEveryInterventionHasWords(t *testing.T) {
-	for _, sc := range scenario.All() {
-		name := sc.Play.Intervention
-		if name == "" {
-			continue
-		}
-		text := explain.Text{Phrase: "span-intervention", Facts: explain.Facts{Intervention: name}}
-		if said := explain.English.Say(text); said == name {
-			t.Errorf("%s: English has no phrase for the intervention %q", sc.Name, name)
 		}
 	}
 }

@@ -36,8 +36,8 @@ func newReturns(ctx context.Context, a *attack) *returns {
 }
 
 // watch waits, in the background, for the return of a shop whose connection has broken.
-func (r *returns) watch(h *hit) {
-	if r.attack.bench.Testbed != nil || !broken(h.Answer) {
+func (r *returns) watch(h *Customer) {
+	if r.attack.Testbed != nil || !broken(h.Answer) {
 		return
 	}
 	r.mu.Lock()
@@ -56,7 +56,7 @@ func (r *returns) watch(h *hit) {
 
 // await reports whether the shop is back in time.
 func (r *returns) await(shop int) bool {
-	url := r.attack.bench.Shops[shop].URL
+	url := r.attack.Shops[shop].URL
 	if rig.Ready(r.ctx, url) == nil {
 		return true // only the connection broke
 	}

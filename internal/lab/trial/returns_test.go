@@ -22,9 +22,10 @@ func TestAShopThatRestartsIsSeenByItsReadiness(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	a := &attack{customers: &customers{}, bench: Bench{Shops: []Shop{{URL: server.URL}}}}
+	a := attackOf(Options{})
+	a.Shops = []Shop{{URL: server.URL}}
 	a.returns = newReturns(t.Context(), a)
-	died := &hit{Answer: load.Answer{Err: io.EOF}}
+	died := &Customer{Answer: load.Answer{Err: io.EOF}}
 	a.returns.watch(died)
 	a.returns.watch(died) // of another customer
 	time.Sleep(5 * askReady)
@@ -38,7 +39,7 @@ func TestAShopThatRestartsIsSeenByItsReadiness(t *testing.T) {
 		t.Errorf("noted %+v, want that shop 1 was dead until it was ready", i)
 	}
 	a.returns.watch(died) // it is ready: only the connection broke
-	a.returns.watch(&hit{Answer: load.Answer{Outcome: load.Sold}})
+	a.returns.watch(&Customer{Answer: load.Answer{Outcome: load.Sold}})
 	a.background.Wait()
 	if len(a.record.interventions) != 1 {
 		t.Errorf("noted %+v, want nothing more", a.record.interventions)

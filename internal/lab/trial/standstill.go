@@ -31,9 +31,9 @@ var errNotAsked = errors.New("no look at Redis: --redis says where it is")
 
 // lookAtLocks asks Redis for the item's lock.
 func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
-	client := a.bench.Redis
-	if a.bench.Testbed != nil && a.bench.Testbed.Redis() != nil {
-		client = a.bench.Testbed.Redis().Client
+	client := a.Redis
+	if a.Testbed != nil && a.Testbed.Redis() != nil {
+		client = a.Testbed.Redis().Client
 	}
 	if client == nil {
 		return nil, errNotAsked
@@ -59,7 +59,7 @@ func (a *attack) endless(ctx context.Context) bool {
 	if _, waitsForItself := a.feed.waitsForItself(a.progress.lastMove()); waitsForItself {
 		return true
 	}
-	if a.cell.Strategy.Lease.Kept == declared.LeaseInValue {
+	if a.Of.Lease.Kept == declared.LeaseInValue {
 		return false
 	}
 	return a.endlessIn(a.lockState(ctx))

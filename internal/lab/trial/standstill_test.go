@@ -26,11 +26,11 @@ func TestAFenceThatRefusesEverybody(t *testing.T) {
 		{what: "all, while one is held", outcomes: []load.Outcome{load.Fenced, load.Fenced, load.Fenced}, held: true},
 		{what: "nothing is left", outcomes: []load.Outcome{load.SoldOut, load.Fenced, load.Fenced, load.Fenced}},
 	} {
-		a := &attack{o: Options{Stock: 30, Workers: workers}, customers: &customers{}}
+		a := attackOf(Options{Stock: 30, Workers: workers})
 		a.play = &play{attack: a, holding: tt.held}
 		a.progress.start(begun)
 		for _, outcome := range tt.outcomes {
-			a.progress.answered(&hit{wish: wish{quantity: 1}, Answer: load.Answer{Outcome: outcome, Sent: time.Now()}})
+			a.progress.answered(&Customer{wish: wish{quantity: 1}, Answer: load.Answer{Outcome: outcome, Sent: time.Now()}})
 		}
 		if got := a.standsStill(t.Context()); got != tt.want {
 			t.Errorf("%s: it stands still: %t, want %t", tt.what, got, tt.want)
@@ -44,7 +44,7 @@ func TestAFenceThatRefusesEverybody(t *testing.T) {
 // TestALockWithoutAnEndInSight: one whose lease outlasts the cell ends as little as one without a lease.
 func TestALockWithoutAnEndInSight(t *testing.T) {
 	now := time.Now()
-	a := &attack{o: Options{Lease: time.Second}}
+	a := attackOf(Options{Lease: time.Second})
 	for left, want := range map[time.Duration]bool{0: true, time.Second: false, maxCell: false, 1000 * time.Second: true} {
 		k := keyState{now: now}
 		if left > 0 {

@@ -60,7 +60,7 @@ func (a *attack) steps() []Step {
 	return steps
 }
 
-func (s *Step) count(h *hit, answered time.Time, latencies *hdrhistogram.Histogram) {
+func (s *Step) count(h *Customer, answered time.Time, latencies *hdrhistogram.Histogram) {
 	s.Requests++
 	switch h.Outcome {
 	case load.Sold:

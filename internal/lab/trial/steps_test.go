@@ -14,7 +14,8 @@ func TestStepsFindTheKnee(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &attack{begun: time.Now(), customers: &customers{}, o: Options{Shape: shape}}
+	a := attackOf(Options{Shape: shape})
+	a.begun = time.Now()
 	free := a.begun
 	requests, _ := shape.Total()
 	for n := range requests {
@@ -27,7 +28,7 @@ func TestStepsFindTheKnee(t *testing.T) {
 		if n == requests-1 {
 			outcome = load.SoldOut
 		}
-		a.customers.hits = append(a.customers.hits, &hit{number: n, scheduled: scheduled,
+		a.customers.hits = append(a.customers.hits, &Customer{number: n, scheduled: scheduled,
 			Answer: load.Answer{Outcome: outcome, Status: http.StatusCreated, Sent: scheduled, Latency: free.Sub(scheduled)}})
 	}
 	steps := a.steps()

@@ -48,7 +48,7 @@ func binWidth(d time.Duration) time.Duration {
 	}
 }
 
-func timeline(e explain.Evidence, hits []*hit) Timeline {
+func timeline(e explain.Evidence, hits []*Customer) Timeline {
 	end := e.Ended
 	for _, h := range hits {
 		if answered := h.Sent.Add(h.Latency); answered.After(end) {

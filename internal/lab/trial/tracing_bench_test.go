@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/stock"
+	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -39,18 +39,14 @@ func BenchmarkTracing(b *testing.B) {
 	}
 	o := Options{Stock: 150, Requests: 300, Workers: 12, Timeout: time.Minute,
 		Lease: 2 * time.Second, Wait: 20 * time.Second}
-	bench := func(name string, trace bool) Bench {
+	bench := func(name string, trace bool) *Bench {
 		testbed, err := r.Testbed(b.Context(), rig.TestbedOptions{Name: name, Shops: 3, DSN: server.DSN(), Trace: trace, Env: map[string]string{
 			"SHOP_LAB": "true", "SHOP_LEASE": "2s", "SHOP_WAIT": "20s", "SHOP_RETRY": "2ms", "SHOP_LAB_WORK": "10ms", "SHOP_LOG_LEVEL": "error",
 		}})
 		if err != nil {
 			b.Fatal(err)
 		}
-		at := Bench{Store: store, Testbed: testbed}
-		for _, shop := range testbed.Shops {
-			at.Shops = append(at.Shops, Shop{URL: shop.URL, Trace: shop.Trace()})
-		}
-		return at
+		return &Bench{Store: store, Testbed: testbed, Shops: ShopsOf(testbed)}
 	}
 	plain, traced := bench("plain", false), bench("traced", true)
 	for _, name := range []string{"conditional", "fenced"} {
@@ -58,11 +54,13 @@ func BenchmarkTracing(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		sales := func(on Bench) float64 {
-			result, err := Run(b.Context(), on, Cell{Strategy: s.Describe(), Scenario: scenario.All()[0], Seed: 1}, o)
+		sales := func(on *Bench) float64 {
+			calm := Scenario{Name: Contention, Attacks: declared.Exclusive, Comparable: true}
+			results, err := Run(b.Context(), on, calm, []declared.Strategy{s.Describe()}, 1, o)
 			if err != nil {
 				b.Fatal(err)
 			}
+			result := results[0]
 			if result.SalesPerSecond == 0 {
 				b.Fatalf("%s sold nothing: %s", name, result.Problem)
 			}

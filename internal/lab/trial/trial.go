@@ -1,21 +1,23 @@
-// Package trial runs one cell: one strategy under one scenario.
+// Package trial runs the cells of a scenario: strategies whose customers buy on a bench, while the scenario plays.
 //
-// A trial makes an item of its own and orders it from the shops, while the scenario injects its
-// faults. Then the trial repairs the testbed, waits until all is at rest, and counts the sales by
-// SQL. The counts give a verdict, which is compared with the strategy's properties. A trial never
-// trusts the shops' own statements.
+// Each strategy sells items of its own. A crowd buys one of them while the scenario's [Play] holds, kills or pauses a sale;
+// or a few customers do what the scenario's function says, on a bench that several strategies may share. Then the trial
+// repairs the testbed, waits until all is at rest, and counts the sales by SQL. The counts give a verdict, which is
+// compared with the strategy's properties. A trial never trusts the shops' own statements.
 //
-//   - trial.go: the order of events
-//   - attack.go: the load, and the faults meanwhile
+//   - scenario.go, declared_play.go, expected.go: what a scenario is, and what is expected of a strategy
+//   - group.go: the order of events, for all strategies on a bench; show.go: one strategy, and what a play may do
+//   - trial.go, attack.go: a crowd, and the faults meanwhile; play.go: its play
 //   - customers.go: the requests and their shops
+//   - feed.go: what is seen of the sales, and the wait for it
 //   - interventions.go: the interventions at the testbed
-//   - purchases.go: what the customers buy, and buy again
+//   - purchases.go: what a crowd buys, and buys again
 //   - progress.go: the end of the attack
 //   - afterwards.go: a restock, and customers after the attack
 //   - changes.go: the notifications of Redis
 //   - watch.go: what can be watched meanwhile
-//   - verdict.go: the verdict
-//   - result.go, timeline.go: the numbers
+//   - answers.go: the counts; verdict.go: the verdict
+//   - result.go, timeline.go: the numbers; servers_record.go: what the servers of a topology say of themselves
 //
 // # Decisions
 //
@@ -59,7 +61,6 @@
 package trial
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +71,7 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/redisconn"
 	"stocklock/internal/stock"
@@ -90,6 +91,8 @@ type Bench struct {
 	Alone    bool
 	NoQuorum string // why strategies that need a quorum cannot run here; empty where they can
 	NoEtcd   string // why strategies that need etcd cannot
+	// Database is the servers of a topology, nil for a single one. Where they fail over, Store is opened anew.
+	Database *topology.Servers
 }
 
 // Shop is one of the shops that sell.
@@ -98,11 +101,13 @@ type Shop struct {
 	Trace string // the file that it writes its trace to, empty without one
 }
 
-// Cell is what to run.
-type Cell struct {
-	Strategy declared.Strategy
-	Scenario scenario.Scenario
-	Seed     uint64
+// ShopsOf are those of a testbed.
+func ShopsOf(testbed *rig.Testbed) []Shop {
+	var shops []Shop
+	for _, shop := range testbed.Shops {
+		shops = append(shops, Shop{URL: shop.URL, Trace: shop.Trace()})
+	}
+	return shops
 }
 
 // Options are the settings that all cells of a run share.
@@ -113,7 +118,8 @@ type Options struct {
 	Shape    load.Shape          // how requests are sent over time; the zero value sends as customers are free
 	Timeout  time.Duration       // of one request
 	Records  *load.Records       // where every request is written down, nil for nowhere
-	Watch    Watch               // told what is seen while a cell runs, nil for nobody
+	Watch    Watch               // told what is seen while a cell of a crowd runs, nil for nobody
+	Told     func(en, zh string) // called with each line of the story of a few, without Chinese where there is none; nil for nobody
 	Lease    time.Duration       // of the locks
 	Wait     time.Duration       // for a lock, until a sale is rejected as busy
 	Offered  []declared.Strategy // by the shop: where one breaks, some of these would have held
@@ -124,92 +130,74 @@ type Options struct {
 // takes.
 const maxCell = 90 * time.Second
 
-// Run runs one cell, once. An error means that the harness cannot go on. A cell that ctx interrupted
-// returns ctx's cause.
-func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
-	r := newResult(c, o, len(b.Shops))
-	why := unfit(b, c, o)
-	if why.reason == "" {
-		err := b.ready(ctx)
-		if err == nil {
-			why, err = b.lacks(ctx, c.Strategy)
-		}
-		if err != nil {
-			return Result{}, err
-		}
-	}
-	if why.reason != "" {
-		r.Unfit = why.what
-		r.Conclude(verdict.Judgement{Kind: cmp.Or(why.kind, verdict.Skipped), Problem: why.reason})
-		return *r, nil
-	}
-	run, err := audit.Start(ctx, b.Store, audit.Run{
-		ID: audit.NewID(c.Strategy.Name, c.Scenario.Name, c.Seed, 0), Strategy: c.Strategy.Name, Scenario: c.Scenario.Name,
-		InitialStock: o.Stock, State: c.Strategy.State,
-	})
-	if err != nil {
-		return Result{}, err
-	}
-	started := time.Now()
-	a := newAttack(b, c, o, run)
+// attack has a crowd buy, and judges the cell.
+func (s *Show) attack(ctx context.Context) error {
+	r := s.result
+	a := newAttack(s)
 	failed := a.run(ctx)
 	if err := a.repair(ctx); err != nil {
 		failed = errors.Join(failed, fmt.Errorf("after: %w", err))
 	}
 	if ctx.Err() != nil {
-		return Result{}, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 	if err := a.measure(ctx, r); err != nil {
-		return Result{}, err
+		return err
 	}
 	evidence, err := a.evidence(ctx)
 	if err != nil {
-		return Result{}, err
+		return err
 	}
 	r.Conclude(a.judge(r, evidence, failed))
 	if verdict.Of(r.Verdict).Bad {
-		r.WouldHold = c.Scenario.WouldHold(c.Strategy, o.Offered)
+		r.WouldHold = s.Scenario.WouldHold(s.Of, s.o.Offered)
 	}
-	a.see(Look{At: time.Now(), Counts: audit.Counts{InitialStock: o.Stock, Restocked: r.Restocked, Remaining: r.Remaining, Sold: r.Sold, Oversold: r.Oversold}})
+	a.see(Look{At: time.Now(), Counts: audit.Counts{InitialStock: s.o.Stock, Restocked: r.Restocked, Remaining: r.Remaining, Sold: r.Sold, Oversold: r.Oversold}})
 	a.see(evidence)
 	r.Timeline = timeline(evidence, a.customers.hits)
 	if r.Verdict != verdict.Invalid {
 		evidence.Verdict = r.Verdict
 		r.Explanation = explain.Explain(ctx, evidence)
 	}
-	r.Seconds = round(time.Since(started).Seconds(), 2)
-	return *r, o.Records.Write(c.Strategy.Name+"/"+c.Scenario.Name, a.customers.records())
+	return s.o.Records.Write(s.Of.Name+"/"+s.Scenario.Name, a.customers.records())
 }
 
 // misfit is why a cell cannot be run here, and whether its strategy or its scenario is the cause.
 type misfit struct {
 	what   Unfit
 	reason string
-	kind   verdict.Kind // Skipped for the zero value
+	kind   verdict.Kind
 }
 
 // unfit says why a cell cannot be run here. The reason is empty where it can.
-func unfit(b Bench, c Cell, o Options) misfit {
-	play := c.Scenario.Play
+func unfit(b Bench, sc Scenario, of declared.Strategy, o Options) misfit {
+	skipped := func(what Unfit, format string, args ...any) misfit {
+		return misfit{what, fmt.Sprintf(format, args...), verdict.Skipped}
+	}
 	switch {
-	case c.Scenario.Needs == scenario.Rig && (b.Testbed == nil || !b.Testbed.CommandsServers()):
-		return misfit{what: UnfitScenario, reason: "needs servers that loadtest has started, and these were given by address. " +
-			"Run it without --mysql, --redis and --shop, or with docker compose run --rm lab"}
-	case c.Scenario.ShortWait && o.Wait >= o.Lease:
-		return misfit{what: UnfitScenario, reason: fmt.Sprintf("needs a wait shorter than the lease, and these are %s and %s", o.Wait, o.Lease)}
-	case c.Strategy.Inapplicable[c.Scenario.Name] != "":
-		return misfit{what: UnfitEach, reason: c.Strategy.Inapplicable[c.Scenario.Name], kind: verdict.Inapplicable}
-	case c.Scenario.Misses(c.Strategy) != "":
-		return misfit{what: UnfitEach, reason: fmt.Sprintf("its %s never pass the point %s", c.Scenario.Play.Passing(), c.Scenario.Misses(c.Strategy)), kind: verdict.Inapplicable}
-	case b.Testbed == nil && !play.IsZero() && !play.Kill:
-		return misfit{what: UnfitScenario, reason: "needs shops that loadtest has started, and these were given by address. " +
-			"Run it without --shop: --mysql and --redis may stay"}
-	case o.Lease < c.Strategy.ShortestLease:
-		return misfit{what: UnfitStrategy, reason: fmt.Sprintf("needs a lease of %s or more, and this one is %s: give --lease %[1]s", c.Strategy.ShortestLease, o.Lease)}
-	case c.Strategy.NeedsQuorum:
-		return misfit{what: UnfitStrategy, reason: b.NoQuorum}
-	case c.Strategy.NeedsEtcd:
-		return misfit{what: UnfitStrategy, reason: b.NoEtcd}
+	case sc.Topology != nil && sc.Topology.Missing() != nil:
+		return skipped(UnfitScenario, "%v", sc.Topology.Missing())
+	case sc.OfBaskets() && sc.Expected(of).Verdict == verdict.Inapplicable:
+		return misfit{UnfitEach, "the way has nothing that this scenario attacks", verdict.Inapplicable}
+	case sc.Few != nil:
+		return misfit{}
+	case sc.Needs == Rig && (b.Testbed == nil || !b.Testbed.CommandsServers()):
+		return skipped(UnfitScenario, "needs servers that loadtest has started, and these were given by address. "+
+			"Run it without --mysql, --redis and --shop, or with docker compose run --rm lab")
+	case sc.ShortWait && o.Wait >= o.Lease:
+		return skipped(UnfitScenario, "needs a wait shorter than the lease, and these are %s and %s", o.Wait, o.Lease)
+	case of.Inapplicable[sc.Name] != "":
+		return misfit{UnfitEach, of.Inapplicable[sc.Name], verdict.Inapplicable}
+	case sc.Misses(of) != "":
+		return misfit{UnfitEach, fmt.Sprintf("its %s never pass the point %s", sc.Crowd.Passing(), sc.Misses(of)), verdict.Inapplicable}
+	case b.Testbed == nil && !sc.Crowd.IsZero() && !sc.Crowd.Kill:
+		return skipped(UnfitScenario, "needs shops that loadtest has started, and these were given by address. Run it without --shop: --mysql and --redis may stay")
+	case o.Lease < of.ShortestLease:
+		return skipped(UnfitStrategy, "needs a lease of %s or more, and this one is %s: give --lease %[1]s", of.ShortestLease, o.Lease)
+	case of.NeedsQuorum:
+		return skipped(UnfitStrategy, "%s", b.NoQuorum)
+	case of.NeedsEtcd:
+		return skipped(UnfitStrategy, "%s", b.NoEtcd)
 	default:
 		return misfit{}
 	}
@@ -222,13 +210,13 @@ func (b Bench) lacks(ctx context.Context, of declared.Strategy) (misfit, error) 
 	case len(of.NeedsCommand) == 0:
 		return misfit{}, nil
 	case client == nil && b.Testbed == nil:
-		return misfit{what: UnfitStrategy, reason: fmt.Sprintf("needs a Redis that knows %s: say with --redis where the one of the shops is",
-			strings.Join(of.NeedsCommand, " or "))}, nil
+		return misfit{UnfitStrategy, fmt.Sprintf("needs a Redis that knows %s: say with --redis where the one of the shops is",
+			strings.Join(of.NeedsCommand, " or ")), verdict.Skipped}, nil
 	case client == nil:
 		client = b.Testbed.Redis().Client
 	}
 	reason, err := rig.Lacks(ctx, client, of.NeedsCommand)
-	return misfit{what: UnfitStrategy, reason: reason}, err
+	return misfit{UnfitStrategy, reason, verdict.Skipped}, err
 }
 
 // ready repairs the testbed if something of it does not work. It waits for shops that were given by

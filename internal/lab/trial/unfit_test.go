@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"stocklock/internal/lab/explain"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/sale"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -25,12 +25,9 @@ func TestACellThatSaysNothingIsSkipped(t *testing.T) {
 		{"overrun", time.Second, "needs shops that loadtest has started, and these were given by address. Run it without --shop: --mysql and --redis may stay", UnfitScenario},
 		{"crash", 500 * time.Millisecond, "needs a lease of 1s or more, and this one is 500ms: give --lease 1s", UnfitStrategy},
 	} {
-		sc, err := scenario.ByName(tt.scenario)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := Options{Lease: tt.lease}
-		r, err := Run(t.Context(), Bench{}, Cell{Strategy: of, Scenario: sc}, o)
+		sc := Scenario{Name: tt.scenario, Attacks: declared.Renews, Crowd: Play{At: sale.Read, Kill: tt.scenario == "crash"}}
+		all, err := Run(t.Context(), &Bench{}, sc, []declared.Strategy{of}, 1, Options{Lease: tt.lease})
+		r := all[0]
 		if err != nil || r.Verdict != verdict.Skipped && r.Verdict != verdict.Inapplicable || r.Problem != tt.why || r.Unfit != tt.what || r.Surprise() {
 			t.Errorf("%s: %s because %q (%v), surprise %t, %v; want skipped because %q", tt.scenario, r.Verdict, r.Problem, r.Unfit, r.Surprise(), err, tt.why)
 		}

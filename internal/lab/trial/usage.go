@@ -34,10 +34,10 @@ const usagePatience = 5 * time.Second
 // itself.
 func (a *attack) startUsage(ctx context.Context) *usage {
 	u := &usage{background: &a.background}
-	if !a.bench.Alone || !a.cell.Scenario.Comparable || a.bench.Testbed.Redis() == nil {
+	if !a.Alone || !a.Scenario.Comparable || a.Testbed.Redis() == nil {
 		return u
 	}
-	servers := append([]*testserver.Redis{a.bench.Testbed.Redis()}, a.bench.Testbed.Quorum...)
+	servers := append([]*testserver.Redis{a.Testbed.Redis()}, a.Testbed.Quorum...)
 	u.count = func() (c counts, err error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), usagePatience)
 		defer cancel()
@@ -48,14 +48,14 @@ func (a *attack) startUsage(ctx context.Context) *usage {
 			}
 			c.redis += reads
 		}
-		c.database, err = audit.Statements(ctx, a.bench.Store)
+		c.database, err = audit.Statements(ctx, a.Store)
 		c.database -= a.looks.Load()
 		return c, err
 	}
 	u.countDeadlocks = func() (int64, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), usagePatience)
 		defer cancel()
-		return audit.Deadlocks(ctx, a.bench.Store)
+		return audit.Deadlocks(ctx, a.Store)
 	}
 	var err error
 	if u.deadlocksBegan, err = u.countDeadlocks(); err != nil { // a user without the right to ask

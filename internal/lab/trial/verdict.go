@@ -1,11 +1,8 @@
 package trial
 
 import (
-	"fmt"
-
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/declared"
 )
@@ -27,7 +24,7 @@ func (a *attack) judge(r *Result, evidence explain.Evidence, failed error) verdi
 	facts := a.facts(r)
 	j := facts.Verdict()
 	switch why := evidence.Stall(); {
-	case j.Kind == verdict.Stuck && (r.Unseen == scenario.Another || r.Unseen == scenario.ThirdSale):
+	case j.Kind == verdict.Stuck && (r.Unseen == Another || r.Unseen == ThirdSale):
 		r.Unseen, r.Waiting = "", facts.Waiting // no other sale will ever be seen
 	case r.Unseen != "" && (j.Kind == verdict.Held || j.Kind == r.Expected):
 		return verdict.Failed("this was never seen: %s", r.Unseen)
@@ -41,7 +38,7 @@ func (a *attack) judge(r *Result, evidence explain.Evidence, failed error) verdi
 
 // canStall reports whether a sale that is inside past its lease can harm others.
 func (a *attack) canStall() bool {
-	return !a.cell.Strategy.Properties.Meets(declared.PauseProof) && !a.cell.Strategy.Properties.Meets(declared.StorageChecked)
+	return !a.Of.Properties.Meets(declared.PauseProof) && !a.Of.Properties.Meets(declared.StorageChecked)
 }
 
 // Facts are the numbers that the sentences about a verdict have.
@@ -60,15 +57,15 @@ func (a *attack) facts(r *Result) verdict.Facts {
 	if a.stuck != nil {
 		f.Stuck, f.Waiting, f.Deserted = true, a.stuck.waiting(), a.deserted()
 	}
-	f.DemandLeft = r.Sold > 0 && (a.cell.Scenario.FixedLoad || a.outOfTime)
-	f.Outlasted = a.cell.Scenario.Attacks == declared.Renews && a.cell.Strategy.Properties.Has.Includes(declared.Renews) &&
+	f.DemandLeft = r.Sold > 0 && (a.Scenario.Comparable || a.outOfTime)
+	f.Outlasted = a.Scenario.Attacks == declared.Renews && a.Of.Properties.Has.Includes(declared.Renews) &&
 		longWorkNeverSells(a.customers.hits)
 	return f
 }
 
 // longWorkNeverSells reports whether every request with a fault lost its lock over it. A lock that
 // gives up in time oversells nothing, but it has not kept its promise to renew.
-func longWorkNeverSells(hits []*hit) bool {
+func longWorkNeverSells(hits []*Customer) bool {
 	lost := 0
 	for _, h := range hits {
 		switch {
@@ -84,10 +81,10 @@ func longWorkNeverSells(hits []*hit) bool {
 // deserted returns why no shop answers any more, of those that were given by address. The lab
 // cannot restart those. It is nil while one answers.
 func (a *attack) deserted() error {
-	if a.bench.Testbed != nil {
+	if a.Testbed != nil {
 		return nil
 	}
-	last := map[int]*hit{}
+	last := map[int]*Customer{}
 	for _, h := range a.customers.hits {
 		if !h.Sent.IsZero() && (last[h.shop] == nil || h.Sent.After(last[h.shop].Sent)) {
 			last[h.shop] = h
@@ -105,14 +102,9 @@ func (a *attack) deserted() error {
 // firstFailure is an answer that should not be, and what its shop's log says of it.
 func (a *attack) firstFailure() string {
 	for _, h := range a.customers.hits {
-		if h.Outcome != load.Failed {
-			continue
+		if h.Outcome == load.Failed {
+			return a.failure(h)
 		}
-		answer := fmt.Sprintf("%d %s", h.Status, h.Body)
-		if a.bench.Testbed == nil {
-			return answer
-		}
-		return answer + "\nthe shop's log: " + a.bench.Testbed.Shops[h.shop].LogLine(`"request":"`+h.id+`"`)
 	}
 	return ""
 }

@@ -60,7 +60,7 @@ func (a *attack) look(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		a.looks.Add(1)
-		if counts, err := audit.Count(ctx, a.bench.Store, a.item); err == nil {
+		if counts, err := audit.Count(ctx, a.Store, a.item); err == nil {
 			a.see(Look{At: time.Now(), Counts: counts})
 		}
 		select {
@@ -72,6 +72,6 @@ func (a *attack) look(ctx context.Context) {
 }
 
 // asked is a request as it is made.
-func (h *hit) asked() explain.Request {
+func (h *Customer) asked() explain.Request {
 	return explain.Request{ID: h.id, Shop: explain.ShopName(h.shop), Sent: time.Now(), Nested: h.nested, Fault: h.faulty()}
 }

@@ -49,7 +49,7 @@ const (
 	Once
 )
 
-// The properties of sales of several items, which [Strategy].Baskets declares. A scenario of package basket
+// The properties of sales of several items, which [Strategy].Baskets declares. A scenario of baskets
 // attacks each.
 const (
 	// Crossable: of two baskets with the same items in opposite orders, both are sold.
@@ -68,7 +68,7 @@ const (
 	Unstarved
 )
 
-// The properties that a database of several servers attacks: see [Strategy].Servers. A scenario of package topology attacks each.
+// The properties that a database of several servers attacks: see [Strategy].Servers. A scenario of a topology attacks each.
 const (
 	// ReadsSource: no sale is decided by a read that a replica may answer, so that an old one oversells nothing.
 	ReadsSource Property = 1 << (24 + iota)

@@ -1,4 +1,4 @@
-package scenario
+package trial
 
 import (
 	"context"
@@ -120,8 +120,8 @@ func (p Play) IsZero() bool { return p.At == "" && !p.Nested }
 // Misses returns the point that the play needs and that sales of the strategy never pass, empty where
 // it applies.
 func (s Scenario) Misses(of declared.Strategy) sale.Point {
-	needed := s.Play.At
-	if s.Play.Nested {
+	needed := s.Crowd.At
+	if s.Crowd.Nested {
 		needed = sale.Acquired
 	}
 	if needed == "" || of.Passes(needed) {

@@ -1,4 +1,4 @@
-package scenario
+package trial
 
 import (
 	"cmp"
@@ -11,13 +11,29 @@ import (
 	"stocklock/internal/strategy/declared"
 )
 
-// Demand is a property, and the verdict on a strategy that lacks it.
+// Demand is what a strategy must have to hold, and the verdict on one without it.
 type Demand struct {
 	Property  declared.Property
 	Otherwise verdict.Kind
 	// Counted is the verdict on a strategy that counts the units in Redis, if that is another: a dead or lost
 	// sale has a part of the count then, and not a lock.
 	Counted verdict.Kind
+	// Durable demands of the topology, in place of a property, that a commit which was answered survives its primary.
+	Durable bool
+}
+
+// durable is the fact of a topology that decides like a property.
+const durable = "durable-commits"
+
+// standing says whether a strategy meets the demand, and what decides that.
+func (s Scenario) standing(d Demand, p declared.Properties) (met bool, because Decisive) {
+	if d.Durable {
+		if s.Topology.Durable {
+			return true, Decisive{durable, declared.Has}
+		}
+		return false, Decisive{durable, declared.Lacks}
+	}
+	return p.Meets(d.Property), Decisive{d.Property.String(), p.Standing(d.Property)}
 }
 
 // Expectation is the verdict that follows from a strategy's properties, and from which of them.
@@ -26,31 +42,44 @@ type Expectation struct {
 	Because Decisive
 }
 
+// properties are those of a strategy that count: of its baskets, of its sales, or of those on several servers.
+func (s Scenario) properties(of declared.Strategy) declared.Properties {
+	switch {
+	case s.OfBaskets() && of.Baskets != nil:
+		return *of.Baskets
+	case s.Topology != nil:
+		return of.Everywhere()
+	}
+	return of.Properties
+}
+
 // Expected returns what to expect of a strategy: the first demand that its properties do not meet
-// decides. A database that refuses an overtaken holder prevents every oversell, except where nobody was
-// overtaken: see [declared.Unchecked].
+// decides. A database that refuses an overtaken holder prevents every oversell of one item on one server, except where
+// nobody was overtaken: see [declared.Unchecked].
 func (s Scenario) Expected(of declared.Strategy) Expectation {
-	if of.Inapplicable[s.Name] != "" || s.Misses(of) != "" {
+	p, demands := s.properties(of), s.Demands
+	if of.Inapplicable[s.Name] != "" || s.Misses(of) != "" || s.OfBaskets() && p.Standing(s.Attacks) == declared.NotApplicable {
 		return Expectation{verdict.Inapplicable, Decisive{s.Attacks.String(), declared.NotApplicable}}
 	}
-	p, demands := of.Properties, s.Demands
 	if demands == nil {
 		demands = []Demand{{Property: declared.Exclusive, Otherwise: verdict.Oversold}, {Property: s.Attacks, Otherwise: verdict.Oversold}}
 	}
 	for _, d := range demands {
-		prevented := d.Otherwise == verdict.Oversold && !declared.Unchecked.Includes(d.Property) && p.Meets(declared.StorageChecked)
 		if d.Counted != "" && of.Counts() {
 			d.Otherwise = d.Counted
 		}
+		met, because := s.standing(d, p)
+		prevented := s.Group == OneServer && d.Otherwise == verdict.Oversold && !declared.Unchecked.Includes(d.Property) && p.Meets(declared.StorageChecked)
 		switch {
-		case p.Meets(d.Property) || d.Counted == verdict.Held && of.Counts():
+		case met || d.Otherwise == verdict.Held:
 		case prevented:
 			return Expectation{verdict.Held, Decisive{declared.StorageChecked.String(), declared.Has}}
 		default:
-			return Expectation{d.Otherwise, Decisive{d.Property.String(), declared.Lacks}}
+			return Expectation{d.Otherwise, because}
 		}
 	}
-	return Expectation{verdict.Held, Decisive{s.Attacks.String(), p.Standing(s.Attacks)}}
+	_, because := s.standing(Demand{Property: s.Attacks, Durable: s.Attacks == 0}, p)
+	return Expectation{verdict.Held, because}
 }
 
 // Decisive is the property that decides what is expected of a cell, and what the strategy declares

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/explore"
+	"stocklock/internal/lab/matrix"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
+	"stocklock/internal/strategy/declared"
+)
+
+// drawnBy has the event under which two customers show that a property is missing. Of the other properties
+// no schedule of two different orders shows it.
+var drawnBy = map[declared.Property][]schedule.Event{
+	declared.Crossable: nil, declared.Whole: {schedule.Kill}, declared.OvertakeProof: {schedule.Pause},
+}
+
+// search looks for the shortest schedule of two customers that fails for the reason for which a cell of several items
+// fails, and draws it.
+func (c *explainCommand) search(ctx context.Context, of matrix.Pair, shop *catalog.Catalog, s streams) error {
+	way := of.Strategy
+	events, drawn := drawnBy[of.Scenario.Attacks]
+	circles := len(events) > 0 && !way.Baskets.Meets(declared.Crossable) // each schedule with an event would show a circle
+	if !of.Scenario.OfBaskets() || c.Mermaid || !drawn || circles || way.Baskets.Meets(of.Scenario.Attacks) || stage.Unplayable(way) != "" {
+		return nil
+	}
+	on, err := stageSettings{shopSettings: c.shopSettings, redisSettings: c.redisSettings, mysqlSettings: c.mysqlSettings, Lease: stageLease}.open(ctx, s, shop, way)
+	if err != nil {
+		return err
+	}
+	defer on.Close()
+	fmt.Fprintln(s.out)
+	survey := explore.Survey{Strategy: way.Name, Baskets: true, Customers: 2, Events: events, Switches: len(events)}
+	return survey.Run(ctx, on, progress(s), func(r explore.Result) {
+		clearProgress(s)
+		printResult(s, r)
+	})
+}

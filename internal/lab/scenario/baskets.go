@@ -1,0 +1,370 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/strategy/declared"
+)
+
+// ofBaskets are the scenarios of sales of several items: a few customers whose baskets meet. Each attacks one basket
+// property.
+var ofBaskets = []trial.Scenario{
+	{
+		Group: trial.Baskets, Name: "crossed", Doc: "A has item 1 and wants item 2, B has item 2 and wants item 1",
+		Attacks: declared.Crossable, Demands: []trial.Demand{{Property: declared.Crossable, Otherwise: verdict.Left}}, Stock: []int64{3, 3}, Few: few(crossed),
+	},
+	{
+		Group: trial.Baskets, Name: "same-item-twice", Doc: "one basket has the same item in two lines, and there is one unit",
+		Attacks: declared.AddsUp, Demands: []trial.Demand{{Property: declared.AddsUp, Otherwise: verdict.Oversold}}, Stock: []int64{1}, Few: few(sameItemTwice),
+	},
+	{
+		Group: trial.Baskets, Name: "one-sold-out", Doc: "one of two items is sold out; meanwhile another customer wants the other one",
+		Attacks: declared.Isolated, Demands: []trial.Demand{{Property: declared.Isolated, Otherwise: verdict.Left}}, Stock: []int64{1, 0}, Few: few(oneSoldOut),
+	},
+	{
+		Group: trial.Baskets, Name: "death-between-lines", Doc: "the process dies when it has the units of one line and not yet of the other",
+		Attacks: declared.Whole, Demands: []trial.Demand{
+			{Property: declared.Whole, Otherwise: verdict.Unclaimed}, {Property: declared.FreesLocks, Otherwise: verdict.Stuck},
+		}, Stock: []int64{1, 1}, Few: few(deathBetweenLines),
+	},
+	{
+		Group: trial.Baskets, Name: "death-between-locks", Doc: "the process dies when it has one lock and not yet the other",
+		Attacks: declared.FreesLocks, Demands: []trial.Demand{{Property: declared.FreesLocks, Otherwise: verdict.Stuck}}, Stock: []int64{1, 1}, Few: few(deathBetweenLocks),
+	},
+	{
+		Group: trial.Baskets, Name: "first-lock-ends", Doc: "the process is paused between two locks until the lease of the first is over",
+		Attacks: declared.OvertakeProof, Demands: []trial.Demand{{Property: declared.OvertakeProof, Otherwise: verdict.Oversold}}, Stock: []int64{1, 1}, Few: few(firstLockEnds),
+	},
+	{
+		Group: trial.Baskets, Name: "fifty-beside-one", Doc: "a basket of fifty items, and others who want one each come in between, again and again",
+		Attacks: declared.Unstarved, Demands: []trial.Demand{{Property: declared.Unstarved, Otherwise: verdict.Left}}, Stock: slices.Repeat([]int64{1000}, 50), Few: few(fiftyBesideOne),
+	},
+}
+
+// Of a way about which nothing is declared, such as a pupil's, it is not known whether its locks are in Redis.
+// These scenarios find that out, and hold a customer at the first point after it.
+var (
+	// Meeting is the scenario crossed. A lock may also be handed to a customer who waits.
+	Meeting = trial.Scenario{
+		Group: trial.Baskets, Name: "crossed", Doc: "A has item 1 and wants item 2, B has item 2 and wants item 1",
+		Attacks: declared.Crossable, Demands: []trial.Demand{{Property: declared.Crossable, Otherwise: verdict.Left}}, Stock: []int64{4, 4},
+		Few: few(func(ctx context.Context, s *trial.Show) error { return meet(ctx, s, false) }),
+	}
+	// Beside is Meeting with a B whose way locks in the order of the items' ids: fenced or conditional.
+	Beside = trial.Scenario{
+		Group: trial.Baskets, Name: "beside-ids", Doc: "A buys by this way what B buys by one that goes by the items' ids, and their names are in another order",
+		Attacks: declared.Crossable, Demands: []trial.Demand{{Property: declared.Crossable, Otherwise: verdict.Left}}, Stock: []int64{4, 4}, Named: true,
+		Few: few(func(ctx context.Context, s *trial.Show) error { return meet(ctx, s, true) }),
+	}
+)
+
+// shortLease is the lease that ends in a play.
+const shortLease = 500 * time.Millisecond
+
+// few has the play of one strategy.
+func few(play func(context.Context, *trial.Show) error) func(context.Context, *trial.Group) error {
+	return func(ctx context.Context, g *trial.Group) error { return play(ctx, g.Shows[0]) }
+}
+
+// crossed has two baskets with the same items in opposite orders meet where each has its first.
+func crossed(ctx context.Context, s *trial.Show) error {
+	if s.Of.Passes(sale.Acquired) {
+		return crossedAtLocks(ctx, s)
+	}
+	a := s.Ask(ctx, trial.Wish{Name: "A", Lines: []int{0, 1}, At: sale.Taken, Action: labmode.Hold})
+	if err := s.See(ctx, s.Arrived(ctx, a), "A wants 1, 2 and has what it gets first"); err != nil {
+		return err
+	}
+	b := s.Ask(ctx, trial.Wish{Name: "B", Shop: 1, Lines: []int{1, 0}, At: sale.Taken, Action: labmode.Hold})
+	if err := s.See(ctx, s.Arrived(ctx, b), "B wants 2, 1 and has what it gets first, or waits"); err != nil {
+		return err
+	}
+	s.Release(ctx, a)
+	if err := s.Seen(ctx, "B has what it gets first", func() bool { return s.Reached(b) || b.Answered() }); err != nil {
+		return err
+	}
+	s.Release(ctx, b)
+	if err := s.Concluded(ctx, a, b); err != nil {
+		return err
+	}
+	return s.Met(a, b)
+}
+
+// crossedAtLocks has C hold the lock of item 2 until A waits for it, with the lock of item 1 if it asks for
+// that, too. A is held there when C releases it, so that B comes first: also where a basket asks for all locks
+// at once.
+func crossedAtLocks(ctx context.Context, s *trial.Show) error {
+	cc := s.Ask(ctx, trial.Wish{Name: "C", Shop: 2, Lines: []int{1}, At: sale.Acquired, Action: labmode.Hold})
+	if err := s.See(ctx, func() bool { return s.Reached(cc) }, "C has the lock of 2"); err != nil {
+		return err
+	}
+	a := s.Ask(ctx, trial.Wish{Name: "A", Lines: []int{0, 1}, At: sale.Waiting, Action: labmode.Hold})
+	if err := s.See(ctx, func() bool { return a.Answered() || s.Reached(a) }, "A wants 1, 2, has the first that is free, and waits"); err != nil {
+		return err
+	}
+	s.Release(ctx, cc)
+	if err := s.Concluded(ctx, cc); err != nil {
+		return err
+	}
+	b := s.Ask(ctx, trial.Wish{Name: "B", Shop: 1, Lines: []int{1, 0}, Hesitant: true})
+	if err := s.See(ctx, func() bool { return b.Answered() || s.Passes(b, sale.Waiting) > 0 }, "B wants 2, 1, has the first that is free, and waits"); err != nil {
+		return err
+	}
+	s.Release(ctx, a)
+	if err := s.Concluded(ctx, a, b); err != nil {
+		return err
+	}
+	return s.Met(a)
+}
+
+// The strategies of a B who goes by the items' ids: with the reference lock of each item, and with their rows.
+const (
+	byIDsInRedis = "fenced"
+	byIDsInRows  = "conditional"
+)
+
+// meet has A and B meet with the same items in opposite orders, B perhaps by another way. A is held when it
+// has its first lock, or its first units where it has no lock in Redis.
+func meet(ctx context.Context, s *trial.Show, byIDs bool) error {
+	strategy, has := byIDsInRedis, "lock"
+	a := s.Ask(ctx, trial.Wish{Name: "A", Lines: []int{0, 1}, At: sale.Acquired, Action: labmode.Hold})
+	if err := s.Seen(ctx, "A has its first lock, or has bought", func() bool { return s.Reached(a) || a.Answered() }); err != nil {
+		return err
+	}
+	if !s.Reached(a) {
+		a.Rename("a customer before A")
+		strategy, has = byIDsInRows, "units"
+		a = s.Ask(ctx, trial.Wish{Name: "A", Lines: []int{0, 1}, At: sale.Taken, Action: labmode.Hold})
+	}
+	if err := s.See(ctx, s.Arrived(ctx, a), "A wants 1, 2 and has its first "+has); err != nil {
+		return err
+	}
+	if !byIDs {
+		strategy = ""
+	}
+	b := s.Ask(ctx, trial.Wish{Name: "B", Shop: 1, Lines: []int{1, 0}, By: strategy, Hesitant: true})
+	wants := "B wants 2, 1"
+	if byIDs {
+		wants = "B buys both by " + strategy + ", which takes 1 first"
+	}
+	if err := s.See(ctx, func() bool { return b.Answered() || s.KeptOut(ctx, b) }, wants+", and waits or is answered"); err != nil {
+		return err
+	}
+	s.Release(ctx, a)
+	if err := s.Concluded(ctx, a, b); err != nil {
+		return err
+	}
+	return s.Met(a)
+}
+
+func sameItemTwice(ctx context.Context, s *trial.Show) error {
+	return s.Concluded(ctx, s.Ask(ctx, trial.Wish{Name: "A", Lines: []int{0, 0}}))
+}
+
+// oneSoldOut has B want item 1 while A has it for the moment, and is going to be refused item 2. Where A is
+// refused before it takes units, B comes while A has a lock or has read. Some ways refuse by one command.
+func oneSoldOut(ctx context.Context, s *trial.Show) error {
+	var a *trial.Customer
+	for _, at := range []sale.Point{sale.Taken, sale.Acquired, sale.Read} {
+		if !s.Of.Passes(at) && at != sale.Taken {
+			continue
+		}
+		a = s.Ask(ctx, trial.Wish{Name: "A", Lines: []int{0, 1}, At: at, Action: labmode.Hold})
+		if err := s.Seen(ctx, fmt.Sprintf("A is %s, or refused", at), s.Arrived(ctx, a)); err != nil {
+			return err
+		}
+		if s.Reached(a) {
+			s.Tell("A wants 1, 2 and %s", map[sale.Point]string{sale.Taken: "has 1", sale.Acquired: "has its first lock", sale.Read: "has read"}[at])
+			break
+		}
+		s.Tell("A wants 1, 2 and is refused at once")
+	}
+	b := s.Ask(ctx, trial.Wish{Name: "B", Shop: 1, Lines: []int{0}})
+	if err := s.See(ctx, func() bool { return b.Answered() || s.KeptOut(ctx, b) }, "B wants 1 and is answered, or waits"); err != nil {
+		return err
+	}
+	s.Release(ctx, a)
+	return s.Concluded(ctx, a, b)
+}
+
+func deathBetweenLines(ctx context.Context, s *trial.Show) error { return death(ctx, s, sale.Taken) }
+
+func deathBetweenLocks(ctx context.Context, s *trial.Show) error { return death(ctx, s, sale.Acquired) }
+
+// death kills A's shop at a point. B wants the same, and comes again until it has it, nothing that can
+// end keeps it out any more, or what keeps it out has no end.
+func death(ctx context.Context, s *trial.Show, at sale.Point) error {
+	a := s.Ask(ctx, trial.Wish{Name: "A", Lease: shortLease, Lines: []int{0, 1}, At: at, Action: labmode.Kill})
+	exited := func() bool { return !s.Shop(a).Alive() }
+	if err := s.See(ctx, func() bool { return exited() || a.Answered() && a.Got() != load.Unknown }, "A wants 1, 2, and its shop dies on the way"); err != nil {
+		return err
+	}
+	if !exited() {
+		return fmt.Errorf("%w: A was answered with %s", trial.ErrNotSeen, a.Got())
+	}
+	b := s.Ask(ctx, trial.Wish{Name: "B", Shop: 1, Lines: []int{0, 1}, Hesitant: true})
+	var before load.Outcome
+	for {
+		if err := s.Seen(ctx, fmt.Sprintf("B is sold both, or refused for good; its last answer is %q", before), b.Answered); err != nil {
+			return err
+		}
+		before = b.Got()
+		if before == load.Sold {
+			return s.Concluded(ctx, b)
+		}
+		endless, ends, err := s.Locks(ctx)
+		switch {
+		case err != nil:
+			return err
+		case before == load.SoldOut && !ends:
+			return s.Concluded(ctx, b)
+		case before == load.Busy && endless != "":
+			s.StuckAt = endless
+			s.Tell("the lock %s has no end", endless)
+			return s.Concluded(ctx, b)
+		}
+		b = s.AskAgain(ctx, b)
+	}
+}
+
+// firstLockEnds pauses A's shop between two locks until the first has ended. B takes that lock and reads
+// before A goes on, and writes after it.
+func firstLockEnds(ctx context.Context, s *trial.Show) error {
+	a := s.Ask(ctx, trial.Wish{Name: "A", Lease: shortLease, Lines: []int{0, 1}, At: sale.Acquired, Action: labmode.Hold})
+	if err := s.See(ctx, func() bool { return s.Reached(a) }, "A wants 1, 2, and has the lock of 1"); err != nil {
+		return err
+	}
+	if err := s.Shop(a).Pause(); err != nil {
+		return err
+	}
+	b := s.Ask(ctx, trial.Wish{Name: "B", Shop: 1, Lines: []int{0}, At: sale.Read, Action: labmode.Hold})
+	if err := s.See(ctx, func() bool { return s.Reached(b) || b.Answered() }, "A is paused, its lock ends, and B has it and has read"); err != nil {
+		return err
+	}
+	if err := s.Shop(a).Resume(); err != nil {
+		return err
+	}
+	s.Release(ctx, a)
+	if err := s.Concluded(ctx, a); err != nil {
+		return err
+	}
+	s.Release(ctx, b)
+	return s.Concluded(ctx, b)
+}
+
+// fiftyBesideOne has A want all items, and others who want one each come in between, for as long as A does
+// not keep them out and is not answered.
+func fiftyBesideOne(ctx context.Context, s *trial.Show) error {
+	if s.Of.Passes(sale.Acquired) {
+		return takeTurns(ctx, s)
+	}
+	return comeBetween(ctx, s)
+}
+
+// everything is all items in an order by the seed.
+func everything(s *trial.Show) []int {
+	all := make([]int, len(s.Items))
+	for i := range all {
+		all[i] = i
+	}
+	rand.New(rand.NewPCG(s.Seed(), 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
+}
+
+// other sends the n-th of those who want one item. They come to the shops that A does not use.
+func other(ctx context.Context, s *trial.Show, n, item int, at sale.Point, action labmode.Action) *trial.Customer {
+	return s.Ask(ctx, trial.Wish{Name: fmt.Sprint("other", n), Shop: 1 + n%(len(s.Shops)-1), Lines: []int{item}, Beside: true, At: at, Action: action})
+}
+
+// takeTurns has others hold the first two items in turn, each until the next one has the other item. So
+// never are all items free. A has tried again before the next one comes, or has what was free.
+func takeTurns(ctx context.Context, s *trial.Show) error {
+	holder := other(ctx, s, 0, 0, sale.Acquired, labmode.Hold)
+	if err := s.See(ctx, func() bool { return s.Reached(holder) }, "somebody has the lock of 1"); err != nil {
+		return err
+	}
+	a := s.Ask(ctx, trial.Wish{Name: "A", Lines: everything(s), Hesitant: true})
+	if err := s.See(ctx, func() bool { return a.Answered() || s.Passes(a, sale.Waiting) > 0 }, "A wants all fifty, and waits"); err != nil {
+		return err
+	}
+	if s.Passes(a, sale.Waiting) == 0 {
+		return fmt.Errorf("%w: A waits; it was answered with %s", trial.ErrNotSeen, a.Got())
+	}
+	turns := 0
+	for n := 1; !a.Answered(); n++ {
+		next := other(ctx, s, n, n%2, sale.Acquired, labmode.Hold)
+		if err := s.Seen(ctx, "the next one has its lock, or waits", func() bool { return s.Reached(next) || s.Passes(next, sale.Waiting) > 0 || next.Answered() }); err != nil {
+			return err
+		}
+		before := s.Passes(a, sale.Acquired, sale.Waiting)
+		s.Release(ctx, holder)
+		if !s.Reached(next) {
+			s.Tell("the next one is kept out")
+			served := func() bool {
+				if s.Reached(next) { // by one lock for all
+					s.Release(ctx, next)
+				}
+				return a.Answered()
+			}
+			if err := s.Seen(ctx, "the answer to A", served); err != nil {
+				return err
+			}
+			break
+		}
+		if err := s.Seen(ctx, "the answer to the one before", holder.Answered); err != nil {
+			return err
+		}
+		holder, turns = next, turns+1
+		if err := s.Seen(ctx, "A tries again", func() bool { return a.Answered() || s.Passes(a, sale.Acquired, sale.Waiting) > before }); err != nil {
+			return err
+		}
+	}
+	err := s.Concluded(ctx, a)
+	if a.Got() != load.Sold {
+		s.Tell("meanwhile, %d others had 1 or 2 in turn, and never were both free", turns)
+	}
+	return err
+}
+
+// comeBetween has somebody else buy one of the items each time that A is about to write.
+func comeBetween(ctx context.Context, s *trial.Show) error {
+	a := s.Ask(ctx, trial.Wish{Name: "A", Lines: everything(s), Hesitant: true, At: sale.Write, Action: labmode.HoldEach})
+	came := 0
+	for n := 0; ; n++ {
+		if err := s.Seen(ctx, "A is about to write, or is answered", func() bool { return a.Answered() || s.Reaches(a) > n }); err != nil {
+			return err
+		}
+		if a.Answered() {
+			break
+		}
+		if n == 0 {
+			s.Tell("A wants all fifty, and is about to write")
+		}
+		other := other(ctx, s, n, n%len(s.Items), "", "")
+		if err := s.Seen(ctx, "somebody else buys one of them, or waits", func() bool { return other.Answered() || s.KeptOut(ctx, other) }); err != nil {
+			return err
+		}
+		if other.Answered() {
+			came++
+		} else {
+			s.Tell("A keeps out somebody who wants one of them")
+		}
+		s.Release(ctx, a)
+	}
+	if came > 0 {
+		s.Tell("meanwhile, %d others bought one each", came)
+	}
+	if err := s.Concluded(ctx, a); err != nil {
+		return err
+	}
+	return s.Met(a)
+}

@@ -1,0 +1,253 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/verdict"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy/declared"
+)
+
+// Group is a scenario on its bench, for all strategies that share it: one, or several whose database fails over for all
+// of them. Its exported methods are for plays: one goroutine at a time calls them, unless they say more.
+type Group struct {
+	*Bench
+	Scenario Scenario
+	Shows    []*Show
+
+	seed    uint64
+	o       Options
+	feed    *feed
+	traces  []traceFile
+	history // of the servers of a topology
+}
+
+// patience bounds the play of a few. What was not seen by then makes its cells invalid.
+const (
+	patience           = 30 * time.Second
+	patienceOfTopology = 2 * time.Minute // servers start meanwhile
+)
+
+// Run runs the cells of a scenario with these strategies, once, on a bench that they share. All but those of a topology
+// have one strategy. An error means that the harness cannot go on. What ctx interrupted returns ctx's cause.
+func Run(ctx context.Context, b *Bench, sc Scenario, strategies []declared.Strategy, seed uint64, o Options) ([]Result, error) {
+	g := &Group{Bench: b, Scenario: sc, seed: seed, o: o, feed: newFeed()}
+	began := time.Now()
+	results := make([]Result, len(strategies))
+	for i, of := range strategies {
+		results[i] = newResult(sc, of, seed, o, len(b.Shops))
+		show, why, err := g.admit(ctx, of)
+		switch {
+		case err != nil:
+			return nil, err
+		case show != nil:
+			show.result = &results[i]
+			g.Shows = append(g.Shows, show)
+		default:
+			results[i].Unfit = why.what
+			results[i].Conclude(verdict.Judgement{Kind: why.kind, Problem: why.reason})
+		}
+	}
+	if len(g.Shows) == 0 {
+		return results, nil
+	}
+	var err error
+	if sc.Few == nil {
+		err = g.Shows[0].attack(ctx)
+	} else {
+		err = g.play(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	for _, show := range g.Shows {
+		show.result.Seconds = round(time.Since(began).Seconds()/float64(len(g.Shows)), 2)
+	}
+	return results, err
+}
+
+// admit makes the items of a strategy, or says why it is no cell here.
+func (g *Group) admit(ctx context.Context, of declared.Strategy) (*Show, misfit, error) {
+	why := unfit(*g.Bench, g.Scenario, of, g.o)
+	if why.reason == "" {
+		err := g.Bench.ready(ctx)
+		if err == nil {
+			why, err = g.Bench.lacks(ctx, of)
+		}
+		if err != nil {
+			return nil, why, err
+		}
+	}
+	if why.reason != "" {
+		return nil, why, nil
+	}
+	show := &Show{Group: g, Of: of, run: audit.NewID(of.Name, g.Scenario.Name, g.seed, len("-50"))}
+	stocks := g.Scenario.Stock
+	if stocks == nil {
+		stocks = []int64{g.o.Stock}
+	}
+	for i, units := range stocks {
+		id := show.run
+		if len(stocks) > 1 {
+			name := i + 1
+			if g.Scenario.Named {
+				name = len(stocks) - i
+			}
+			id = fmt.Sprint(id, "-", name)
+		}
+		item, err := audit.Start(ctx, g.Store, audit.Run{ID: id, Strategy: of.Name, Scenario: g.Scenario.Name, InitialStock: units, State: of.State})
+		if err != nil {
+			return nil, why, err
+		}
+		show.Items = append(show.Items, item)
+	}
+	show.customers = newCustomers(len(g.Shops), fmt.Sprint(show.Items[0].ItemID), newWishes(g.Scenario, of, g.seed, show.Items[0]))
+	return show, why, nil
+}
+
+// play has a few customers do what the scenario says, and judges the cells.
+func (g *Group) play(ctx context.Context) error {
+	limit := patience
+	if g.Database != nil {
+		limit = patienceOfTopology
+		g.history = newHistory(len(g.Database.Nodes))
+		if err := g.Database.Copied(ctx); err != nil {
+			return err
+		}
+	}
+	if g.Scenario.OfBaskets() { // in whose Redis every key is the cell's: a lock of a way may be no item's
+		if err := g.Testbed.Redis().Client.Do(ctx, "FLUSHALL").Err; err != nil {
+			return err
+		}
+	}
+	var deadlocks int64
+	var uncounted error
+	if g.Alone {
+		deadlocks, uncounted = audit.Deadlocks(ctx, g.Store)
+	}
+	playing, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	following, stop := context.WithCancel(ctx)
+	g.markTraces()
+	for shop := range g.traces {
+		g.feed.following.Go(func() { g.follow(following, shop, g.feed.add) })
+	}
+	failed := g.Scenario.Few(playing, g)
+	for _, show := range g.Shows {
+		failed = errors.Join(failed, show.finish(playing, failed != nil))
+	}
+	stop()
+	g.feed.following.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if g.Database == nil {
+		if err := g.Testbed.Repair(ctx); err != nil {
+			return fmt.Errorf("after %s: %w", g.Scenario.Name, err)
+		}
+	}
+	for _, show := range g.Shows {
+		if err := show.conclude(ctx, failed); err != nil {
+			return err
+		}
+		if g.Alone && uncounted == nil {
+			if now, err := audit.Deadlocks(ctx, g.Store); err == nil {
+				now -= deadlocks
+				show.result.Deadlocks = &now
+			}
+		}
+	}
+	return nil
+}
+
+// Seed is that of the cells.
+func (g *Group) Seed() uint64 { return g.seed }
+
+// ErrNotSeen is in the chain of the error of a play that was to see something and did not.
+var ErrNotSeen = errors.New("what the play waits for was never seen")
+
+// Await waits until is reports true, or ctx ends. What says what that is. An error of is counts when ctx ends.
+func (g *Group) Await(ctx context.Context, what string, is func() (bool, error)) error {
+	var last error
+	seen := g.feed.await(ctx, func() (so bool) {
+		so, last = is()
+		return so
+	})
+	if seen {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %w", ErrNotSeen, what, errors.Join(last, context.Cause(ctx)))
+}
+
+// atOnce is how many strategies sell at the same time, where they need not wait for each other.
+const atOnce = 8
+
+// Each calls do for every strategy, several at a time. An error is of that strategy's cell alone, unless ctx
+// has ended.
+func (g *Group) Each(ctx context.Context, do func(context.Context, *Show) error) error {
+	var all errgroup.Group
+	all.SetLimit(atOnce)
+	for _, s := range g.Shows {
+		all.Go(func() error {
+			s.Fail(do(ctx, s))
+			return ctx.Err()
+		})
+	}
+	return all.Wait()
+}
+
+// OneEach sends a customer of each strategy to a shop, who wants one unit.
+func (g *Group) OneEach(ctx context.Context, shop func(of int) int) []*Customer {
+	all := make([]*Customer, len(g.Shows))
+	for i, s := range g.Shows {
+		all[i] = s.Ask(ctx, Wish{Shop: shop(i) % len(g.Shops)})
+	}
+	return all
+}
+
+// Beside returns a show without a result, whose sales are to be had beside the others.
+func (g *Group) Beside(ctx context.Context, strategy string, units int64) (*Show, error) {
+	run := audit.Run{ID: "beside-" + time.Now().UTC().Format("150405.000000"), Strategy: strategy, InitialStock: units}
+	item, err := audit.Start(ctx, g.Store, run)
+	return &Show{Group: g, Of: declared.Strategy{Name: strategy}, Items: []audit.Run{item}, run: item.ID,
+		customers: newCustomers(len(g.Shops), fmt.Sprint(item.ItemID), wishes{})}, err
+}
+
+// CountOn counts the orders on a server of the topology from now on.
+func (g *Group) CountOn(node int) error {
+	g.Store.Close()
+	var err error
+	g.counts = node
+	g.Store, err = stock.Open(g.Database.Nodes[node].DSN())
+	return err
+}
+
+// Note adds to the records of all cells what a server did or met.
+func (g *Group) Note(server int, what explain.Phrase, f explain.Facts) {
+	for _, s := range g.Shows {
+		s.Note(server, what, f)
+	}
+	if name, said := g.history.of[server].Name, (explain.Text{Phrase: what, Facts: f}); g.o.Told != nil {
+		g.o.Told(name+": "+explain.English.Say(said), name+"："+explain.Chinese.Say(said))
+	}
+}
+
+// ShopsReady waits until all shops can sell.
+func (g *Group) ShopsReady(ctx context.Context) error {
+	return g.Await(ctx, "every shop is ready", func() (bool, error) {
+		for _, shop := range g.Shops {
+			if err := rig.Ready(ctx, shop.URL); err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+}
