@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -22,15 +21,15 @@ import (
 	"stocklock/internal/testserver"
 )
 
-const folder = "../../../docs/course/transcripts"
+const path = "../../../docs/course/transcripts.md"
 
-var update = flag.Bool("update", false, "write the pages of the transcripts")
+var update = flag.Bool("update", false, "write the page of the transcripts")
 
-// typed are the kept schedules that have a page: one for each cause that people can type.
-var typed = []string{"none-no-lock.md", "setnx-expire-no-expiry.md", "owner-checked-overrun.md", "set-ex-nx-foreign-delete.md", "owner-get-del-split-release.md"}
+// typed are the strategies and causes of the kept schedules that are on the page: one for each cause that people can type.
+var typed = []string{"none no-lock", "setnx-expire no-expiry", "owner-checked overrun", "set-ex-nx foreign-delete", "owner-get-del split-release"}
 
-// TestTranscripts plays kept schedules, types what follows from them, and compares that with the pages.
-// With -update it writes the pages.
+// TestTranscripts plays kept schedules, types what follows from them, and compares that with the page.
+// With -update it writes the page.
 func TestTranscripts(t *testing.T) {
 	kept, err := schedule.KeptSchedules()
 	if err != nil {
@@ -42,10 +41,10 @@ func TestTranscripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := 0
+	seen, transcripts := 0, make([]string, len(typed))
 	t.Run("each", func(t *testing.T) {
 		for _, k := range kept {
-			name := fmt.Sprintf("%s-%s.md", k.Strategy, k.Cause)
+			name := fmt.Sprintf("%s %s", k.Strategy, k.Cause)
 			number := slices.Index(typed, name)
 			if number < 0 {
 				continue
@@ -84,25 +83,20 @@ func TestTranscripts(t *testing.T) {
 				if (k.Verdict == verdict.Oversold) != (orders > units) || (k.Verdict == verdict.Stuck) != stuck {
 					t.Errorf("typed: %d orders for %d units, lock there: %d; the schedule is %s", orders, units, exists, k.Verdict)
 				}
-				compare(t, name, page(k, units, lines, left, orders))
+				transcripts[number] = transcript(k, units, lines, left, orders)
 			})
 		}
 	})
-	files, err := filepath.Glob(filepath.Join(folder, "*.md"))
-	if err != nil || seen != len(typed) || len(files) != len(typed)+1 {
-		t.Errorf("%d pages for %d schedules of %d and the set-up: %v", len(files), seen, len(typed), err)
+	if seen != len(typed) {
+		t.Errorf("%d of %d schedules are kept", seen, len(typed))
 	}
-	var names strings.Builder
-	for _, name := range typed {
-		fmt.Fprintf(&names, "- [%s](%s)\n", strings.TrimSuffix(name, ".md"), name)
-	}
-	compare(t, "README.md", fmt.Sprintf(setup, strings.Join(Setup(1), ";\n"), &names))
+	compare(t, fmt.Sprintf(setup, strings.Join(Setup(1), ";\n"))+strings.Join(transcripts, ""))
 }
 
 const setup = `# Schedules to type
 
 Each customer has two terminals: a redis-cli and a mysql. The servers are those of the room, and each pair has its own name:
-type it wherever a page says ` + "`" + Pair + "`" + `. One machine starts the servers:
+type it wherever this page says ` + "`" + Pair + "`" + `. One machine starts the servers:
 
 ` + "```console\n" + `$ docker compose --profile servers up --detach --wait redis mysql
 $ docker compose exec redis redis-cli                                       # a redis-cli
@@ -112,22 +106,18 @@ $ docker compose exec mysql mysql -ustocklock -pdemo-only stocklock         # a 
 Without Docker, ` + "`loadtest shell`" + ` starts both servers and a shell in which ` + "`redis-cli` and `mysql`" + ` reach them. It says how
 more terminals do. In the container that is ` + "`docker compose run --rm lab shell`" + `.
 
-Before each page, in any mysql:
+Before each transcript, in any mysql:
 
 ` + "```sql\n%s;\n```" + `
 
-The last number is that of the units: 2 where the page says so. These statements, and ` + "`DEL stock:" + Pair + "`" + ` in redis-cli, also
+The last number is that of the units: 2 where the transcript says so. These statements, and ` + "`DEL stock:" + Pair + "`" + ` in redis-cli, also
 begin anew. A lease is a minute, so that there is time to type. ` + "`loadtest step --transcript`" + ` prints any other schedule in this form.
+Predict first: how many orders are there at the end?
+`
 
-%s`
-
-func compare(t *testing.T, name, want string) {
+func compare(t *testing.T, want string) {
 	t.Helper()
-	path := filepath.Join(folder, name)
 	if *update {
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -135,15 +125,14 @@ func compare(t *testing.T, name, want string) {
 	}
 	got, err := os.ReadFile(path)
 	if err != nil || string(got) != want {
-		t.Errorf("%s is not what was typed (%v): scripts/lab-go.sh test ./internal/lab/transcripttest -update\n%s", name, err, want)
+		t.Errorf("the page is not what was typed (%v): scripts/lab-go.sh test ./internal/lab/transcripttest -update\n%s", err, want)
 	}
 }
 
-// page is the page of one transcript.
-func page(k schedule.Kept, units int64, typed []schedule.Line, left, orders int64) string {
+// transcript is a section of the page.
+func transcript(k schedule.Kept, units int64, typed []schedule.Line, left, orders int64) string {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# `%s`, by hand\n\n", k.Strategy)
-	fmt.Fprintf(&b, "Type this by hand, after [the set-up](README.md) with %d units. Predict first: how many orders are there at the end?\n\n```text\n", units)
+	fmt.Fprintf(&b, "\n## `%s`, with %d units\n\n```text\n", k.Strategy, units)
 	for _, l := range typed {
 		fmt.Fprintln(&b, l)
 		if l.Event == "" {
@@ -154,6 +143,6 @@ func page(k schedule.Kept, units int64, typed []schedule.Line, left, orders int6
 	if k.Verdict == verdict.Stuck {
 		fmt.Fprintf(&b, " `TTL stock:%s` answers -1.", Pair)
 	}
-	fmt.Fprintf(&b, "\nIt is the schedule `%s`.\n\n</details>\n", k.Schedule)
+	fmt.Fprintf(&b, "\nIt is the schedule `%s`.\n</details>\n", k.Schedule)
 	return strings.ReplaceAll(b.String(), "1 units", "1 unit")
 }
