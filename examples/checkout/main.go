@@ -23,7 +23,8 @@ func main() {
 	flag.StringVar(&b.shop, "shop", "http://127.0.0.1:8080", "where the shop serves customers")
 	flag.StringVar(&b.staff, "staff", "http://127.0.0.1:8081", "where it serves the staff")
 	flag.StringVar(&b.customer, "customer", "ann", "who buys; a gateway would have verified that")
-	flag.StringVar(&b.subject, "subject-header", "X-Subject", "the header in which the shop expects the customer, and the staff")
+	flag.StringVar(&b.customerHeader, "subject-header", "X-Subject", "the header in which the shop expects the customer")
+	flag.StringVar(&b.staffHeader, "staff-header", "X-Subject", "the header in which it expects the staff")
 	item := flag.Uint64("item", 1, "what to buy")
 	flag.Parse()
 	if err := b.buy(*item); err != nil {
@@ -33,8 +34,9 @@ func main() {
 }
 
 type backend struct {
-	client                         *http.Client
-	shop, staff, customer, subject string
+	client                      *http.Client
+	shop, staff, customer       string
+	customerHeader, staffHeader string
 }
 
 type reservation struct {
@@ -47,11 +49,11 @@ type reservation struct {
 func (b backend) buy(item uint64) error {
 	wish := map[string]any{"seconds": 600, "lines": []any{map[string]any{"item_id": item, "quantity": 1}}}
 	var r reservation
-	if _, err := b.post(b.shop, b.customer, "/reservations", wish, &r); err != nil {
+	if _, err := b.ask("/reservations", wish, &r); err != nil {
 		return err
 	}
 	fmt.Printf("%s holds one unit of item %d until %s\n", r.ID, item, r.HeldUntil.Format(time.TimeOnly))
-	if _, err := b.post(b.staff, "payments", "/reservations/"+r.ID+"/payment", nil, &r); err != nil {
+	if _, err := b.tell("/reservations/"+r.ID+"/payment", nil, &r); err != nil {
 		return err // nothing was paid
 	}
 	return b.paid(r.ID, takeMoney())
@@ -65,14 +67,14 @@ func takeMoney() (reference string) { return "stub_" + rand.Text() }
 func (b backend) paid(id, reference string) error {
 	for {
 		var r reservation
-		status, err := b.post(b.staff, "payments", "/reservations/"+id+"/confirmation", map[string]any{"reference": reference}, &r)
+		status, err := b.tell("/reservations/"+id+"/confirmation", map[string]any{"reference": reference}, &r)
 		switch {
 		case err == nil:
 			fmt.Printf("%s is %s by %s: order %s\n", r.ID, r.State, reference, r.OrderID)
 			return nil
 		case status == http.StatusConflict || status == http.StatusGone:
 			fmt.Printf("the money of %s goes back: %v\n", reference, err) // ask the provider to return it, and then:
-			_, returned := b.post(b.staff, "payments", "/payments/"+reference+"/return", nil, nil)
+			_, returned := b.tell("/payments/"+reference+"/return", nil, nil)
 			return returned
 		case status >= 400 && status < 500:
 			return err // a defect of this program
@@ -81,8 +83,17 @@ func (b backend) paid(id, reference string) error {
 	}
 }
 
+// ask posts as the customer, and tell as the merchant's backend.
+func (b backend) ask(path string, body, into any) (int, error) {
+	return b.post(b.shop, b.customerHeader, b.customer, path, body, into)
+}
+
+func (b backend) tell(path string, body, into any) (int, error) {
+	return b.post(b.staff, b.staffHeader, "payments", path, body, into)
+}
+
 // post sends one request. Its error has the detail of a problem. The status is 0 without an answer.
-func (b backend) post(listener, subject, path string, body, into any) (status int, err error) {
+func (b backend) post(listener, header, subject, path string, body, into any) (status int, err error) {
 	var text []byte
 	if body != nil {
 		if text, err = json.Marshal(body); err != nil {
@@ -94,7 +105,7 @@ func (b backend) post(listener, subject, path string, body, into any) (status in
 		return 0, err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set(b.subject, subject)
+	request.Header.Set(header, subject)
 	request.Header.Set("Idempotency-Key", rand.Text()) // a program that may end keeps it with the wish, to send both again
 	answer, err := b.client.Do(request)
 	if err != nil {
