@@ -1,8 +1,9 @@
 #!/bin/sh
-# Runs the lock's tests that a server can make fail on three servers: the redis-server of the PATH,
-# and Redis 8 and Valkey 9 from Debian unstable, which are unpacked below out/servers and not
-# installed. That takes apt-get and dpkg, and no rights. Redis comes from experimental, where that has a later
-# one: Redis 8.4 and later know DELEX.
+# Runs the lock's tests that a server can make fail on three servers: the redis-server of the PATH, and
+# Redis 8 and Valkey 9 from Debian unstable, which are unpacked below out/servers and not installed. That
+# takes apt-get and dpkg, and no rights. The first one is Redis 7.0, the lowest version that the lock is
+# for, where it comes from Debian 12 or Ubuntu 24.04, as in CI. Redis 8 comes from experimental, where that
+# has a later one: Redis 8.4 and later know DELEX.
 #
 #   scripts/lock-on.sh                                   all three
 #   scripts/lock-on.sh /opt/valkey/bin/valkey-server     one
