@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"stocklock/internal/lab/mistakes"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/site"
 	"stocklock/internal/redislock"
@@ -69,6 +70,14 @@ func TestTheSiteHasEveryPage(t *testing.T) {
 	for _, page := range pages(t) {
 		if files[site.Name(page)] == nil {
 			t.Errorf("no page leads to %s", page)
+		}
+	}
+	for _, name := range mistakes.Names() {
+		for _, language := range []string{"en", "zh-CN"} {
+			page, heading, _ := strings.Cut(mistakes.Section(name, language), "#")
+			if !bytes.Contains(files[site.Name(page)], []byte(` id="`+heading+`"`)) {
+				t.Errorf("the site has no %s", mistakes.Section(name, language))
+			}
 		}
 	}
 }

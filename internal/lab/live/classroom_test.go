@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/mistakes"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/ladder"
 )
@@ -225,6 +226,14 @@ func TestLinksOfPagesLeadToPages(t *testing.T) {
 		}
 		if w.Code != http.StatusOK || links == 0 {
 			t.Errorf("%s: %d, %d links", page, w.Code, links)
+		}
+	}
+	for _, name := range mistakes.Names() {
+		for _, language := range []string{"en", "zh-CN"} {
+			address, heading, _ := strings.Cut(mistakes.Section(name, language), "#")
+			if w := send(s, request("GET", "/"+address, "")); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), ` id="`+heading+`"`) {
+				t.Errorf("%s: %d, or no such heading", mistakes.Section(name, language), w.Code)
+			}
 		}
 	}
 	for old, now := range map[string]string{
