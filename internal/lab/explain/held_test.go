@@ -122,7 +122,7 @@ func TestHeld(t *testing.T) {
 			counting(e)
 			e.add(customer{id: 1, shop: 1, points: unguarded(10, 20), reads: 2, wrote: 1})
 			e.order(1, 2)
-		}, NoLease, []string{"each only once"}},
+		}, NoLease, []string{"each unit to one sale"}},
 		{"a hold whose process died", func(e *Evidence) {
 			holding(e)
 			e.InitialStock = 1

@@ -7,8 +7,7 @@ import (
 
 // Stall names a sale for which the machine was too slow, so that how the cell ended says nothing about
 // its strategy: an ordinary one that was inside for longer than a lease while no fault was active on its
-// shop, or one whose fault was meant to end within the lease and that used up half of what the lease
-// had left. It is empty where there is no such sale.
+// shop. It is empty where there is no such sale.
 func (e Evidence) Stall() string {
 	sections := e.sections()
 	faults := e.periodsOf(sections)

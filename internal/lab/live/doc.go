@@ -16,6 +16,8 @@
 //	GET    /                          the page and its files
 //	GET    /docs/, /internal/strategy/ pages, and the code of strategies
 //	GET    /api/catalog               strategies, scenarios, limits
+//	GET    /api/course?lang=zh        the lessons, with the commands that the page starts
+//	GET    /tried/N                   the result of a service that was tried
 //	GET    /api/events                server-sent events, see below
 //	GET    /api/runs/N?lang=zh        a run with its drawings and entries
 //	GET    /api/runs/N/record         its entries, a JSON line each
@@ -26,6 +28,11 @@
 //	POST   /api/loads                 {"strategies":["none"],"shape":"200/5s","seed":1}
 //	POST   /api/positions             {"strategy":"none","customers":2,"schedule":"A.select"}
 //	POST   /api/shortest              {"strategy":"none","customers":2}
+//	POST   /api/explorations          the search of a lesson's command
+//	POST   /api/ballots               asks the phones
+//	POST   /api/token                 whether the token is known
+//	GET    /api/ballot                of the class's address alone: what the phones are asked
+//	POST   /api/votes                 of the class's address alone: a vote
 //
 // All requests but GET need the header Authorization: Bearer TOKEN. If they have an Origin, it must
 // be the Host. Every request needs a Host that is a loopback name or address, or one of

@@ -15,8 +15,8 @@
 // A verdict compares customers' answers with orders in both directions. An order belongs to a
 // purchase: all requests under one idempotency key, or one request. Facts that SQL and the answers
 // prove come before unexpected answers, which cannot undo them. The first that applies counts:
-// oversold, twice, lied, denied, unbalanced, then invalid for unexpected answers, then left and
-// stuck.
+// oversold, twice, half-sold, lied, denied, unclaimed, unbalanced, crashed, then invalid for
+// unexpected answers, then left and stuck.
 //
 //   - A request without an answer, with 503 unavailable or with 500 may have an order or none.
 //   - Every other answer than 201 says that no order was made. An order of such a customer is
