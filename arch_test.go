@@ -46,7 +46,7 @@ var shopHalf = map[string][]string{
 
 // onlyForTheLab lists what a copy of the shop does without.
 var onlyForTheLab = []string{"internal/shop/labmode", "internal/strategy/ladder", "internal/strategy/baskets",
-	"internal/strategy/declared", "internal/strategy/declared/declaredtest", "sql/lab"}
+	"internal/strategy/declared", "internal/strategy/declared/declaredtest", "sql/lab", "examples/checkout"}
 
 // forTests lists what every test may import.
 var forTests = []string{"internal/testserver", "internal/stalltest", "internal/stock/stocktest", "internal/strategy/strategytest", "internal/strategy/declared/declaredtest"}

@@ -82,6 +82,7 @@ type page struct {
 	Commands    []string
 	Scenarios   []trial.Scenario
 	Rows        []row
+	Skipped     []skipped
 	Runs        int    // of each failing cell
 	SalesBy     string // the command of the table of sales
 	Explored    []explore.Result
@@ -107,6 +108,15 @@ type cell struct {
 	Verdict string
 	Seen    string // in how many runs of how many
 }
+
+// skipped is why a scenario was not run for some locks.
+type skipped struct {
+	Scenario, Problem string
+	Locks             []string
+}
+
+// Names lists the locks for the page.
+func (s skipped) Names() string { return strings.Join(s.Locks, ", ") }
 
 // noted is a note on scenarios that break a lock.
 type noted struct {
@@ -137,6 +147,18 @@ func pageOf(in inputs) *page {
 		i := slices.IndexFunc(in.cells.Strategies, func(s declared.Strategy) bool { return s.Name == of.Name })
 		if i >= 0 {
 			p.Rows = append(p.Rows, rowOf(of, in.cells.Strategies[i], in))
+		}
+	}
+	for _, r := range p.Rows {
+		for _, c := range r.Cells {
+			if c.Problem == "" {
+				continue
+			}
+			i := slices.IndexFunc(p.Skipped, func(s skipped) bool { return s.Scenario == c.Scenario && s.Problem == c.Problem })
+			if i < 0 {
+				i, p.Skipped = len(p.Skipped), append(p.Skipped, skipped{Scenario: c.Scenario, Problem: c.Problem})
+			}
+			p.Skipped[i].Locks = append(p.Skipped[i].Locks, r.Name)
 		}
 	}
 	if p.Bench = benchedIn(in.bench); len(p.Bench) > 0 {

@@ -103,7 +103,7 @@ func TestWhatThePageSays(t *testing.T) {
 		"+7 !!", "[crash](mistakes/leases.md#crash) (**oversold 7** in 1 of 4 runs)", // what three more runs do not show stays, and is marked
 		"[partition](mistakes/leases.md#partition) (**oversold 7** in 3 of 4 runs)", // the first run held, and the others failed as declared
 		"[pause](mistakes/leases.md#pause) (**oversold 7** in 3 of 4 runs)",         // the first run failed as declared, and one of the others held
-		"- Skipped: `failover`: its lock is elsewhere.",
+		"- `failover` for etcd: its lock is elsewhere.",
 		"- Its documentation on `overrun`: \"After this is successful", " What mends it: ExtendContext",
 		"- Its documentation on `pause`: \"exclusion over a holder that is paused", // this repository's lock, in the same words
 		"| redsync | 520 | 309 |",

@@ -121,12 +121,11 @@ func (l language) strategyFacts(s declared.Strategy) string {
 	if l.words == nil { // the sources are named in English alone
 		source = "Source: " + s.Source + ". "
 	}
-	fmt.Fprintf(&b, "- %s%s", source, l.codeIn(codeOf(s)))
+	fmt.Fprintf(&b, "- `%s`%s%s%s%s", ofStrategy(s).command(), l.stop, l.space, source, l.codeIn(codeOf(s)))
 	if by := mends[s.Name]; by != nil {
 		fmt.Fprintf(&b, "%s%s%s%s%s", l.space, l.mendedBy, l.colon, l.links(by, "mistakes"), l.stop)
 	}
 	b.WriteString("\n")
-	fmt.Fprintf(&b, "- `%s`\n", ofStrategy(s).command())
 	for _, k := range kept() {
 		if plan := k.Schedule.String(); k.Strategy == s.Name && plan != schedules[s.Name] {
 			fmt.Fprintf(&b, "- `loadtest step %s %s --draw`%s%s\n", s.Name, plan, l.colon, l.say("cause."+string(k.Cause), k.Cause.Doc()))
@@ -138,13 +137,13 @@ func (l language) strategyFacts(s declared.Strategy) string {
 func (l language) scenarioFacts(sc trial.Scenario, strategies []declared.Strategy) string {
 	var b strings.Builder
 	b.WriteString(l.sentence("scenario."+sc.Name, sc.Doc) + "\n")
-	fmt.Fprintf(&b, "- "+l.attacks+"%s\n", sc.Attacks, l.say("property."+sc.Attacks.String(), sc.Attacks.Doc()), l.codeIn("internal/lab/scenario/"+codeFile(sc.Name)))
 	fails, holds := bothSides(sc, strategies)
 	shows := shown{cell: fails.Name + ":" + sc.Name}
 	if of, ok := bySchedule[sc.Name]; ok {
 		shows = shown{strategy: of}
 	}
-	fmt.Fprintf(&b, "- `%s`"+l.held+"\n", shows.command(), l.section(holds.Name, "mistakes"), holds.Name+":"+sc.Name)
+	fmt.Fprintf(&b, "- `%s`"+l.held+l.stop+l.space, shows.command(), l.section(holds.Name, "mistakes"), holds.Name+":"+sc.Name)
+	fmt.Fprintf(&b, l.attacks+"%s\n", sc.Attacks, l.say("property."+sc.Attacks.String(), sc.Attacks.Doc()), l.codeIn("internal/lab/scenario/"+codeFile(sc.Name)))
 	return b.String()
 }
 
