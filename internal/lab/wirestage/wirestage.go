@@ -38,6 +38,19 @@
 // A request of a process whose customer has not come belongs to another run. A service may try a
 // release again later. Such a request is passed on.
 //
+// A request that comes when its customer has been answered is a step of that sale. A command that
+// Redis blocks, such as BLPOP, and a statement that waits for a row, are seen to wait: others go on
+// meanwhile.
+//
+// Whatever command gave a key of the sale its end, that end is played. It is called the lock where
+// the sale makes the key only if there is none, or deletes it. Elsewhere, as for a cache or a
+// session, it is called a key that ends. A key that lives for more than a minute and is no lock
+// always ends early. While a lock is renewed, no other key ends.
+//
+// Locks end where the server says so. A second BEGIN, DDL, LOCK TABLES, SET autocommit=1, XA COMMIT
+// and a reset of the connection are steps, as is a SET with a SELECT in it. A text of several
+// statements is one step.
+//
 // A lock is what a sale makes exclusively or deletes. The first sales of a stage show which keys
 // are deleted, whatever command made them. A command's name says too little: INCR, ZADD and a
 // script take locks, and SET fills caches.
