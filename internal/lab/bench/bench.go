@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -22,6 +23,8 @@ type Options struct {
 	DSN      string             // of a MySQL that was given by address, empty to start one
 	Given    bool               // the shops were, too: nothing is started
 	Topology *topology.Topology // of the database, nil for one server
+	// Connections are those that the lab itself opens at most; 0 for PoolSize.
+	Connections int
 	// Load says that no server fails: what counts on a cluster waits for all that its nodes have committed.
 	Load bool
 }
@@ -38,7 +41,7 @@ type Bench struct {
 	dsn string // of the shops
 }
 
-// PoolSize is how many connections the lab itself opens at most, besides a few for probes.
+// PoolSize is how many connections the lab itself usually opens at most, besides a few for probes.
 const PoolSize = 16
 
 // Open opens the servers, and creates the tables.
@@ -71,7 +74,7 @@ func Open(ctx context.Context, o Options) (_ *Bench, err error) {
 		b.dsn = b.MySQL.DSN()
 		dsn = b.dsn
 	}
-	if b.Store, err = audit.Open(ctx, dsn, stock.WithPoolSize(PoolSize)); err != nil {
+	if b.Store, err = audit.Open(ctx, dsn, stock.WithPoolSize(cmp.Or(o.Connections, PoolSize))); err != nil {
 		return nil, err
 	}
 	if b.Database != nil {

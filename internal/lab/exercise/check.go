@@ -85,7 +85,7 @@ func (c *Checker) Close() error {
 		errs = append(errs, s.Close())
 	}
 	if c.market != nil {
-		errs = append(errs, c.market.close())
+		errs = append(errs, c.market.Close())
 	}
 	return errors.Join(append(errs, c.shop.Close())...)
 }

@@ -1,6 +1,7 @@
 package exercise
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -8,11 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/bench"
 	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/stock"
 )
@@ -41,48 +43,25 @@ const (
 
 // market is where crowds buy: a MySQL and three shops for all answers of a checker.
 type market struct {
-	servers *rig.Rig
-	store   *stock.Store
-	shops   []*rig.TestbedShop
+	*bench.Bench
+	shops []*rig.TestbedShop
 }
 
 func openMarket(ctx context.Context, program, redisServer string) (_ *market, err error) {
 	m := &market{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, m.close())
-		}
-	}()
-	if m.servers, err = rig.New(program); err != nil {
+	if m.Bench, err = bench.Open(ctx, bench.Options{Shop: program, Redis: redisServer}); err != nil {
 		return nil, err
 	}
-	m.servers.RedisProgram = redisServer
-	mysql, err := m.servers.MySQL(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if m.store, err = audit.Open(ctx, mysql.DSN()); err != nil {
-		return nil, err
-	}
-	testbed, err := m.servers.Testbed(ctx, rig.TestbedOptions{Name: "crowd", Shops: 3, DSN: mysql.DSN(), Env: map[string]string{
+	testbed, err := m.Testbed(ctx, rig.TestbedOptions{Name: "crowd", Shops: 3, Env: map[string]string{
 		"SHOP_LAB": "true", "SHOP_LOG_LEVEL": "error", "SHOP_RETRY": "2ms", "SHOP_LEASE": crowdLease.String(), "SHOP_WAIT": crowdWait.String(),
 	}})
+	if err == nil {
+		m.shops, err = testbed.Shops, m.countCommits(ctx)
+	}
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, m.Close())
 	}
-	m.shops = testbed.Shops
-	return m, m.countCommits(ctx)
-}
-
-func (m *market) close() error {
-	var errs []error
-	if m.store != nil {
-		errs = append(errs, m.store.Close())
-	}
-	if m.servers != nil {
-		errs = append(errs, m.servers.Close())
-	}
-	return errors.Join(errs...)
+	return m, nil
 }
 
 // crowd has many customers buy at once while nothing goes wrong, and compares their answers with the
@@ -164,13 +143,13 @@ func (b *buying) String() string {
 func (m *market) send(ctx context.Context, by string, items int, shops []*rig.TestbedShop, gathered ...func(*buying) error) (*buying, error) {
 	b := &buying{market: m, held: len(gathered) > 0}
 	for i := range items {
-		item, err := m.store.CreateItem(ctx, fmt.Sprintf("item %d", i+1), crowdUnits)
+		item, err := m.Store.CreateItem(ctx, fmt.Sprintf("item %d", i+1), crowdUnits)
 		if err != nil {
 			return nil, err
 		}
 		b.items = append(b.items, item)
 	}
-	rows, err := m.store.Pool().BeginTx(ctx, nil)
+	rows, err := m.Store.Pool().BeginTx(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -223,29 +202,27 @@ func lockRows(ctx context.Context, rows *sql.Tx, items []stock.Item) error {
 
 // gathered waits until each customer is at the shop, or has its answer already.
 func (b *buying) gathered(ctx context.Context, shop *rig.TestbedShop) error {
-	for {
+	_, err := seen.Until(ctx, 5*time.Millisecond, func() (bool, error) {
 		b.mu.Lock()
 		there := len(b.answers)
 		b.mu.Unlock()
 		metric, err := shop.Metrics(ctx)
 		if err != nil {
-			return fmt.Errorf("ask the shop how many customers are there: %w", err)
+			return false, fmt.Errorf("ask the shop how many customers are there: %w", err)
 		}
-		if there+int(metric("shop_requests_in_flight")) >= crowdCustomers*len(b.items) {
-			return nil
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return there+int(metric("shop_requests_in_flight")) >= crowdCustomers*len(b.items), nil
+	})
+	return cmp.Or(err, context.Cause(ctx))
 }
 
 // verdict compares the answers with the orders, each item by itself.
 func (b *buying) verdict(ctx context.Context) (Verdict, error) {
 	for _, item := range b.items {
-		now, err := b.market.store.Read(ctx, item.ID)
+		now, err := b.market.Store.Read(ctx, item.ID)
 		if err != nil {
 			return Verdict{}, err
 		}
-		orders, err := b.market.store.ItemOrders(ctx, item.ID)
+		orders, err := b.market.Store.ItemOrders(ctx, item.ID)
 		if err != nil {
 			return Verdict{}, err
 		}
@@ -264,7 +241,7 @@ func (b *buying) verdict(ctx context.Context) (Verdict, error) {
 }
 
 func (m *market) countCommits(ctx context.Context) error {
-	if _, err := m.store.Pool().ExecContext(ctx, "SET GLOBAL innodb_monitor_enable = 'trx_rw_commits'"); err != nil {
+	if _, err := m.Store.Pool().ExecContext(ctx, "SET GLOBAL innodb_monitor_enable = 'trx_rw_commits'"); err != nil {
 		return fmt.Errorf("have MySQL count commits: %w", err)
 	}
 	return nil
@@ -272,7 +249,7 @@ func (m *market) countCommits(ctx context.Context) error {
 
 // commits is how many writing transactions MySQL has committed.
 func (m *market) commits(ctx context.Context) (n int64, err error) {
-	err = m.store.Pool().QueryRowContext(ctx, "SELECT COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rw_commits'").Scan(&n)
+	err = m.Store.Pool().QueryRowContext(ctx, "SELECT COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rw_commits'").Scan(&n)
 	if err != nil {
 		return 0, fmt.Errorf("ask MySQL for its count of commits: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"stocklock/internal/lab/schedule"
+	look "stocklock/internal/lab/seen"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/redisconn"
@@ -277,7 +278,7 @@ func (s programPlayer) await(ctx context.Context, i int, c *programCustomer) err
 			return c.answered(a, s.schema)
 		case <-time.After(2 * time.Millisecond):
 		}
-		waits, err := stage.WaitsInMySQL(ctx, s.db, s.ids[i])
+		waits, err := look.ConnWaits(ctx, s.db, s.ids[i])
 		if c.waiting = waits; waits || err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"stocklock/internal/lab/bench"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/redisconn"
 	"stocklock/internal/stock"
@@ -32,7 +33,7 @@ type testbeds struct {
 	servers *bench.Bench     // nil where each scenario has those of its topology
 	redis   redisconn.Client // the one given by address, or nil
 	benches []*trial.Bench   // one for each cell that runs at once; nil likewise
-	waits   *trial.MySQLWaits
+	waits   *seen.MySQL
 	calm    *trial.Bench // for the comparable cells of a plan that has others besides, or nil
 
 	mu                                      sync.Mutex // guards the rest
@@ -77,7 +78,7 @@ func open(ctx context.Context, p Plan, status *Status) (_ *testbeds, err error) 
 	if t.plan.calm != nil {
 		t.plan.calm.snapshotIsolation = t.plan.snapshotIsolation
 	}
-	t.waits = trial.NewMySQLWaits(t.servers.Store, t.servers.MariaDB)
+	t.waits = seen.NewMySQL(t.servers.Store, t.servers.MariaDB)
 	if err := t.openRedis(ctx, status); err != nil {
 		return nil, err
 	}

@@ -211,10 +211,10 @@ func failOver(ctx context.Context, s *soak, f fault) (time.Time, error) {
 }
 
 func killMySQL(ctx context.Context, s *soak, f fault) (time.Time, error) {
-	if err := s.mysql.Kill(); err != nil {
+	if err := s.servers.MySQL.Kill(); err != nil {
 		return time.Time{}, err
 	}
-	_, err := s.startAfter(ctx, f.lasts, s.mysql.Process)
+	_, err := s.startAfter(ctx, f.lasts, s.servers.MySQL.Process)
 	return time.Now(), err
 }
 
@@ -233,7 +233,7 @@ func shopAddr(s *soak, f fault) string {
 
 // mysqlAddr is where a storm takes all connections that the server has: the shops can open no new
 // ones.
-func mysqlAddr(s *soak, _ fault) string { return s.mysql.Addr }
+func mysqlAddr(s *soak, _ fault) string { return s.servers.MySQL.Addr }
 
 func redisAddr(s *soak, _ fault) string { return s.testbed.Redis().Addr }
 

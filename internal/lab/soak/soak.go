@@ -29,7 +29,7 @@ import (
 	"strings"
 	"time"
 
-	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/bench"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/stock"
@@ -87,8 +87,7 @@ const (
 type soak struct {
 	Options
 	began     time.Time
-	rig       *rig.Rig
-	mysql     *testserver.MySQL
+	servers   *bench.Bench
 	testbed   *rig.Testbed
 	store     *stock.Store
 	items     []*items
@@ -148,30 +147,22 @@ func (s *soak) leaveOut(ctx context.Context) (skipped []string, err error) {
 
 // onServers starts the servers and the shops, calls do, and ends them.
 func (s *soak) onServers(ctx context.Context, o rig.TestbedOptions, do func() error) (err error) {
-	if s.rig, err = rig.New(s.Shop); err != nil {
+	s.say("starting MySQL and Redis, shops: %d", s.Shops)
+	servers := bench.Options{Shop: s.Shop, Redis: s.Redis}
+	if s.Binlog {
+		servers.MySQL = testserver.WithBinlog
+	}
+	if s.servers, err = bench.Open(ctx, servers); err != nil {
 		return err
 	}
-	s.rig.RedisProgram = s.Redis
 	defer func() {
-		err = errors.Join(err, s.rig.Close())
+		err = errors.Join(err, s.servers.Close())
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 	}()
-	s.say("starting MySQL and Redis, shops: %d", s.Shops)
-	var binlog []string
-	if s.Binlog {
-		binlog = testserver.WithBinlog
-	}
-	if s.mysql, err = s.rig.MySQL(ctx, binlog...); err != nil {
-		return err
-	}
-	if s.store, err = audit.Open(ctx, s.mysql.DSN()); err != nil {
-		return err
-	}
-	defer s.store.Close()
-	o.Name, o.Shops, o.DSN = "shop", s.Shops, s.mysql.DSN()
-	if s.testbed, err = s.rig.Testbed(ctx, o); err != nil {
+	s.store, o.Name, o.Shops = s.servers.Store, "shop", s.Shops
+	if s.testbed, err = s.servers.Testbed(ctx, o); err != nil {
 		return err
 	}
 	return do()
@@ -246,10 +237,6 @@ func (s *soak) say(format string, args ...any) {
 }
 
 func (s *soak) versions(ctx context.Context) (string, error) {
-	mysql, err := s.store.Version(ctx)
-	if err != nil {
-		return "", err
-	}
 	redis, err := rig.RedisVersion(ctx, s.testbed.Redis().Client)
-	return mysql + ", " + redis, err
+	return strings.TrimPrefix(s.servers.Version, "MySQL ") + ", " + redis, err
 }

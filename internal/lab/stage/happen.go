@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/redisconn"
 )
 
@@ -146,5 +147,5 @@ func (r *run) kill(ctx context.Context, b *buyer) error {
 	if err := r.settle(ctx); err != nil || !held {
 		return err
 	}
-	return ConnGone(ctx, r.slot.database.store.Pool(), b.conn)
+	return seen.ConnGone(ctx, r.slot.database.store.Pool(), b.conn)
 }

@@ -2,17 +2,12 @@ package stage
 
 import (
 	"context"
-	"database/sql"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/redisconn"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy/declared"
@@ -22,16 +17,10 @@ import (
 // noLock is what a look at a lock that is free finds. A look fills in the lock and what is kept in Redis.
 var noLock = schedule.State{TTLMS: -2}
 
-// heldKeys are the keys one of which exists while the lock of an item is held: those that the strategy
-// names, or else the plain one of the recipes and that of package redislock.
+// heldKeys are the keys one of which exists while the lock of an item is held.
 func heldKeys(items []uint64, of declared.State) (keys []string) {
 	for _, item := range items {
-		if len(of.Locks) > 0 {
-			keys = append(keys, declared.KeysOf(of.Locks, item)...)
-			continue
-		}
-		key := sale.Key(item)
-		keys = append(keys, key, redislock.Keys("", key).Lock)
+		keys = append(keys, seen.LockKeys(item, of)...)
 	}
 	return keys
 }
@@ -97,11 +86,10 @@ func lookAtEtcd(ctx context.Context, server *testserver.Etcd, item uint64) (sche
 }
 
 func lookAtRedis(ctx context.Context, server *testserver.Redis, items []uint64, besides declared.State) (schedule.State, error) {
-	var commands []redisconn.Command
-	for _, key := range heldKeys(items, besides) {
-		commands = append(commands, redisconn.Command{"GET", key}, redisconn.Command{"HGETALL", key}, redisconn.Command{"PTTL", key})
+	held, err := seen.Keys(ctx, server.Client, heldKeys(items, besides)...)
+	if err != nil {
+		return schedule.State{}, err
 	}
-	replies, _ := server.Client.Pipeline(ctx, commands...) // one of GET and HGETALL is of the wrong type
 	var kept []string
 	for _, key := range keptKeys(items, besides) {
 		switch value := server.Client.Do(ctx, "GET", key); {
@@ -112,74 +100,18 @@ func lookAtRedis(ctx context.Context, server *testserver.Redis, items []uint64, 
 		}
 	}
 	look := schedule.State{TTLMS: -2, Kept: strings.Join(kept, ", ")}
-	for each := range slices.Chunk(replies, 3) {
-		ttl, err := each[2].Int64()
-		if err != nil {
-			return schedule.State{}, fmt.Errorf("look at the lock: %w", err)
-		}
-		if ttl == -2 {
-			continue
-		}
-		value, _ := each[0].Text()
-		if fields, _ := each[1].Value.(map[any]any); len(fields) > 0 {
-			var owners []string
-			for owner, holds := range fields {
-				owners = append(owners, fmt.Sprint(owner, " ", holds))
-			}
-			slices.Sort(owners)
-			value = strings.Join(owners, ", ")
-		}
-		if !utf8.ValidString(value) {
-			value = hex.EncodeToString([]byte(value))
-		}
+	for _, key := range held {
 		if look.Locked() { // of several items
-			look.Lock += ", " + value
+			look.Lock += ", " + key.Text
 			continue
 		}
-		if look.Lock, look.TTLMS = value, ttl; len(items) == 1 {
+		look.Lock, look.TTLMS = key.Text, -1
+		if left := key.Left(); left >= 0 {
+			look.TTLMS = left.Milliseconds()
+		}
+		if len(items) == 1 {
 			break
 		}
 	}
 	return look, nil
-}
-
-// WaitsInMySQL says whether the statement of a connection waits for a lock. What InnoDB prints is of this
-// moment. Its table of transactions is not: the server keeps it for a tenth of a second.
-func WaitsInMySQL(ctx context.Context, db *sql.DB, conn uint64) (bool, error) {
-	var kind, name, status string
-	if err := db.QueryRowContext(ctx, "SHOW ENGINE INNODB STATUS").Scan(&kind, &name, &status); err != nil {
-		return false, fmt.Errorf("look for who waits: %w", err)
-	}
-	_, status, _ = strings.Cut(status, "LIST OF TRANSACTIONS FOR EACH SESSION") // before it stands the last deadlock
-	thread := fmt.Sprintf(" thread id %d, ", conn)
-	for transaction := range strings.SplitSeq(status, "---TRANSACTION") {
-		if strings.Contains(transaction, thread) {
-			if strings.Contains(transaction, "\nLOCK WAIT ") {
-				return true, nil
-			}
-			break
-		}
-	}
-	err := db.QueryRowContext(ctx, "SELECT COALESCE(state, '') FROM information_schema.processlist WHERE id = ?", conn).Scan(&status)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
-	return err == nil && (status == "User lock" || strings.HasPrefix(status, "Waiting for ")), err
-}
-
-// ConnGone waits until MySQL has noticed the end of a connection, and freed what it held. It does not notice
-// that while the connection's statement waits for a lock.
-func ConnGone(ctx context.Context, db *sql.DB, conn uint64) error {
-	for range 500 {
-		var n int
-		err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", conn).Scan(&n)
-		if err != nil || n == 0 {
-			return err
-		}
-		if waits, err := WaitsInMySQL(ctx, db, conn); waits || err != nil {
-			return err
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	return errors.New("MySQL still has a connection that has ended")
 }

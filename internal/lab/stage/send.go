@@ -9,6 +9,7 @@ import (
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/shop/labmode"
 )
 
@@ -56,7 +57,7 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 		return err
 	}
 	if lost && b.conn != 0 {
-		if err := ConnGone(ctx, r.slot.database.store.Pool(), b.conn); err != nil {
+		if err := seen.ConnGone(ctx, r.slot.database.store.Pool(), b.conn); err != nil {
 			return err
 		}
 	}

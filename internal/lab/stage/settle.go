@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/shop/labmode"
 )
 
@@ -140,7 +141,7 @@ func (r *run) listen(ctx context.Context, b *buyer) (silence, error) {
 			return s, nil
 		}
 		var err error
-		s.waits, err = WaitsInMySQL(ctx, r.slot.database.store.Pool(), b.held.Conn)
+		s.waits, err = seen.ConnWaits(ctx, r.slot.database.store.Pool(), b.held.Conn)
 		return s, err
 	}
 	if s.locking = silent > lockAfter && (b.flying < 0 && !s.answered || r.acquires(b)); !s.locking {

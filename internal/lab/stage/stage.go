@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/bench"
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
@@ -58,6 +59,7 @@ type Options struct {
 type Stage struct {
 	options Options
 	shop    *catalog.Catalog
+	servers *bench.Bench
 	rig     *rig.Rig
 	source  *source
 	store   *stock.Store
@@ -83,32 +85,22 @@ func Open(ctx context.Context, shop *catalog.Catalog, o Options) (_ *Stage, err 
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if s.rig, err = rig.New(shop.Program); err != nil {
+	servers := bench.Options{Shop: shop.Program, Redis: o.RedisServer, MySQL: append(testserver.Settings(o.MySQLSet), fast), Connections: stock.PoolSize}
+	if s.servers, err = bench.Open(ctx, servers); err != nil {
 		return nil, err
 	}
-	s.rig.RedisProgram = o.RedisServer
+	s.rig, s.store = s.servers.Rig, s.servers.Store
 	if s.source, err = openSource(); err != nil {
 		return nil, err
 	}
-	return s, s.openStore(ctx)
-}
-
-const turnsPerCore = 2
-
-func (s *Stage) openStore(ctx context.Context) error {
-	server, err := s.rig.MySQL(ctx, append(testserver.Settings(s.options.MySQLSet), fast)...)
-	if err != nil {
-		return err
-	}
-	if s.store, err = audit.Open(ctx, server.DSN()); err != nil {
-		return err
-	}
-	s.slots = slots{background: ctx, rig: s.rig, shared: &database{dsn: server.DSN(), store: s.store}, mysqlSet: s.options.MySQLSet, pools: map[slotKind]*pool{}, settings: map[string]string{
+	s.slots = slots{background: ctx, rig: s.rig, shared: &database{dsn: s.servers.MySQL.DSN(), store: s.store}, mysqlSet: s.options.MySQLSet, pools: map[slotKind]*pool{}, settings: map[string]string{
 		"SHOP_LAB": "true", "SHOP_LAB_STEP": s.source.addr(), "SHOP_LOG_LEVEL": "error", "SHOP_RETRY": "2ms",
 	}}
 	s.snapshotIsolation, err = audit.SnapshotIsolation(ctx, s.store)
-	return err
+	return s, err
 }
+
+const turnsPerCore = 2
 
 // Declared is what a strategy declares for the MySQL of the stage.
 func (s *Stage) Declared(of declared.Strategy) declared.Strategy {
@@ -133,11 +125,8 @@ func (s *Stage) Close() error {
 		errs = append(errs, s.source.close())
 	}
 	errs = append(errs, s.slots.close())
-	if s.store != nil {
-		errs = append(errs, s.store.Close())
-	}
-	if s.rig != nil {
-		errs = append(errs, s.rig.Close())
+	if s.servers != nil {
+		errs = append(errs, s.servers.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -22,6 +22,9 @@ type attack struct {
 	item audit.Run
 	ctx  context.Context // of the attack, once it runs
 
+	following context.Context // of those who read the traces, until unfollow
+	unfollow  func()
+
 	play  *play        // what goes wrong
 	last  *lastUnit    // nil for none
 	kills map[int]bool // requests that kill shops which were given by address; nil where the play plays
@@ -87,7 +90,7 @@ func (a *attack) run(ctx context.Context) error {
 		defer a.record.intervention(play.Intervention, 0)() // Prepare is done to the first shop, and lasts
 	}
 	for shop := range a.traces {
-		a.background.Go(func() { a.follow(ctx, shop, func(e labmode.Event) { a.passed(ctx, e) }) })
+		a.feed.following.Go(func() { a.follow(a.following, shop, a.passed) })
 	}
 	playing, endPlay := context.WithCancel(ctx)
 	defer endPlay()

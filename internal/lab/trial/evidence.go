@@ -1,8 +1,8 @@
 package trial
 
 import (
+	"cmp"
 	"context"
-	"io"
 	"os"
 	"slices"
 
@@ -32,46 +32,15 @@ func (g *Group) markTraces() {
 	}
 }
 
-// readTraces returns the events that the shops wrote during the attack.
-func (a *attack) readTraces() ([]labmode.Event, error) {
-	var all []labmode.Event
-	for i, f := range a.traces {
-		events, err := f.read()
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range events {
-			if e.Run == a.item.ID {
-				e.Shop = explain.ShopName(i)
-				all = append(all, e)
-			}
-		}
-	}
-	return all, nil
-}
-
-func (f traceFile) read() ([]labmode.Event, error) {
-	file, err := os.Open(f.path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	if _, err := file.Seek(f.from, io.SeekStart); err != nil {
-		return nil, err
-	}
-	return labmode.ReadEvents(file)
-}
-
 // evidence gathers what is known after the attack, when all is at rest.
 func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 	orders, err := a.Store.ItemOrders(ctx, a.item.ItemID)
 	if err != nil {
 		return explain.Evidence{}, err
 	}
-	events, err := a.readTraces()
-	if err != nil {
-		return explain.Evidence{}, err
-	}
+	a.unfollow()
+	a.feed.following.Wait()
+	events := slices.SortedStableFunc(slices.Values(a.feed.events), func(x, y labmode.Event) int { return cmp.Compare(x.Shop, y.Shop) })
 	e := explain.Evidence{
 		Strategy: a.Of.Name, Declared: a.Of, Lease: a.o.Lease,
 		Exclusive: a.Of.Properties.Meets(declared.Exclusive) || a.Of.Lease.Kept != declared.NoLease, Recovers: a.Of.Properties.Meets(declared.Recovers),

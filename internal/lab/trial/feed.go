@@ -123,17 +123,19 @@ func (g *Group) has(run string) bool {
 }
 
 // passed notes a point of a crowd's sales.
-func (a *attack) passed(ctx context.Context, e labmode.Event) {
+func (a *attack) passed(e labmode.Event) {
 	a.feed.add(e)
-	a.play.passed(ctx, e)
-	a.see(e)
+	if a.ctx.Err() == nil { // nobody is held after the attack
+		a.play.passed(a.ctx, e)
+		a.see(e)
+	}
 }
 
 // followTrace passes each line of a shop's trace to each, as it grows, until ctx ends.
 func followTrace(ctx context.Context, file io.Reader, each func(line []byte)) {
 	lines := bufio.NewReader(file)
 	var line []byte
-	for {
+	for ended := false; ; {
 		part, err := lines.ReadBytes('\n')
 		line = append(line, part...)
 		switch {
@@ -144,9 +146,12 @@ func followTrace(ctx context.Context, file io.Reader, each func(line []byte)) {
 		case !errors.Is(err, io.EOF):
 			return
 		}
+		if ended {
+			return
+		}
 		select {
 		case <-ctx.Done():
-			return
+			ended = true // what is there by now is read
 		case <-time.After(traceEvery):
 		}
 	}

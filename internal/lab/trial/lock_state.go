@@ -3,9 +3,10 @@ package trial
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
-	"stocklock/internal/redisconn"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/testserver"
@@ -34,8 +35,8 @@ type keyState struct {
 func (a *attack) fullState(ctx context.Context) lockState {
 	s := a.lockState(ctx)
 	if a.Of.WaitsInMySQL {
-		if waits, err := a.Waits.look(ctx); err == nil {
-			s.transactions = waits.transactions
+		if waits, err := a.Waits.Look(ctx); err == nil {
+			s.transactions = waits.Transactions
 		}
 	}
 	return s
@@ -71,25 +72,15 @@ func (a *attack) askRedis(ctx context.Context, prefix string, server *testserver
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	for _, key := range onlyLockKeys(a.item) {
-		replies, err := server.Client.Transaction(ctx, redisconn.Command{"TIME"}, redisconn.Command{"DUMP", key}, redisconn.Command{"PEXPIRETIME", key})
-		dump, there := replies[1].Value.(string)
-		if err != nil || !there {
-			continue
-		}
-		k := keyState{value: dump}
-		if now, err := replies[0].Int64s(); err == nil {
-			k.now = time.Unix(now[0], now[1]*1000)
-		}
-		if end, _ := replies[2].Int64(); end >= 0 {
-			k.end = time.UnixMilli(end)
-		}
+	found, _ := seen.Keys(ctx, server.Client, seen.LockKeys(a.item.ItemID, a.item.State)...)
+	for _, key := range found {
+		k := keyState{value: key.Dump, end: key.End, now: key.Now}
 		if lease := a.Of.Lease; lease.Kept == declared.LeaseInValue {
-			if n, err := server.Client.Do(ctx, "GET", key).Int64(); err == nil {
+			if n, err := strconv.ParseInt(key.Text, 10, 64); err == nil {
 				k.end = time.Unix(0, n*int64(lease.Unit))
 			}
 		}
-		into[prefix+key] = k
+		into[prefix+key.Name] = k
 	}
 }
 

@@ -402,11 +402,11 @@ func (p *play) waitsInMySQL(ctx context.Context, was lockState) bool {
 	if !a.Of.WaitsInMySQL {
 		return false
 	}
-	waits, err := a.Waits.look(ctx)
+	waits, err := a.Waits.Look(ctx)
 	if err != nil && ctx.Err() == nil {
 		p.problem(err)
 	}
-	return waits.onItem(a.item.ItemID, was.transactions)
+	return waits.OnItem(a.item.ItemID, was.transactions)
 }
 
 // secondAcquire looks for a sale that has taken its own lock again, or was refused.

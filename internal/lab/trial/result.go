@@ -10,6 +10,7 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -246,13 +247,11 @@ func (r *Result) count(a *attack) {
 }
 
 // faultsMet counts the sales that have reached the point of their fault.
-func (a *attack) faultsMet() (n int64) {
-	for _, e := range a.feed.events {
-		if _, met := e.Facts["fault"]; met && !a.customers.ofLast(e.Request) {
-			n++
-		}
-	}
-	return n
+func (a *attack) faultsMet() int64 {
+	return int64(a.feed.count(func(e labmode.Event) bool {
+		_, met := e.Facts["fault"]
+		return met && !a.customers.ofLast(e.Request)
+	}))
 }
 
 const maxLatency = int64(10 * time.Minute / time.Microsecond)

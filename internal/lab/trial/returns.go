@@ -10,6 +10,7 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/seen"
 )
 
 // returns notes when shops that were given by address die and are ready again. The lab does not
@@ -72,14 +73,8 @@ func (r *returns) await(shop int) bool {
 
 // untilReady waits for a shop until ctx ends, and reports whether it is ready.
 func untilReady(ctx context.Context, url string) bool {
-	for rig.Ready(ctx, url) != nil {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(askReady):
-		}
-	}
-	return true
+	ready, _ := seen.Until(ctx, askReady, func() (bool, error) { return rig.Ready(ctx, url) == nil, nil })
+	return ready
 }
 
 // broken reports whether the shop broke the connection, or could not be reached. A shop that is

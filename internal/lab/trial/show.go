@@ -15,6 +15,7 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
@@ -183,13 +184,8 @@ func (s *Show) KeptOut(ctx context.Context, of *Customer) bool {
 
 // waitsInMySQL reports whether a statement on one of the items waits for another's transaction.
 func (s *Show) waitsInMySQL(ctx context.Context) bool {
-	now, _ := s.Waits.look(ctx)
-	for _, statement := range now.blockers {
-		if s.names(statement) {
-			return true
-		}
-	}
-	return false
+	now, _ := s.Waits.Look(ctx)
+	return now.On(s.names)
 }
 
 // names reports whether a statement or a key has the id of an item of the show in it.
@@ -285,22 +281,21 @@ func (s *Show) Locks(ctx context.Context) (endless string, ends bool, err error)
 	if err != nil {
 		return "", false, err
 	}
+	var named []string
 	for _, each := range keys {
-		key := each.(string)
-		if !s.names(key) && !slices.Contains(s.Of.State.Locks, key) {
-			continue
-		}
-		left, err := redis.Do(ctx, "PTTL", key).Int64()
-		switch {
-		case err != nil:
-			return "", false, err
-		case left > 0:
-			ends = true
-		case left == -1 && !s.Of.Counts():
-			endless = key
+		if key := each.(string); s.names(key) || slices.Contains(s.Of.State.Locks, key) {
+			named = append(named, key)
 		}
 	}
-	return endless, ends, nil
+	found, err := seen.Keys(ctx, redis, named...)
+	for _, key := range found {
+		if key.Left() >= 0 {
+			ends = true
+		} else if !s.Of.Counts() {
+			endless = key.Name
+		}
+	}
+	return endless, ends, err
 }
 
 // finish lets everybody go on whom a play of baskets has left held, and waits for the answers. The servers of a topology

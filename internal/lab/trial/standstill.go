@@ -3,13 +3,12 @@ package trial
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
@@ -41,16 +40,11 @@ func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	var found []explain.Lock
-	for _, key := range lockKeys(a.item) {
-		ttl, err := client.Do(ctx, "PTTL", key).Int64()
-		if err != nil {
-			return nil, fmt.Errorf("ask for the lock in Redis: %w", err)
-		}
-		if ttl != -2 { // there is the key
-			found = append(found, explain.Lock{Key: key, TTL: time.Duration(ttl) * time.Millisecond})
-		}
+	keys, err := seen.Keys(ctx, client, lockKeys(a.item)...)
+	for _, key := range keys {
+		found = append(found, explain.Lock{Key: key.Name, TTL: key.Left()})
 	}
-	return found, nil
+	return found, err
 }
 
 // endless reports whether the lock has no end that the cell could see, by its server, or belongs to a sale that
@@ -83,16 +77,9 @@ func (f *feed) waitsForItself(after time.Time) (labmode.Event, bool) {
 	})
 }
 
-// lockKeys are where Redis keeps an item's lock: plain locks and redislock have one key each. What
-// else a strategy keeps there is watched as a lock is.
+// lockKeys are where Redis keeps an item's lock. What else a strategy keeps there is watched as a lock is.
 func lockKeys(item audit.Run) []string {
-	return append(onlyLockKeys(item), declared.KeysOf(item.State.Keys, item.ItemID)...)
-}
-
-// onlyLockKeys are those without what else a strategy keeps.
-func onlyLockKeys(item audit.Run) []string {
-	key := sale.Key(item.ItemID)
-	return append([]string{key, redislock.Keys("", key).Lock}, declared.KeysOf(item.State.Locks, item.ItemID)...)
+	return append(seen.LockKeys(item.ItemID, item.State), declared.KeysOf(item.State.Keys, item.ItemID)...)
 }
 
 // waiting says what the requests wait for.

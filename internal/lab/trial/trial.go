@@ -71,6 +71,7 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/redisconn"
@@ -86,7 +87,7 @@ type Bench struct {
 	// Redis is where locks are looked at without a Testbed. It may be nil.
 	Redis redisconn.Client
 	// Waits asks the MySQL of the Store. Strategies that wait there need it.
-	Waits *MySQLWaits
+	Waits *seen.MySQL
 	// Alone means that no other bench uses the same MySQL, so that its counts are this bench's.
 	Alone    bool
 	NoQuorum string // why strategies that need a quorum cannot run here; empty where they can
@@ -134,6 +135,9 @@ const maxCell = 90 * time.Second
 func (s *Show) attack(ctx context.Context) error {
 	r := s.result
 	a := newAttack(s)
+	a.following, a.unfollow = context.WithCancel(ctx)
+	defer a.feed.following.Wait()
+	defer a.unfollow()
 	failed := a.run(ctx)
 	if err := a.repair(ctx); err != nil {
 		failed = errors.Join(failed, fmt.Errorf("after: %w", err))

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/wire"
 )
 
@@ -48,7 +48,7 @@ func (r *run) handle(ctx context.Context, m any) error {
 		delete(b.named, m.conn)
 		b.heard = time.Now()
 		if held {
-			return stage.ConnGone(ctx, r.stage.on.DB, m.conn.Thread)
+			return seen.ConnGone(ctx, r.stage.on.DB, m.conn.Thread)
 		}
 	}
 	return nil

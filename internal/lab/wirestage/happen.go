@@ -9,6 +9,7 @@ import (
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/lab/wire"
@@ -154,7 +155,7 @@ func (r *run) kill(ctx context.Context, b *buyer) error {
 	maps.Copy(b.tx, b.named)
 	for conn := range b.tx {
 		conn.Cut()
-		if err := stage.ConnGone(ctx, r.stage.on.DB, conn.Thread); err != nil {
+		if err := seen.ConnGone(ctx, r.stage.on.DB, conn.Thread); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/lab/wire"
 )
@@ -63,7 +64,7 @@ func (r *run) listen(ctx context.Context, b *buyer) error {
 	silent := time.Since(b.heard)
 	switch {
 	case b.flying != nil && b.flying.Server == wire.MySQL:
-		waits, err := stage.WaitsInMySQL(ctx, r.stage.on.DB, b.flying.Conn.Thread)
+		waits, err := seen.ConnWaits(ctx, r.stage.on.DB, b.flying.Conn.Thread)
 		if err == nil && waits {
 			b.state = onRow
 			r.blocked(b, "MySQL makes it wait")
