@@ -128,7 +128,7 @@ func (l *Locker) send(r request) {
 func (l *Locker) unansweredLocked(r request, err error) {
 	n, w := r.lock, r.asker
 	current := n.attempt == r.attempt && n.state == asking
-	waits := r.short && timeout(err) && !w.try && w.ctx.Err() == nil && l.now() < w.begun+w.Wait // another goroutine asks
+	waits := r.short && timeout(err) && !w.try && l.now() < w.begun+w.Wait // another goroutine asks
 	_, bounded := w.ctx.Deadline()
 	again := passing(err) || unsent(err) && !errors.Is(err, redis.ErrClosed) && (bounded || w.Wait < never)
 	if current && again && !w.try && !l.closed {

@@ -210,9 +210,9 @@ func TestAWaitSaysWhyItHasNoSuccess(t *testing.T) {
 func TestACallerSendsItsRequestItself(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
-		wait, cancelled, took, told time.Duration
-		try, answers                bool // answers after the first request
-		requests                    int
+		lease, wait, cancelled, took, told time.Duration
+		try, answers, fails                bool // answers after the first request
+		requests                           int
 	}{
 		{wait: 300 * ms, took: 300 * ms, requests: 1},
 		{wait: 3000 * ms, took: 3000 * ms, told: 1000 * ms, requests: 2},
@@ -221,6 +221,8 @@ func TestACallerSendsItsRequestItself(t *testing.T) {
 		{wait: 3000 * ms, try: true, took: 1000 * ms, requests: 1},
 		{took: 1000*ms + third(fakeLease), told: 1000 * ms, requests: 2},
 		{answers: true, took: 1000 * ms, requests: 2},
+		{lease: 1200 * ms, took: 800 * ms, requests: 2}, // a third of it each
+		{fails: true, requests: 1},
 	} {
 		withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 			l.server.inTime = true
@@ -229,6 +231,9 @@ func TestACallerSendsItsRequestItself(t *testing.T) {
 			begun, told := time.Now(), time.Duration(0)
 			l.opts.Hooks.NotServed = func(context.Context, Event) { told = time.Since(begun).Truncate(ms) }
 			f.answers(acquireScript, func(ctx context.Context) (any, error) {
+				if c.fails {
+					return nil, errDown
+				}
 				if c.answers && time.Since(begun) > 0 {
 					return heldReply, nil
 				}
@@ -238,7 +243,7 @@ func TestACallerSendsItsRequestItself(t *testing.T) {
 			if c.cancelled > 0 {
 				time.AfterFunc(c.cancelled, cancel)
 			}
-			_, lease, err := l.AcquireWith(ctx, "k", AcquireOptions{Wait: c.wait, try: c.try})
+			_, lease, err := l.AcquireWith(ctx, "k", AcquireOptions{Lease: c.lease, Wait: c.wait, try: c.try})
 			if took := time.Since(begun); took != c.took || told != c.told || len(f.requests(acquireScript)) != c.requests {
 				t.Errorf("%+v: after %s, told after %s, %d requests: %v", c, took, told, len(f.requests(acquireScript)), err)
 			}

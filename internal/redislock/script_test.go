@@ -260,4 +260,12 @@ func TestTokensGrowWhereTheClockIsBehind(t *testing.T) {
 	if left := p.client.PTTL(ctx, keys.Epoch).Val(); left < 50*time.Second || left > time.Minute {
 		t.Errorf("the epoch is kept for %s, want a minute", left)
 	}
+	client, _ := newClient(t, shared.addr)
+	l := New(client, Options{Lease: 2 * time.Minute})
+	defer closes(t, l)
+	_, lease := acquire(t, l, ctx, t.Name())
+	defer release(t, lease)
+	if left := client.PTTL(ctx, keysOf(tagged(t.Name())).Epoch).Val(); left <= time.Minute {
+		t.Errorf("the epoch of a longer lease is kept for %s, want that lease", left)
+	}
 }
