@@ -11,6 +11,7 @@ import (
 
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 )
 
@@ -44,6 +45,12 @@ func (c *explainCommand) Run(ctx context.Context, s streams, parsed *kong.Contex
 	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
 		if chosen, err = choose(plan, selection{Cells: []string{name + ":" + scenarioName}, Runs: 1}, shop); err != nil {
 			return fmt.Errorf("explain explains one cell: %w", err)
+		}
+		if len(chosen.Pairs) != 1 { // all, or a group
+			if _, err := scenario.ByName(scenarioName); err != nil {
+				return usage("explain explains one cell: no scenario %q", scenarioName)
+			}
+			return usage("explain explains one cell: no strategy %q", name)
 		}
 		return refuseSet(parsed, chosen)
 	})
