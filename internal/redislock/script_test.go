@@ -263,9 +263,9 @@ func TestTokensGrowWhereTheClockIsBehind(t *testing.T) {
 	client, _ := newClient(t, shared.addr)
 	l := New(client, Options{Lease: 2 * time.Minute})
 	defer closes(t, l)
-	_, lease := acquire(t, l, ctx, t.Name())
+	_, lease := acquire(t, l, ctx, t.Name()+" long")
 	defer release(t, lease)
-	if left := client.PTTL(ctx, keysOf(tagged(t.Name())).Epoch).Val(); left <= time.Minute {
+	if left := client.PTTL(ctx, keysOf(tagged(t.Name()+" long")).Epoch).Val(); left <= time.Minute {
 		t.Errorf("the epoch of a longer lease is kept for %s, want that lease", left)
 	}
 }
