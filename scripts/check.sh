@@ -39,7 +39,7 @@ alerts)
 	;;
 copies)
 	scripts/servers.sh redis mysql
-	SHOP_COPY=1 scripts/lab-go.sh test -run TestTheShopCanBeCopied -count=1 -timeout 30m -v "$@" ./internal/lab/shoptest
+	SHOP_COPY=1 scripts/lab-go.sh test -run "TestTheShopCanBeCopied|TestAWayCanBeCopied" -count=1 -timeout 60m -v "$@" ./internal/lab/shoptest
 	shop=$(mktemp -d) # as the README has it
 	trap 'rm -rf "$shop"' EXIT
 	(cd "$shop" && "$GO" mod init example.com/my/shop)

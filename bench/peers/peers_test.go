@@ -100,7 +100,7 @@ func TestTwoKeysOfThree(t *testing.T) {
 		servers = append(servers, client)
 	}
 	options := strategy.Options{Lease: 5 * time.Second, Wait: 300 * time.Millisecond}
-	g := guardOf(lock.RueidisTwo, strategy.Deps{Options: options, Quorum: servers}, lock.Config{})
+	g := guardOf(lock.RueidisTwo, strategy.Deps{Options: options, Locks: strategy.Locks{Quorum: servers}}, lock.Config{})
 	defer g.Close(t.Context())
 	err := g.Do(t.Context(), "stock:1", func(ctx context.Context, _ int64) error {
 		time.Sleep(50 * time.Millisecond) // the third key is taken in the background

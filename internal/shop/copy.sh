@@ -2,10 +2,19 @@
 # Copies the shop into a module of its own: with the lock, the strategies fit for production, the
 # schema, the deployments and all tests, and without the lab.
 #   internal/shop/copy.sh ../shop example.com/shop
-# Then run make lint test there. It needs the module proxy, and the tests a Redis and a MySQL.
+#   internal/shop/copy.sh --ways conditional,batched ../shop example.com/shop
+# With --ways, it has only these strategies, of which the first is the default. Without one that needs a lock, it has
+# neither the lock nor Redis.
+#
+# Then run make lint test there. It needs the module proxy, and the tests a MySQL, and a Redis where there are locks.
 set -eu
+ways=
+if [ "${1-}" = --ways ] && [ $# -gt 1 ]; then
+	ways=$(printf %s "$2" | tr , ' ')
+	shift 2
+fi
 if [ $# -ne 2 ]; then
-	echo "usage: $0 FOLDER MODULE" >&2
+	echo "usage: $0 [--ways STRATEGY,...] FOLDER MODULE" >&2
 	exit 2
 fi
 if [ -e "$1" ]; then
@@ -13,6 +22,13 @@ if [ -e "$1" ]; then
 	exit 1
 fi
 from=$(cd "$(dirname "$0")/../.." && pwd -P)
+file_of() { echo "internal/strategy/$(echo "$1" | tr - _).go"; }
+for way in $ways; do
+	if ! grep -qsF "Name:         \"$way\"" "$from/$(file_of "$way")"; then
+		echo "$0: $way is no strategy of the production shop: $(cd "$from" && sed -n 's/^	Name: *"\(.*\)",$/\1/p' internal/strategy/*.go | paste -sd ' ')" >&2
+		exit 2
+	fi
+done
 near=$1
 until [ -d "$near" ]; do near=$(dirname "$near"); done
 case $(cd "$near" && pwd -P)/ in "$from"/*)
@@ -22,6 +38,13 @@ esac
 mkdir -p "$1"
 (cd "$from" && tar -cf - --exclude=./.git --exclude=./bin --exclude=./out --exclude=./examples .) | tar -xf - -C "$1"
 cd "$1"
+
+# edit changes a file by a script of sed. It keeps its mode.
+edit() {
+	sed "$2" "$1" >"$1.new"
+	cat "$1.new" >"$1"
+	rm "$1.new"
+}
 
 # What only the lab needs, and how this repository is tested and shown.
 rm -r internal/lab internal/shop/labmode internal/strategy/ladder internal/strategy/baskets internal/strategy/declared internal/shop/program/lab.go cmd/loadtest bench docs/make sql/lab tools/mutate
@@ -38,19 +61,126 @@ done
 # The service is named like the module, and the database as it was.
 name=$(basename "$2")
 for file in docker-compose.*.yml deploy/kubernetes/* deploy/grafana/* deploy/galera/node.sh .devcontainer/* internal/shop/openapi.yaml internal/shop/tracing/tracing.go; do
-	sed "s#stocklock-shop#$name#g; s#stocklock-\(production\|galera\)#$name-\1#g; s#title: stocklock shop#title: $name#; s#\(\"\?\(name\|uid\|title\)\"\?: \"\?\)stocklock#\1$name#; s#wsrep-cluster-name=stocklock#wsrep-cluster-name=$name#; s#make ready#make build#" "$file" >"$file.new"
-	cat "$file.new" >"$file" # keeps its mode
-	rm "$file.new"
+	edit "$file" "s#stocklock-shop#$name#g; s#stocklock-\(production\|galera\)#$name-\1#g; s#title: stocklock shop#title: $name#; s#\(\"\?\(name\|uid\|title\)\"\?: \"\?\)stocklock#\1$name#; s#wsrep-cluster-name=stocklock#wsrep-cluster-name=$name#; s#make ready#make build#"
 done
+
+# The ways of selling that are not chosen. What knows the lock lies in files of its own, in whose place come empty ones.
+locks=yes
+if [ -n "$ways" ]; then
+	default=${ways%% *}
+	edit internal/shop/program/settings.go "s/^const defaultStrategy = .*/const defaultStrategy = \"$default\"/"
+	kept=$(for way in $ways; do echo "$way" | sed 's/-\([a-z]\)/\U\1/g'; done | paste -sd '|')
+	awk -v kept="^($kept),\$" '/^var production/ { list = 1 } list && /^\t/ { name = $1; if (name !~ kept) next } /^}/ { list = 0 } { print }' internal/strategy/strategy.go >strategy.new
+	mv strategy.new internal/strategy/strategy.go
+	rm -r arch_test.go internal/strategy/*_test.go internal/strategy/strategytest internal/shop/lifecycle_test.go internal/shop/health_test.go internal/shop/metrics_test.go
+	for file in $(grep -l '^	Name: ' internal/strategy/*.go); do
+		name=$(sed -n 's/^	Name: *"\(.*\)",$/\1/p' "$file")
+		case " $ways " in *" $name "*) ;; *) rm "$file" ;; esac
+	done
+	edit internal/shop/harness_test.go "s/t.Fatal(err) \/\/ a copy may lack it/t.Skip(err)/; s/byName(t, \"fenced-relative\")/byName(t, \"$default\")/"
+	case " $ways " in *" batched "*) ;; *)
+		rm internal/stock/batch*.go
+		edit internal/stock/errors_test.go '/"a batch": func/,/^\t\t},/d; /{"a batch"/d'
+	esac
+	case " $ways " in *" fenced "*) ;; *) edit internal/shop/program/run_test.go '/ beside absolute writes"/,+1d' ;; esac
+	# shellcheck disable=SC2046 # names without spaces
+	if [ -z "$(grep -L 'WithoutRedis: true' $(for way in $ways; do file_of "$way"; done))" ]; then
+		locks=
+	fi
+fi
+if [ -z "$locks" ]; then
+	for file in internal/shop/program/*_test.go deploy/kubernetes/shop.yaml docker-compose.production.yml; do
+		edit "$file" '/SHOP_REDIS$/,+1d; /SHOP_REDIS\|goodRedis\|redis-pool\|--lease\|SHOP_LEASE/d; /^  redis: &/d; /^  # Holds locks alone/,/^networks:/{/^networks:/!d}; /redis: {condition/d; s/ || !strings.Contains(last, "redis at 127.0.0.1:1")//; s/ --from-literal=redis=.*//'
+	done
+	edit internal/shop/program/run.go 's/, under a lock in Redis\././; s/ SHOP_REDIS=rediss[^ ]*//; s/ and SHOP_REDIS//'
+	for page in docs/*.md SECURITY.md; do
+		edit "$page" 's#\[\([^]]*\)\]([^)]*\(lock-[a-z]*\.md\|internal/redislock\|galera\)[^)]*)#\1#g'
+	done
+	rm -r deploy/galera docker-compose.galera.yml internal/redislock internal/redisconn internal/shop/redis.go internal/shop/redis_test.go internal/testserver/redis.go internal/testserver/cluster.go internal/testserver/group_test.go internal/testserver/main_test.go internal/shop/program/tracing_test.go docs/lock-*.md
+	cat >internal/strategy/locks.go <<'END'
+package strategy
+
+// Locks is what strategies with a lock work on: nothing here.
+type Locks struct{}
+
+func (Locks) check(Strategy) error { return nil }
+END
+	cat >internal/shop/locks.go <<'END'
+package shop
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"stocklock/internal/strategy"
+)
+
+// locks is what a shop has of locks: nothing here.
+type locks struct{}
+
+func newLocks(*strategy.Deps) *locks { return nil }
+
+func (*locks) Close() error { return nil }
+
+func (*locks) dependency() *dependency { panic("there is no lock") }
+
+func (*locks) collectors() []prometheus.Collector { return nil }
+
+var lockAnswers []answerTo
+
+func redisUnreachable(error) bool { return false }
+
+func redisAdvice(error) string { return "" }
+END
+	cat >internal/shop/locks_test.go <<'END'
+package shop
+
+import (
+	"io"
+	"testing"
+
+	"stocklock/internal/strategy"
+)
+
+func redisURL(testing.TB) string { return "" }
+
+func openLocks(testing.TB, string) (strategy.Locks, io.Closer) {
+	return strategy.Locks{}, io.NopCloser(nil)
+}
+END
+	cat >internal/shop/program/locks.go <<'END'
+package program
+
+import (
+	"io"
+	"log/slog"
+
+	"github.com/alecthomas/kong"
+
+	"stocklock/internal/strategy"
+)
+
+type lockSettings struct{}
+
+var lockDefaults kong.Vars
+
+func (lockSettings) open(*slog.Logger, *strategy.Deps) (io.Closer, error) { return io.NopCloser(nil), nil }
+END
+	cat >internal/shop/tracing/locks.go <<'END'
+package tracing
+
+import "stocklock/internal/strategy"
+
+// Equip does nothing: there is no lock.
+func (*Exporter) Equip(*strategy.Deps) error { return nil }
+END
+fi
 
 # The image of the lab.
 awk '/^FROM/ { lab = /AS (build-)?lab$/ } /^#.*--target lab/ { next } !lab' Dockerfile >Dockerfile.new
 mv Dockerfile.new Dockerfile
 
 find . -name '*.go' -o -name go.mod -o -name copy.sh | while read -r file; do
-	sed "s|\"stocklock/|\"$2/|g; s|stocklock/internal/|$2/internal/|g; s|^module stocklock|module $2|; s|^const module = \"stocklock\"|const module = \"$2\"|" "$file" >"$file.new"
-	cat "$file.new" >"$file" # keeps its mode
-	rm "$file.new"
+	edit "$file" "s|\"stocklock/|\"$2/|g; s|stocklock/internal/|$2/internal/|g; s|^module stocklock|module $2|; s|^const module = \"stocklock\"|const module = \"$2\"|"
 done
 
 version=$(sed -n 's/^const Version = "\(.*\)"$/\1/p' internal/flags/version.go)
@@ -100,5 +230,12 @@ jobs:
       - run: sudo apt-get update && sudo apt-get install --yes redis-server mariadb-server
       - run: make build lint test
 END
+if [ -n "$ways" ]; then
+	gofmt -w internal
+fi
+if [ -z "$locks" ]; then
+	edit README.md 's/, with a lock in Redis//; /docs\/lock-/d; s/, a Redis and a MySQL/ and a MySQL/'
+	edit .github/workflows/test.yml 's/redis-server //'
+fi
 # As scripts/tidy.sh says: a test of an indirect dependency imports a module that is not always served.
 go mod tidy -e

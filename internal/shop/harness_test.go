@@ -1,6 +1,7 @@
 package shop
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -8,15 +9,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
-	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/stock/stocktest"
@@ -32,7 +32,7 @@ type running struct {
 	staffURL string // empty without staff
 	internal string
 	store    *stock.Store
-	redis    redis.UniversalClient
+	locks    strategy.Locks
 	log      *logBuffer
 	end      context.CancelFunc // what SIGTERM does
 	ended    chan error         // what Serve returned
@@ -41,7 +41,7 @@ type running struct {
 // open starts a shop and waits until it is ready. Change may alter its settings.
 func open(t *testing.T, change func(*Config)) *running {
 	t.Helper()
-	s := openUnready(t, stocktest.Database(t), "redis://"+testserver.RedisAddr(t), change)
+	s := openUnready(t, stocktest.Database(t), redisURL(t), change)
 	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == http.StatusOK })
 	return s
 }
@@ -53,15 +53,11 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 	if err != nil {
 		t.Fatal(err)
 	}
-	RedisLog(slog.New(slog.DiscardHandler))
-	client, err := OpenRedis(redisURL, RedisPoolSize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locks, client := openLocks(t, redisURL)
 	log := &logBuffer{}
 	cfg := Config{
 		Name: "test-shop", Strategy: byName(t, "fenced-relative"),
-		Deps: strategy.Deps{Store: store, Redis: client, Options: strategy.Options{
+		Deps: strategy.Deps{Store: store, Locks: locks, Options: strategy.Options{
 			Lease: 10 * time.Second, Wait: 5 * time.Second, Retry: 5 * time.Millisecond,
 		}},
 		Log:            slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -93,7 +89,7 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 		staffURL = "http://" + staff.Addr().String()
 	}
 	ctx, end := context.WithCancel(context.Background())
-	r := &running{Shop: s, t: t, url: "http://" + listener.Addr().String(), staffURL: staffURL, internal: "http://" + internal.Addr().String(), store: store, redis: client, log: log, end: end, ended: make(chan error, 1)}
+	r := &running{Shop: s, t: t, url: "http://" + listener.Addr().String(), staffURL: staffURL, internal: "http://" + internal.Addr().String(), store: store, locks: locks, log: log, end: end, ended: make(chan error, 1)}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -146,22 +142,6 @@ func (sleepy) Views(shop View) View { return shop }
 func (sleepy) Order(o stock.Order) any { return showToCustomer(o) }
 
 func (sleepy) Close() error { return nil }
-
-// holdLock takes the lock of an item as another process would, until the function that it returns.
-func (r *running) holdLock(item stock.Item) (release func()) {
-	r.t.Helper()
-	locker := redislock.New(r.redis, redislock.Options{})
-	_, lease, err := locker.Acquire(r.t.Context(), sale.Key(item.ID))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return sync.OnceFunc(func() { _, _ = lease.Release(), locker.Close(context.Background()) })
-}
-
-// locked reports whether somebody holds the lock of an item.
-func (r *running) locked(item stock.Item) bool {
-	return r.redis.Exists(r.t.Context(), redislock.Keys("", sale.Key(item.ID)).Lock).Val() == 1
-}
 
 // item creates an item with so much stock.
 func (r *running) item(units int64) stock.Item {
@@ -261,6 +241,26 @@ func send(ctx context.Context, method, url, body string, header http.Header) (an
 	return answer{response.StatusCode, response.Header, string(text), response.Close}, err
 }
 
+// scrape reads /metrics: the value of every series.
+func (r *running) scrape() map[string]float64 {
+	r.t.Helper()
+	got, err := send(r.t.Context(), http.MethodGet, r.internal+"/metrics", "", nil)
+	if err != nil || got.status != 200 {
+		r.t.Fatalf("/metrics: %d %s %v", got.status, got.body, err)
+	}
+	series := map[string]float64{}
+	for lines := bufio.NewScanner(strings.NewReader(got.body)); lines.Scan(); {
+		if cut := strings.LastIndex(lines.Text(), " "); cut > 0 && lines.Text()[0] != '#' {
+			value, err := strconv.ParseFloat(lines.Text()[cut+1:], 64)
+			if err != nil {
+				r.t.Fatalf("line %q: %v", lines.Text(), err)
+			}
+			series[lines.Text()[:cut]] = value
+		}
+	}
+	return series
+}
+
 // logBuffer keeps what a shop logs.
 type logBuffer struct {
 	mu  sync.Mutex
@@ -290,7 +290,7 @@ func byName(t *testing.T, name string) strategy.Strategy {
 	t.Helper()
 	by, err := strategy.Find(name, strategy.All())
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(err) // a copy may lack it
 	}
 	return by
 }

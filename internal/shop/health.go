@@ -1,6 +1,7 @@
 package shop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
-	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/stock"
 )
@@ -258,41 +258,10 @@ func (s *Shop) getReady(c *gin.Context) {
 }
 
 // unreachable reports whether err means that a server did not answer, or that it cannot work now.
-func unreachable(err error) bool {
-	return stock.Unreachable(err) ||
-		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed) ||
-		redis.IsLoadingError(err) || redis.IsReadOnlyError(err) || redis.IsMasterDownError(err) ||
-		redis.IsClusterDownError(err) || redis.IsTryAgainError(err) || redis.IsMaxClientsError(err) ||
-		redis.IsAuthError(err) || redis.IsPermissionError(err) ||
-		redis.IsOOMError(err) || redis.IsNoReplicasError(err) ||
-		redis.HasErrorPrefix(err, "MISCONF") || redis.HasErrorPrefix(err, "BUSY")
-}
+func unreachable(err error) bool { return stock.Unreachable(err) || redisUnreachable(err) }
 
 // advice tells an operator what to do about a server that is up but cannot work now, or returns "".
-func advice(err error) string {
-	if text := stock.Advice(err); text != "" {
-		return text
-	}
-	for _, a := range []struct {
-		is   bool
-		text string
-	}{
-		{redis.IsReadOnlyError(err), "Redis is a replica: point SHOP_REDIS at the primary"},
-		{redis.IsOOMError(err), "Redis is out of memory: raise maxmemory, or let keys expire"},
-		{redis.IsNoReplicasError(err), "Redis has fewer replicas than min-replicas-to-write: bring them back"},
-		{redis.HasErrorPrefix(err, "MISCONF"), "Redis cannot write its snapshot: free disk space, or see its log"},
-		{redis.HasErrorPrefix(err, "BUSY"), "a script occupies Redis: SCRIPT KILL ends it"},
-		{redis.IsAuthError(err), "Redis refuses the user or its password: correct SHOP_REDIS"},
-		{redis.IsPermissionError(err), "Redis refuses a command to this user: grant the rights of SECURITY.md"},
-		{redis.IsMaxClientsError(err), "Redis has too many clients: raise maxclients"},
-		{redis.IsClusterDownError(err), "the Redis Cluster is down: bring its masters back"},
-	} {
-		if a.is {
-			return a.text
-		}
-	}
-	return ""
-}
+func advice(err error) string { return cmp.Or(stock.Advice(err), redisAdvice(err)) }
 
 // adviceInterval is the time between two log records of one advice.
 const adviceInterval = time.Minute

@@ -86,7 +86,7 @@ func (g *governed) command(line string) {
 	for _, word := range strings.Fields(line) {
 		words = append(words, word)
 	}
-	if err := g.redis.Do(g.t.Context(), words...).Err(); err != nil {
+	if err := g.locks.Redis.Do(g.t.Context(), words...).Err(); err != nil {
 		g.t.Fatalf("%s: %v", line, err)
 	}
 }
@@ -192,7 +192,7 @@ func (g *governed) by(send func(string), breaks, ends string) func() func() {
 
 // failSnapshot puts a folder where Redis wants to write its snapshot.
 func (g *governed) failSnapshot() func() {
-	dir, err := g.redis.ConfigGet(g.t.Context(), "dir").Result()
+	dir, err := g.locks.Redis.ConfigGet(g.t.Context(), "dir").Result()
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -200,14 +200,14 @@ func (g *governed) failSnapshot() func() {
 	if err := os.MkdirAll(inTheWay, 0o755); err != nil {
 		g.t.Fatal(err)
 	}
-	if err := g.redis.ConfigSet(g.t.Context(), "save", "3600 1000000").Err(); err != nil {
+	if err := g.locks.Redis.ConfigSet(g.t.Context(), "save", "3600 1000000").Err(); err != nil {
 		g.t.Fatal(err)
 	}
-	_ = g.redis.BgSave(g.t.Context()).Err()
+	_ = g.locks.Redis.BgSave(g.t.Context()).Err()
 	testserver.Await(g.t, "the snapshot to fail", func() bool {
-		return strings.Contains(g.redis.Info(g.t.Context(), "persistence").Val(), "rdb_last_bgsave_status:err")
+		return strings.Contains(g.locks.Redis.Info(g.t.Context(), "persistence").Val(), "rdb_last_bgsave_status:err")
 	})
-	return func() { _ = g.redis.ConfigSet(g.t.Context(), "save", "").Err() }
+	return func() { _ = g.locks.Redis.ConfigSet(g.t.Context(), "save", "").Err() }
 }
 
 // occupyRedis runs a script without end.
@@ -218,12 +218,12 @@ func (g *governed) occupyRedis() func() {
 	go func() {
 		defer close(ended)
 		close(began)
-		_ = g.redis.Eval(g.t.Context(), "while true do end", nil).Err()
+		_ = g.locks.Redis.Eval(g.t.Context(), "while true do end", nil).Err()
 	}()
 	<-began
-	testserver.Await(g.t, "Redis to be busy", func() bool { return redis.HasErrorPrefix(g.redis.Ping(g.t.Context()).Err(), "BUSY") })
+	testserver.Await(g.t, "Redis to be busy", func() bool { return redis.HasErrorPrefix(g.locks.Redis.Ping(g.t.Context()).Err(), "BUSY") })
 	return func() {
-		if err := g.redis.ScriptKill(g.t.Context()).Err(); err != nil {
+		if err := g.locks.Redis.ScriptKill(g.t.Context()).Err(); err != nil {
 			g.t.Error(err)
 		}
 		<-ended

@@ -154,7 +154,7 @@ func TestNobodyIsToldSoldOutWhoMayHaveAnOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := openUnready(t, mysql.DSN(), "redis://"+testserver.RedisAddr(t), nil)
+	s := openUnready(t, mysql.DSN(), redisURL(t), nil)
 	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	sale := stock.Sale{ItemID: s.item(1).ID, Quantity: 1, RequestID: "r", IdempotencyKey: "key-of-some-customer-1", Shop: "test-shop"}
 	_, _, err = s.sellOnce(t.Context(), sale, func(context.Context, stock.Sale) (stock.Order, error) {
@@ -177,23 +177,6 @@ func TestARepeatThatCannotSeeItsOrder(t *testing.T) {
 	})
 	if got := explain(t.Context(), err); got.Slug != Unavailable.Slug || got.retryAfter == 0 {
 		t.Errorf("answered %q for %v, want %q and when to try again", got.Slug, err, Unavailable.Slug)
-	}
-}
-
-func TestARefusalIsNotRemembered(t *testing.T) {
-	s := open(t, func(c *Config) { c.Deps.Wait = 20 * time.Millisecond })
-	item := s.item(1)
-	release := s.holdLock(item)
-	defer release()
-	if got := s.buy(item, "Idempotency-Key", "key-of-some-customer-1"); got.problem() != "busy" {
-		t.Fatalf("first answer %d %s, want busy", got.status, got.body)
-	}
-	if got := s.get("/api/v1/orders?idempotency_key=key-of-some-customer-1"); got.problem() != "not-found" {
-		t.Errorf("an order that was not made was found: %d %s", got.status, got.body)
-	}
-	release()
-	if got := s.buy(item, "Idempotency-Key", "key-of-some-customer-1"); got.status != 201 || got.header.Get("Idempotency-Replayed") != "" {
-		t.Errorf("the repeat: %d %s", got.status, got.body)
 	}
 }
 

@@ -80,10 +80,10 @@ func TestARedisThatShutsTheShopOutIsNoDefectOfTheShop(t *testing.T) {
 		s := openUnready(t, stocktest.Database(t), redis.URL(), func(c *Config) { c.Deps.Lease = time.Second })
 		testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 		item := s.item(1)
-		if err := s.redis.Do(t.Context(), shutOut...).Err(); err != nil {
+		if err := s.locks.Redis.Do(t.Context(), shutOut...).Err(); err != nil {
 			t.Fatal(err)
 		}
-		_ = s.redis.Do(t.Context(), "client", "kill", "type", "normal", "skipme", "no").Err() // those who are inside would stay
+		_ = s.locks.Redis.Do(t.Context(), "client", "kill", "type", "normal", "skipme", "no").Err() // those who are inside would stay
 		testserver.Await(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
 		if got := s.buy(item); got.problem() != "unavailable" || got.header.Get("Retry-After") == "" {
 			t.Errorf("%s: a sale answered %d %s, want unavailable", name, got.status, got.body)
@@ -98,7 +98,7 @@ func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := openUnready(t, mysql.DSN(), "redis://"+testserver.RedisAddr(t), nil)
+	s := openUnready(t, mysql.DSN(), redisURL(t), nil)
 	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	item := s.item(1 << 40)
 
@@ -158,7 +158,7 @@ func TestNobodyWaitsLongForMySQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := openUnready(t, mysql.DSN()+"?readTimeout=1s", "redis://"+testserver.RedisAddr(t), func(c *Config) {
+	s := openUnready(t, mysql.DSN()+"?readTimeout=1s", redisURL(t), func(c *Config) {
 		c.Deps.Wait, c.RequestMargin = 100*time.Millisecond, 500*time.Millisecond
 	})
 	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })

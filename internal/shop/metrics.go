@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 )
@@ -26,9 +25,6 @@ type metrics struct {
 	answered sync.Map // the histogram of requests by answered: a look-up by one key
 	lockWait prometheus.Histogram
 	lockHold prometheus.Histogram
-	handoffs *prometheus.CounterVec
-	renewals prometheus.Counter
-	losses   prometheus.Counter
 
 	logDropped     *prometheus.CounterVec
 	keysNotCleared prometheus.Counter
@@ -62,16 +58,6 @@ func newMetrics(s *Shop) *metrics {
 		lockHold: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "shop_lock_hold_seconds", Buckets: latencies,
 			Help: "Time from having an item's lock to its release.",
-		}),
-		handoffs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "shop_lock_handoffs_total",
-			Help: "Locks taken, by where they came from: free, local (passed on in this process) or remote (passed on by Redis).",
-		}, []string{"from"}),
-		renewals: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "shop_lock_renewals_total", Help: "Leases that were renewed while their holder worked.",
-		}),
-		losses: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "shop_lock_losses_total", Help: "Locks that were lost while they were held.",
 		}),
 		keysNotCleared: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "shop_key_clearing_failures_total", Help: "Rounds of clearing expired idempotency keys that failed. Others of this shop, or of another one, may clear them.",
@@ -109,10 +95,7 @@ func newMetrics(s *Shop) *metrics {
 			Help: "Time from the arrival of a batch's first sale to the beginning of its transaction.",
 		}),
 	}
-	for _, from := range []redislock.Handoff{redislock.Free, redislock.Local, redislock.Remote} {
-		m.handoffs.WithLabelValues(string(from)) // shown as 0 from the beginning
-	}
-	// So are these, because a rate misses the first value of a series, and a sale may be fenced off
+	// They are shown as 0 from the beginning, because a rate misses the first value of a series, and a sale may be fenced off
 	// only once in the life of a shop.
 	for _, route := range []string{apiPrefix + ordersOfItem, OrdersOfItems} {
 		for _, p := range []Problem{
@@ -132,7 +115,7 @@ func newMetrics(s *Shop) *metrics {
 		m.registry.MustRegister(m.reservations, m.liveReservations, m.heldUnits, m.lateness, m.toReturn, m.refusedPayments, m.sweepFailures)
 	}
 	m.registry.MustRegister(
-		m.requests, m.lockWait, m.lockHold, m.handoffs, m.renewals, m.losses, m.logDropped, m.keysNotCleared, m.batchSize, m.batchWait,
+		m.requests, m.lockWait, m.lockHold, m.logDropped, m.keysNotCleared, m.batchSize, m.batchWait,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "shop_requests_in_flight", Help: "API requests under way.",
 		}, func() float64 { return float64(s.inFlight.Load()) }),
@@ -190,16 +173,6 @@ func (a answered) in(requests *prometheus.HistogramVec) prometheus.Observer {
 	return requests.WithLabelValues(a.method, cmp.Or(a.route, "none"), cmp.Or(a.outcome, "ok"), strconv.Itoa(a.status))
 }
 
-// lockHooks count the events of the reference lock. Wait and hold are measured by sale, as for any
-// lock.
-func (m *metrics) lockHooks() redislock.Hooks {
-	return redislock.Hooks{
-		Acquired: func(_ context.Context, e redislock.Event) { m.handoffs.WithLabelValues(string(e.From)).Inc() },
-		Renewed:  func(context.Context, redislock.Event) { m.renewals.Inc() },
-		Lost:     func(context.Context, redislock.Event) { m.losses.Inc() },
-	}
-}
-
 // batched counts a batch of sales.
 func (m *metrics) batched(size int, waited time.Duration) {
 	m.batchSize.Observe(float64(size))
@@ -227,8 +200,7 @@ func (m *metrics) sale() sale.Hook {
 	}
 }
 
-// serverMetrics show what the health of the shop knows, and the saturation of the connections to
-// Redis.
+// serverMetrics show what the health of the shop knows, and what is known of locks.
 func (s *Shop) serverMetrics() (all []prometheus.Collector) {
 	for _, d := range s.health.dependencies {
 		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -240,22 +212,5 @@ func (s *Shop) serverMetrics() (all []prometheus.Collector) {
 			return 1
 		}))
 	}
-	gauge := func(name, help string, labels prometheus.Labels, value func() float64) {
-		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value))
-	}
-	count := func(name, help string, value func() float64) {
-		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, value))
-	}
-	_, most := serversOf(s.Deps.Redis)
-	pool, connections := s.Deps.Redis.PoolStats, "Connections to Redis, by whether they are in use."
-	gauge("redis_pool_connections", connections, prometheus.Labels{"state": "idle"}, func() float64 { return float64(pool().IdleConns) })
-	gauge("redis_pool_connections", connections, prometheus.Labels{"state": "used"}, func() float64 {
-		stats := pool()
-		return float64(stats.TotalConns - min(stats.IdleConns, stats.TotalConns))
-	})
-	gauge("redis_pool_connections_max", "Connections that may be open to one Redis server.", nil, func() float64 { return float64(most) })
-	count("redis_pool_waits_total", "Commands that waited for a connection.", func() float64 { return float64(pool().WaitCount) })
-	count("redis_pool_wait_seconds_total", "Time that commands waited for a connection.", func() float64 { return time.Duration(pool().WaitDurationNs).Seconds() })
-	count("redis_pool_timeouts_total", "Commands that got no connection in time.", func() float64 { return float64(pool().Timeouts) })
-	return all
+	return append(all, s.locks.collectors()...)
 }

@@ -1,7 +1,6 @@
 package shop
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,26 +18,6 @@ import (
 	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
-
-// scrape reads /metrics: the value of every series.
-func (r *running) scrape() map[string]float64 {
-	r.t.Helper()
-	got, err := send(r.t.Context(), http.MethodGet, r.internal+"/metrics", "", nil)
-	if err != nil || got.status != 200 {
-		r.t.Fatalf("/metrics: %d %s %v", got.status, got.body, err)
-	}
-	series := map[string]float64{}
-	for lines := bufio.NewScanner(strings.NewReader(got.body)); lines.Scan(); {
-		if cut := strings.LastIndex(lines.Text(), " "); cut > 0 && lines.Text()[0] != '#' {
-			value, err := strconv.ParseFloat(lines.Text()[cut+1:], 64)
-			if err != nil {
-				r.t.Fatalf("line %q: %v", lines.Text(), err)
-			}
-			series[lines.Text()[:cut]] = value
-		}
-	}
-	return series
-}
 
 func TestMetricsCountWhatHappened(t *testing.T) {
 	s := open(t, nil)

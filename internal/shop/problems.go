@@ -12,7 +12,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"stocklock/internal/redislock"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
@@ -152,12 +151,15 @@ var paidLate = func() Problem {
 	return p
 }()
 
-// answers has the answers to the errors of a sale or a change. The first match counts.
-var answers = []struct {
+// answerTo is the answer to an error.
+type answerTo struct {
 	err    error
 	is     Problem
 	detail string
-}{
+}
+
+// answers has the answers to the errors of a sale or a change. The first match counts.
+var answers = append(lockAnswers, []answerTo{
 	{stock.ErrUnknown, Unavailable, errUnknown.detail},
 	{stock.ErrRepeated, Unavailable, "an order under this key is being made, or cannot be seen yet: this request did nothing"},
 	{stock.ErrHeld, HeldByOthers, "fewer units are free than were asked for, and others hold some"},
@@ -180,12 +182,9 @@ var answers = []struct {
 	{stock.ErrCancelled, cancelled, "the order was cancelled before"},
 	{stock.ErrStale, versionChanged, "the item has another ETag than If-Match: nothing was done"},
 	{stock.ErrTooMany, tooMany, fmt.Sprintf("an item has at most %d units: nothing was done", stock.MaxStock)},
-	{redislock.ErrLost, LockLost, "the lock was lost before anything was written: nothing was sold"},
-	{redislock.ErrUnavailable, Unavailable, errNotNow.detail},
-	{redislock.ErrClosed, ShuttingDown, "the shop is shutting down: nothing was sold"},
 	{strategy.ErrOneItem, invalid, "the strategy of this request sells one item at a time"},
 	{strategy.ErrBusy, Busy, "the lock was not free in time: nothing was sold"},
-}
+}...)
 
 // explain finds the answer to an error.
 func explain(ctx context.Context, err error) refusal {

@@ -1,6 +1,12 @@
 package shop
 
-import "testing"
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"stocklock/internal/stock"
+)
 
 func TestAServerHasOneVote(t *testing.T) {
 	for _, test := range []struct {
@@ -18,4 +24,29 @@ func TestAServerHasOneVote(t *testing.T) {
 			t.Errorf("%s: %v", test.urls, err)
 		}
 	}
+}
+
+// FuzzSecrets: however broken a DSN or URL is, the error does not show the password.
+func FuzzSecrets(f *testing.F) {
+	f.Add("shop:", "@tcp(db:3306)/stocklock", "redis://:", "@cache:6379/0")
+	f.Add("shop:", "/stocklock", "redis://shop:", "")
+	f.Add("", "", "rediss://cache:6379/", "?master_name=main&password=")
+	f.Add("mysql://shop:", "@db/stocklock", "redis://cache?cluster=true&addr=", "%zz")
+	f.Add("a:b@tcp(", ")/x?tls=", "redis://x/", "/y")
+	f.Fuzz(func(t *testing.T, beforeDSN, afterDSN, beforeURL, afterURL string) {
+		const password = "g3h31m"
+		if store, err := stock.Open(beforeDSN + password + afterDSN); err == nil {
+			_ = store.Close()
+		} else if strings.Contains(err.Error(), password) {
+			t.Errorf("the error shows the password: %v", err)
+		}
+		for _, secret := range []string{password, url.QueryEscape("%" + password)} {
+			if _, err := parseRedisURL(beforeURL + secret + afterURL); err == nil {
+				continue // opening it would look the host up
+			}
+			if _, err := OpenRedis(beforeURL+secret+afterURL, RedisPoolSize); err == nil || strings.Contains(err.Error(), password) {
+				t.Errorf("the error shows the password: %v", err)
+			}
+		}
+	})
 }

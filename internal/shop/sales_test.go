@@ -2,7 +2,6 @@ package shop
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -17,7 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
@@ -89,41 +87,16 @@ func TestACrowdBuysExactlyWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestABusyItemIsAnsweredWithinTheWait(t *testing.T) {
-	s := open(t, func(c *Config) { c.Deps.Wait = 50 * time.Millisecond })
-	item := s.item(1)
-	defer s.holdLock(item)()
-	if got := s.buy(item); got.problem() != "busy" || got.status != 503 || got.header.Get("Retry-After") != "1" {
-		t.Errorf("answered %d %s, Retry-After %q", got.status, got.body, got.header.Get("Retry-After"))
-	}
-}
-
-// TestAClientThatGoesAway leaves no lock behind, whenever it goes.
-func TestAClientThatGoesAway(t *testing.T) {
-	s := open(t, nil)
-	item := s.item(100)
-	for _, point := range sale.Points[1 : len(sale.Points)-1] { // from acquiring to released
-		ctx, leave := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		_, err := s.try(ctx, http.MethodPost, ordersPath(item), `{"quantity":1}`, http.Header{
-			"Content-Type": {"application/json"}, sleepHeader: {string(point) + " 100ms"}})
-		leave()
-		if err == nil {
-			t.Fatalf("the client had its answer before the sale came to %s", point)
-		}
-		testserver.Await(t, "the sale of a client that left at "+string(point), func() bool { return s.inFlight.Load() == 0 })
-		testserver.Await(t, "the lock of a client that left at "+string(point), func() bool { return !s.locked(item) })
-	}
-}
-
 // TestAClientThatLeavesBeforeItsSaleHasAConnection: the sale is not made.
 func TestAClientThatLeavesBeforeItsSaleHasAConnection(t *testing.T) {
 	for _, name := range []string{"conditional", "for-update"} {
+		by := byName(t, name)
 		s := open(t, func(c *Config) {
 			store, err := stock.Open(stocktest.Database(t), stock.WithPoolSize(1))
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.Strategy, c.Deps.Store, c.Deps.Wait = byName(t, name), store, time.Minute
+			c.Strategy, c.Deps.Store, c.Deps.Wait = by, store, time.Minute
 		})
 		item, err := s.Deps.Store.CreateItem(t.Context(), "item", 1)
 		if err != nil {
@@ -160,36 +133,6 @@ func TestAnOvertakenSaleSaysWhenToTryAgain(t *testing.T) {
 	}
 	if got := s.buy(item); got.problem() != "fenced-off" || got.header.Get("Retry-After") != "1" {
 		t.Errorf("%d %s, Retry-After %q", got.status, got.body, got.header.Get("Retry-After"))
-	}
-}
-
-func TestClientsThatLeaveAreNoWarning(t *testing.T) {
-	s := open(t, nil)
-	item := s.item(2)
-	var holder sync.WaitGroup
-	holder.Go(func() { s.buy(item, sleepHeader, "read 3s") })
-	testserver.Await(t, "the sale to hold the lock", func() bool { return s.scrape()["shop_lock_wait_seconds_count"] == 1 })
-	ctx, leave := context.WithCancel(t.Context())
-	var crowd sync.WaitGroup
-	for range 5 {
-		crowd.Go(func() {
-			_, err := s.try(ctx, http.MethodPost, ordersPath(item), `{"quantity": 1}`, http.Header{"Content-Type": {"application/json"}})
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("a client that left: %v", err)
-			}
-		})
-	}
-	testserver.Await(t, "the crowd", func() bool { return s.inFlight.Load() == 6 })
-	leave()
-	crowd.Wait()
-	holder.Wait()
-	const gone = `shop_request_duration_seconds_count{method="POST",outcome="client-gone",route="/api/v1/items/:item/orders",status="503"}`
-	testserver.Await(t, "all to have left", func() bool { return s.scrape()[gone] == 5 })
-	if log := s.log.String(); strings.Contains(log, `"level":"WARN"`) || strings.Contains(log, `"level":"ERROR"`) {
-		t.Errorf("a warning: %s", log)
-	}
-	if left := s.left(item); left != 1 {
-		t.Errorf("%d units left, want 1", left)
 	}
 }
 

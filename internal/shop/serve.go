@@ -82,7 +82,7 @@ func (s *Shop) Serve(ctx context.Context, public, staff, internal net.Listener) 
 		err = s.drain(ending, fronts, abort)
 	}
 	stopWatching()
-	err = errors.Join(err, fronts.Close(), s.seller.Close(ending), s.probe.Close())
+	err = errors.Join(err, fronts.Close(), s.seller.Close(ending), s.locks.Close())
 	if s.lab != nil {
 		err = errors.Join(err, s.lab.Close())
 	}

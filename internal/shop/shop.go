@@ -52,7 +52,6 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
-	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
@@ -123,7 +122,7 @@ type Shop struct {
 	list    func(ctx context.Context, after uint64, limit int) ([]stock.Item, error)
 	show    func(stock.Order) any // what is shown of an order
 	lab     Lab                   // nil in production
-	probe   redis.UniversalClient // one connection for probes, which must not wait for those of sales
+	locks   *locks                // what it has of Redis
 	health  *health
 	metrics *metrics
 
@@ -155,20 +154,19 @@ func New(cfg Config) (*Shop, error) {
 	cfg.PingTimeout = cmp.Or(cfg.PingTimeout, pingTimeout)
 	cfg.KeyInterval = cmp.Or(cfg.KeyInterval, keyInterval)
 	cfg.SweepInterval = cmp.Or(cfg.SweepInterval, sweepInterval)
-	s := &Shop{Config: cfg, store: store, probe: apart(cfg.Deps.Redis), sales: newSlots(cfg.MaxInFlight), serving: context.Background()}
+	s := &Shop{Config: cfg, store: store, sales: newSlots(cfg.MaxInFlight), serving: context.Background()}
 	s.reads, s.changes = newSlots(s.maxReads()), newSlots(s.maxReads())
 	s.Log = newLog(cfg.Log, func(level slog.Level) { s.metrics.logDropped.WithLabelValues(strings.ToLower(level.String())).Inc() })
 	dependencies := []*dependency{
 		{name: "mysql", where: store.Addr(), prepare: func(ctx context.Context) error { return prepare(ctx, s.Log) }, there: store.Ping, ping: store.CanSell},
 	}
+	s.locks = newLocks(&s.Deps)
 	if !cfg.Strategy.WithoutRedis {
-		addr, _ := serversOf(cfg.Deps.Redis)
-		dependencies = append(dependencies, &dependency{name: "redis", where: addr, ping: canLock(s.probe)})
+		dependencies = append(dependencies, s.locks.dependency())
 	}
 	s.health = newHealth(s.Log, cfg.PingInterval, cfg.PingTimeout, dependencies...)
 	s.health.commitStall = store.CommitStall
 	s.metrics = newMetrics(s)
-	s.Deps.Hooks = s.metrics.lockHooks()
 	s.Deps.Batched = s.metrics.batched
 	s.seller = strategy.New(cfg.Strategy, s.Deps)
 	s.sellBy, s.view, s.list, s.show = s.seller.Sell, store.Read, store.Items, showToCustomer
@@ -177,20 +175,6 @@ func New(cfg Config) (*Shop, error) {
 	}
 	return s, nil
 }
-
-// canLock writes a key of its own, which expires, on a connection of its own. A PING is not enough:
-// the Redis that answers it may be read-only, out of memory, without a cluster, or closed to this
-// user.
-func canLock(client redis.UniversalClient) func(context.Context) error {
-	return func(ctx context.Context) error {
-		return client.Set(ctx, probeKey, "1", probeExpiry).Err()
-	}
-}
-
-const (
-	probeKey    = "stock:probe" // within the keys that SECURITY.md grants
-	probeExpiry = 10 * time.Second
-)
 
 // maxNameLength is the length of the column orders.shop.
 const maxNameLength = 64

@@ -71,6 +71,15 @@ func thenWrite(ctx context.Context, wanted stock.Sale, read []stock.Item,
 	return write(wanted, read...)
 }
 
+// sellConditionally passes the point read without reading, because a fault at that point must hit
+// this strategy, too. The INSERT finds a key that has an order.
+func sellConditionally(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	sale.At(ctx, sale.Read)
+	wanted.Ready = lastLook(ctx)
+	order, err := store.Decrement(ctx, wanted)
+	return written(ctx, order, err)
+}
+
 // lastLook returns the function that a store calls when it has a connection and is about to write.
 // It checks the lock and announces the point write. A wait for a connection can outlast a lease, so
 // it must come before this check.

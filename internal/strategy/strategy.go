@@ -52,9 +52,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"stocklock/internal/redislock"
 	"stocklock/internal/stock"
 )
 
@@ -94,17 +91,21 @@ type Guard interface {
 	Do(ctx context.Context, key string, fn func(held context.Context, token int64) error) error
 }
 
+// Unguarded is the guard that lets every sale in.
+type Unguarded struct{}
+
+// Do runs fn at once.
+func (Unguarded) Do(ctx context.Context, _ string, fn func(context.Context, int64) error) error {
+	return fn(ctx, 0)
+}
+
 // Decrement makes the sale inside the section and records its order.
 type Decrement func(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error)
 
 // Deps are the dependencies of strategies. The caller closes the clients and the store.
 type Deps struct {
-	Redis redis.UniversalClient
-	// Quorum has independent servers, for the strategies that need them.
-	Quorum []redis.UniversalClient
-	Store  *stock.Store
-	// Hooks are called for locks of package redislock.
-	Hooks redislock.Hooks
+	Locks
+	Store *stock.Store
 	// Batched is called for each batch of the strategy batched, with the number of its sales and
 	// the wait of the first. It may be nil.
 	Batched func(size int, waited time.Duration)
@@ -122,13 +123,10 @@ type Options struct {
 
 // Check returns an error if d lacks a dependency of the strategy.
 func (s Strategy) Check(d Deps) error {
-	switch {
-	case s.NeedsQuorum && len(d.Quorum) == 0:
-		return fmt.Errorf("strategy %s needs several independent Redis servers: set --redis-quorum (SHOP_REDIS_QUORUM)", s.Name)
-	case d.Lease < s.ShortestLease:
+	if d.Lease < s.ShortestLease {
 		return fmt.Errorf("strategy %s needs a lease of %s or more, and --lease (SHOP_LEASE) is %s", s.Name, s.ShortestLease, d.Lease)
 	}
-	return nil
+	return d.Locks.check(s)
 }
 
 // ErrOneItem means that the strategy sells no baskets.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
+	"testing"
 	"time"
 
 	"stocklock/internal/redisconn"
@@ -151,4 +153,29 @@ func (s *Redis) Reads(ctx context.Context) (int64, error) {
 		return 0, fmt.Errorf("testserver: %s counts no requests: %w", s.Name, err)
 	}
 	return reads, nil
+}
+
+var sharedRedis = sync.OnceValues(func() (*Redis, error) {
+	g, err := shared()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return g.Redis(ctx, RedisOptions{})
+})
+
+// RedisAddr returns the address, host:port, of the binary's Redis. It is emptied first: tests that
+// use it do not run in parallel. A missing server fails the test and says what to install.
+func RedisAddr(t testing.TB) string {
+	t.Helper()
+	NeedsServers(t)
+	server, err := sharedRedis()
+	if err != nil {
+		t.Fatalf("testserver: Redis: %v", err)
+	}
+	if err := server.Client.Do(t.Context(), "FLUSHALL").Err; err != nil {
+		t.Fatalf("testserver: Redis: %v", err)
+	}
+	return server.Addr
 }

@@ -58,16 +58,6 @@ var sharedMySQL = sync.OnceValues(func() (*MySQL, error) {
 	return g.MySQL(ctx, "--innodb-flush-log-at-trx-commit=0") // no test kills this one
 })
 
-var sharedRedis = sync.OnceValues(func() (*Redis, error) {
-	g, err := shared()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	return g.Redis(ctx, RedisOptions{})
-})
-
 var databases atomic.Int64
 
 // Database returns the DSN of an empty database of the test's own. A missing server fails the test
@@ -84,19 +74,4 @@ func Database(t testing.TB) string {
 		t.Fatalf("testserver: MySQL: %v", err)
 	}
 	return dsn
-}
-
-// RedisAddr returns the address, host:port, of the binary's Redis. It is emptied first: tests that
-// use it do not run in parallel. A missing server fails the test and says what to install.
-func RedisAddr(t testing.TB) string {
-	t.Helper()
-	NeedsServers(t)
-	server, err := sharedRedis()
-	if err != nil {
-		t.Fatalf("testserver: Redis: %v", err)
-	}
-	if err := server.Client.Do(t.Context(), "FLUSHALL").Err; err != nil {
-		t.Fatalf("testserver: Redis: %v", err)
-	}
-	return server.Addr
 }

@@ -128,10 +128,39 @@ const copyTests = "TestASaleIsRecorded|TestStaffChangesItems|TestTheDashboard|Te
 // TestTheShopCanBeCopied copies the shop into another module, builds it with its tests, and runs
 // those that a copy could break.
 func TestTheShopCanBeCopied(t *testing.T) {
+	copied(t)
+}
+
+// TestAWayCanBeCopied has copies without the lock, and with some of its strategies.
+func TestAWayCanBeCopied(t *testing.T) {
+	for _, ways := range []string{"conditional", "batched,optimistic", "fenced-relative,conditional"} {
+		t.Run(ways, func(t *testing.T) {
+			if ways != "conditional" && os.Getenv(wholeCopyEnv) == "" {
+				t.Skip("compiled only with " + wholeCopyEnv)
+			}
+			dir := copied(t, "--ways", ways)
+			_, err := os.Stat(filepath.Join(dir, "internal/redislock"))
+			if locked := strings.Contains(ways, "fenced"); locked != (err == nil) {
+				t.Errorf("the lock in the copy: %v", err)
+			}
+			if needed, err := os.ReadFile(filepath.Join(dir, "go.mod")); err != nil || strings.Contains(string(needed), "redis") != strings.Contains(ways, "fenced") {
+				t.Errorf("the copy needs %s, %v", needed, err)
+			}
+			settings, err := os.ReadFile(filepath.Join(dir, "internal/shop/program/settings.go"))
+			if first, _, _ := strings.Cut(ways, ","); err != nil || !strings.Contains(string(settings), `defaultStrategy = "`+first+`"`) {
+				t.Errorf("the default is not %s, %v", first, err)
+			}
+		})
+	}
+}
+
+// copied copies the shop, builds it with its tests, and runs those that a copy could break.
+func copied(t *testing.T, options ...string) (dir string) {
+	t.Helper()
 	const module = "example.com/shop"
-	dir := filepath.Join(t.TempDir(), "copy")
-	copied := exec.CommandContext(t.Context(), filepath.Join(root, "internal/shop/copy.sh"), dir, module)
-	if said, err := copied.CombinedOutput(); err != nil {
+	dir = filepath.Join(t.TempDir(), "copy")
+	copying := exec.CommandContext(t.Context(), filepath.Join(root, "internal/shop/copy.sh"), append(options, dir, module)...)
+	if said, err := copying.CombinedOutput(); err != nil {
 		t.Fatalf("copy.sh: %v\n%s", err, said)
 	}
 	for _, path := range labOnly(t) {
@@ -151,7 +180,7 @@ func TestTheShopCanBeCopied(t *testing.T) {
 				t.Errorf("make %s: %v\n%s", target, err, said)
 			}
 		}
-		return
+		return dir
 	}
 	run := func(args ...string) {
 		cmd := exec.CommandContext(t.Context(), "go", args...)
@@ -163,8 +192,11 @@ func TestTheShopCanBeCopied(t *testing.T) {
 		}
 	}
 	run("list", "-export", "-test", "./...") // compiles every test, and links none
-	run("test", "-vet=off", "-short", ".")
-	run("test", "-vet=off", "-run", copyTests, "./cmd/shop", "./internal/shop", "./internal/strategy")
+	if len(options) == 0 {
+		run("test", "-vet=off", "-short", ".")
+		run("test", "-vet=off", "-run", copyTests, "./cmd/shop", "./internal/shop", "./internal/strategy")
+	}
+	return dir
 }
 
 // linksLeadSomewhere follows the links from the pages of a copy to its files.
@@ -178,7 +210,7 @@ func linksLeadSomewhere(t *testing.T, dir string) {
 		}
 		pages = append(pages, found...)
 	}
-	if len(pages) < 6 {
+	if len(pages) < 5 {
 		t.Errorf("the copy has only the pages %v", pages)
 	}
 	for _, page := range pages {

@@ -60,7 +60,7 @@ func open(t *testing.T, cfg labmode.Config, options strategy.Options) *lab {
 	}
 	s, err := shop.New(shop.Config{
 		Name: "test-shop", Strategy: by.Strategy, Log: slog.New(slog.DiscardHandler),
-		Deps:        strategy.Deps{Store: store, Redis: client, Quorum: []redis.UniversalClient{client}, Options: options},
+		Deps:        strategy.Deps{Store: store, Locks: strategy.Locks{Redis: client, Quorum: []redis.UniversalClient{client}}, Options: options},
 		MaxInFlight: 100, MaxConnections: 400, StartupTimeout: time.Minute, DrainTimeout: 20 * time.Second,
 	})
 	if err != nil {

@@ -70,7 +70,7 @@ func (e *eraseCommand) Run(ctx context.Context, set *settings, out *streams) (er
 
 // openStore opens the store at SHOP_MYSQL and waits until it answers.
 func openStore(ctx context.Context, set *settings, stderr io.Writer) (*stock.Store, error) {
-	if err := set.readSecrets(); err != nil {
+	if err := set.readMySQL(); err != nil {
 		return nil, err
 	}
 	store, err := stock.Open(set.MySQL)

@@ -16,7 +16,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"stocklock/internal/flags"
-	"stocklock/internal/redislock"
 	"stocklock/internal/strategy"
 )
 
@@ -79,7 +78,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Description(description),
 		kong.Writers(stdout, stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
-		kong.Vars{"strategies": strings.Join(strategy.Names(offered), ", "), "strategy": defaultStrategy, "lease": redislock.DefaultLease.String()},
+		kong.Vars{"strategies": strings.Join(strategy.Names(offered), ", "), "strategy": defaultStrategy},
+		lockDefaults,
 		kong.ExplicitGroups([]kong.Group{{Key: "lab", Title: "The lab, never in production:"}}),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.BindTo(stderr, (*io.Writer)(nil)),

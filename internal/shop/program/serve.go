@@ -47,7 +47,6 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 	}
 	log := newLog(stderr, set.LogLevel)
 	slog.SetDefault(log)
-	shop.RedisLog(log)
 
 	chosen, err := strategy.Find(set.Strategy, offered)
 	if err != nil {
@@ -67,12 +66,12 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		return usage("--mysql (SHOP_MYSQL): %w", err)
 	}
 	defer joinClose(&err, store)
-	client, err := shop.OpenRedis(set.Redis, set.RedisPool)
+	deps := strategy.Deps{Store: store, Options: set.options()}
+	client, err := set.lockSettings.open(log, &deps)
 	if err != nil {
-		return usage("--redis (SHOP_REDIS): %w", err)
+		return err
 	}
 	defer joinClose(&err, client)
-	deps := strategy.Deps{Redis: client, Store: store, Options: set.options()}
 	if err := more.Equip(&deps); err != nil {
 		return err
 	}

@@ -21,14 +21,11 @@ type settings struct {
 	InternalAddr string `env:"SHOP_INTERNAL_ADDR" placeholder:"HOST:PORT" help:"Where operators find /metrics, /debug/pprof and probes. Without it nowhere. Keep it on a network of your own."`
 	MySQL        string `name:"mysql" env:"SHOP_MYSQL" placeholder:"DSN" help:"Where MySQL or MariaDB is: user:password@tcp(host:3306)/database. Required."`
 	MySQLFile    string `name:"mysql-file" env:"SHOP_MYSQL_FILE" placeholder:"PATH" help:"A file with what --mysql is, such as a mounted secret."`
-	Redis        string `env:"SHOP_REDIS" placeholder:"URL" help:"Where Redis or Valkey is: redis://user:password@host:6379/0, rediss:// for TLS, ?cluster=true for a node of Redis Cluster, ?master_name=NAME for a Sentinel. Without it redis://127.0.0.1:6379/0."`
-	RedisFile    string `env:"SHOP_REDIS_FILE" placeholder:"PATH" help:"A file with what --redis is."`
 	Name         string `env:"SHOP_NAME" help:"The name of this process in its orders, 1 to 64 bytes. Without it host-pid."`
 
 	Migrate bool `env:"SHOP_MIGRATE" default:"true" negatable:"" help:"Bring the schema up to date at the start. Without it the shop waits until shop migrate has done so: its user then needs no right to change the schema."`
 
 	Strategy string        `env:"SHOP_STRATEGY" default:"${strategy}" help:"How sales are protected: ${strategies}."`
-	Lease    time.Duration `env:"SHOP_LEASE" default:"${lease}" min:"50ms" max:"1m" help:"How long a lock lives in Redis without renewal."`
 	Wait     time.Duration `env:"SHOP_WAIT" default:"5s" min:"1ms" max:"1m" help:"How long a sale waits for its lock before it is rejected as busy."`
 	Retry    time.Duration `env:"SHOP_RETRY" default:"10ms" min:"1ms" max:"10s" help:"Pause between two tries where the database chose another transaction, and of locks that poll."`
 
@@ -49,7 +46,6 @@ type settings struct {
 	ReservationsKept time.Duration `env:"SHOP_RESERVATIONS_KEPT" default:"0s" min:"0s" max:"87600h" help:"How long the customer, the lines and the history of ended reservations are kept; 0 for ever. References of payments are kept for ever."`
 
 	MySQLPool int `name:"mysql-pool" env:"SHOP_MYSQL_POOL" default:"50" min:"1" max:"1000" help:"How many connections to MySQL this process opens at most, and keeps. Probes and migrations take two more. The sum over all shops must stay below max_connections."`
-	RedisPool int `env:"SHOP_REDIS_POOL" default:"128" min:"1" max:"10000" help:"How many connections this process opens at most to each Redis server. Subscriptions and probes take a few more. The sum over all shops must stay below maxclients."`
 
 	MaxInFlight    int64         `env:"SHOP_MAX_IN_FLIGHT" default:"1000" min:"1" help:"How many API requests may be under way. More are rejected as busy."`
 	MaxConnections int64         `env:"SHOP_MAX_CONNECTIONS" default:"4000" min:"1" help:"How many connections may be open on --addr, and on --staff-addr. One more replaces the one that was idle for longest, or else was sending its request for longest, or is closed at once. A few more are for probes. The internal listener has no such bound."`
@@ -58,6 +54,7 @@ type settings struct {
 	DrainTimeout   time.Duration `env:"SHOP_DRAIN_TIMEOUT" default:"10s" min:"0s" max:"10m" help:"How long sales under way may then take to finish."`
 	LogLevel       string        `env:"SHOP_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" help:"debug, which has the access log, info, warn or error."`
 
+	lockSettings
 	labSettings
 }
 
@@ -65,11 +62,8 @@ var errNoMySQL = usage("SHOP_MYSQL is not set: want user:password@tcp(host:3306)
 
 // check finds settings that cannot be, and fills in what is computed.
 func (s *settings) check() error {
-	if err := s.readSecrets(); err != nil {
+	if err := s.readMySQL(); err != nil {
 		return err
-	}
-	if s.Redis == "" {
-		s.Redis = "redis://127.0.0.1:6379/0"
 	}
 	if s.Name == "" {
 		host, err := os.Hostname()
@@ -116,24 +110,27 @@ func (s *settings) check() error {
 	return s.labSettings.check(s.Addr)
 }
 
-// readSecrets reads what is in files of its own. Without MySQL, there is nothing to do.
-func (s *settings) readSecrets() error {
-	for _, secret := range []struct {
-		setting, path string
-		value         *string
-	}{{"--mysql-file (SHOP_MYSQL_FILE)", s.MySQLFile, &s.MySQL}, {"--redis-file (SHOP_REDIS_FILE)", s.RedisFile, &s.Redis}} {
-		if secret.path == "" {
-			continue
-		}
-		text, err := os.ReadFile(secret.path)
-		if err != nil {
-			return usage("%s cannot be read: %w", secret.setting, err)
-		}
-		*secret.value = strings.TrimSpace(string(text))
+// readMySQL reads where MySQL is. Without it, there is nothing to do.
+func (s *settings) readMySQL() error {
+	if err := readSecret("--mysql-file (SHOP_MYSQL_FILE)", s.MySQLFile, &s.MySQL); err != nil {
+		return err
 	}
 	if s.MySQL == "" {
 		return errNoMySQL
 	}
+	return nil
+}
+
+// readSecret reads a value that is in a file of its own, if a path is set.
+func readSecret(setting, path string, value *string) error {
+	if path == "" {
+		return nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return usage("%s cannot be read: %w", setting, err)
+	}
+	*value = strings.TrimSpace(string(text))
 	return nil
 }
 
@@ -168,5 +165,5 @@ func (s *settings) reservations() *shop.Reservations {
 }
 
 func (s *settings) options() strategy.Options {
-	return strategy.Options{Lease: s.Lease, Wait: s.Wait, Retry: s.Retry}
+	return strategy.Options{Wait: s.Wait, Retry: s.Retry}
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/XSAM/otelsql"
 	"github.com/gin-gonic/gin"
-	"github.com/redis/go-redis/extra/redisotel/v9"
 	"go.opentelemetry.io/contrib/instrumentation/github.com/gin-gonic/gin/otelgin"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -27,7 +26,6 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/shop"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
 )
 
 const (
@@ -78,14 +76,6 @@ func (e *Exporter) StoreOptions() []stock.Option {
 			// The text has question marks in place of the customers' values.
 			otelsql.WithSpanOptions(otelsql.SpanOptions{OmitConnResetSession: true, OmitRows: true, OmitConnectorConnect: true}))
 	})}
-}
-
-// Equip makes every command to Redis a span.
-func (e *Exporter) Equip(deps *strategy.Deps) error {
-	if e.provider == nil {
-		return nil
-	}
-	return redisotel.InstrumentTracing(deps.Redis, redisotel.WithTracerProvider(onlyChildren{e.provider}), redisotel.WithDBStatement(false))
 }
 
 // Attach makes spans of the shop's requests and sales, and has its log name them.

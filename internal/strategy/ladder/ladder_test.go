@@ -115,7 +115,7 @@ func TestOwnerDelexLocksNothingThatItCannotFree(t *testing.T) {
 	client := redis.NewClient(&redis.Options{})
 	defer client.Close()
 	client.AddHook(server)
-	d := strategy.Deps{Redis: client, Options: strategy.Options{Lease: time.Minute, Wait: time.Millisecond, Retry: time.Millisecond}}
+	d := strategy.Deps{Locks: strategy.Locks{Redis: client}, Options: strategy.Options{Lease: time.Minute, Wait: time.Millisecond, Retry: time.Millisecond}}
 	guard, _ := ownerDelex.Build(d)
 	hold := func() error { return guard.Do(t.Context(), "lock", func(context.Context, int64) error { return nil }) }
 	for _, tt := range []struct {

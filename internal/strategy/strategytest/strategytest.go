@@ -63,7 +63,7 @@ func Deps(t *testing.T, parameters ...string) strategy.Deps {
 	client := redis.NewClient(&redis.Options{Addr: testserver.RedisAddr(t), MaxRetries: -1, PoolSize: 64})
 	t.Cleanup(func() { client.Close() })
 	return strategy.Deps{
-		Redis: client, Store: store, Quorum: []redis.UniversalClient{client}, // a majority of one
+		Locks: strategy.Locks{Redis: client, Quorum: []redis.UniversalClient{client}}, Store: store, // a majority of one
 		Options: strategy.Options{Lease: 9500 * time.Millisecond, Wait: 30 * time.Second, Retry: time.Millisecond},
 	}
 }

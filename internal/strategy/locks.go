@@ -6,17 +6,28 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/redis/go-redis/v9"
+
 	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 )
 
-// Unguarded is the guard that lets every sale in.
-type Unguarded struct{}
+// Locks are what strategies with a lock in Redis work on. A copy without such strategies has none.
+type Locks struct {
+	Redis redis.UniversalClient
+	// Quorum has independent servers, for the strategies that need them.
+	Quorum []redis.UniversalClient
+	// Hooks are called for locks of package redislock.
+	Hooks redislock.Hooks
+}
 
-// Do runs fn at once.
-func (Unguarded) Do(ctx context.Context, _ string, fn func(context.Context, int64) error) error {
-	return fn(ctx, 0)
+// check returns an error if a strategy lacks servers.
+func (l Locks) check(s Strategy) error {
+	if s.NeedsQuorum && len(l.Quorum) == 0 {
+		return fmt.Errorf("strategy %s needs several independent Redis servers: set --redis-quorum (SHOP_REDIS_QUORUM)", s.Name)
+	}
+	return nil
 }
 
 // LockGuard is a guard by a lock of package redislock.
