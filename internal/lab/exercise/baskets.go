@@ -67,7 +67,7 @@ func judgeCell(doc string, r trial.Result) Verdict {
 			said += ": " + strings.Join(r.Story, "; ")
 		}
 		return Verdict{Cause: Cause(r.Scenario), Said: said}
-	case strings.Contains(r.Problem, "A was answered with sold"):
+	case strings.Contains(r.Problem, trial.ErrPassedBy.Error()):
 		return Verdict{Cause: NotSeen, Said: doc + ": A was sold all of it, and was never seen between two lines: call taken after each line"}
 	}
 	return Verdict{}

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -209,7 +210,7 @@ func death(ctx context.Context, s *trial.Show, at sale.Point) error {
 		return err
 	}
 	if !exited() {
-		return fmt.Errorf("%w: A was answered with %s", trial.ErrNotSeen, a.Got())
+		return cmp.Or(s.Met(a), fmt.Errorf("%w: A was answered with %s", trial.ErrNotSeen, a.Got()))
 	}
 	b := s.Ask(ctx, trial.Wish{Name: "B", Shop: 1, Lines: []int{0, 1}, Hesitant: true})
 	var before load.Outcome

@@ -232,7 +232,7 @@ var brokenTopologies = map[string]map[verdict.Kind]string{
 	"galera-failover":            {verdict.Lied: "redis-async", verdict.Left: "ack-first"},
 	"galera-isolated":            {verdict.Lied: "redis-async", verdict.Left: "ack-first"},
 	"galera-writers-late": {verdict.Oversold: lockedAbsolute + " cached-read get-lock lock-in-transaction snapshot-before-lock ledger " +
-		"check-constraint-absolute"},
+		"check-constraint-absolute ledger-parent-locked"},
 }
 
 // lockedAbsolute read, and write what they have computed from that, under a lock in Redis or under none.

@@ -16,11 +16,12 @@ var ledgerParentLocked = Declare(strategy.Strategy{
 		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellFromLedger(sql.LevelRepeatableRead, lockParent))
 	},
 }, declared.Strategy{
-	Source:       "shopperlabs/shopper, pull request 591, 2026",
-	Guard:        "nothing",
-	Decrement:    "SELECT ... FOR UPDATE of the item, SELECT SUM(quantity), INSERT, in a transaction",
-	Telling:      "contention",
-	Servers:      declared.EveryServer,
+	Source:    "shopperlabs/shopper, pull request 591, 2026",
+	Guard:     "nothing",
+	Decrement: "SELECT ... FOR UPDATE of the item, SELECT SUM(quantity), INSERT, in a transaction",
+	Telling:   "contention",
+	// Only the read lock is on the item's row, and no node certifies that: two nodes append beside each other.
+	Servers:      declared.EveryServer &^ declared.WritesAnywhere,
 	Properties:   DatabaseLock,
 	WaitsInMySQL: true,
 	State:        inLedger,
