@@ -6,8 +6,8 @@ var questions = []Question{
 		Key: "begin",
 		Ask: Text{"Where does the transaction begin?", "事务从哪里开始？"},
 		Look: Text{
-			"Look for the annotation, decorator or closure that begins a transaction, and for the lines that take and free the lock. Which one is outside?",
-			"找到开始事务的注解、装饰器或闭包，再找到加锁和释放锁的代码行：哪一个在外面？",
+			"Look for the annotation, decorator or closure that begins a transaction, and for the lines that take and free the lock. Which one is outside? Is anything read before the lock?",
+			"找到开始事务的注解、装饰器或闭包，再找到加锁和释放锁的代码行：哪一个在外面？有没有东西在加锁之前就读了？",
 		},
 		Answers: []Answer{
 			{
@@ -36,8 +36,8 @@ public void buy(long id) {
 			},
 			{
 				Says: Text{
-					"Before the lock: something is read first, then the lock is taken. The COMMIT is inside the lock.",
-					"在加锁之前：先读了别的东西，再加锁。COMMIT 在锁里面。",
+					"Before the lock: the stock or something else is read first, then the lock is taken. The COMMIT is inside the lock.",
+					"在加锁之前：先读了库存或别的东西，再加锁。COMMIT 在锁里面。",
 				},
 				Language: "php",
 				Code: `$db->beginTransaction();
@@ -49,8 +49,8 @@ $db->commit();
 $lock->release();
 `,
 				Why: Text{
-					"Under REPEATABLE READ, the first SELECT fixes what all later ones see. The stock is read inside the lock, and is as old as the user.",
-					"在 REPEATABLE READ 下，第一条 SELECT 决定了之后所有 SELECT 看到的内容。库存虽然在锁里面读，却和用户信息一样旧。",
+					"Under REPEATABLE READ, the first SELECT fixes what all later ones see. The stock is read inside the lock, and is as old as the user. A stock that is read before the lock, and not again, is as old without any transaction.",
+					"在 REPEATABLE READ 下，第一条 SELECT 决定了之后所有 SELECT 看到的内容。库存虽然在锁里面读，却和用户信息一样旧。加锁之前读的库存，之后不再读一次，没有事务也一样旧。",
 				},
 				Strategy: "snapshot-before-lock", Scenario: "contention", Twin: "lock-then-for-update",
 			},
@@ -206,8 +206,8 @@ cache.put(id, stock - 1);                              // @CachePut
 			},
 			{
 				Says: Text{
-					"From a counter in Redis. The database learns of the sale later.",
-					"来自 Redis 里的计数器，数据库之后才知道这笔销售。",
+					"From a counter or a copy of the stock in Redis, which the sale counts down. The database learns of the sale later.",
+					"来自 Redis 里的计数器或库存副本，由销售扣减。数据库之后才知道这笔销售。",
 				},
 				Language: "lua",
 				Code: `local left = tonumber(redis.call('GET', KEYS[1]))
@@ -217,8 +217,8 @@ end
 return redis.call('DECRBY', KEYS[1], ARGV[1])   -- "sold"; a goroutine writes the order
 `,
 				Why: Text{
-					"The script is atomic, and the customer has an answer. The shop dies before the order is written: sold in Redis, and nowhere else.",
-					"脚本是原子的，顾客也得到了答复。商店在写入订单之前死掉：只在 Redis 里卖出了，别处都没有。",
+					"The script is atomic, and the customer has an answer. The shop dies before the order is written: sold in Redis, and nowhere else. With GET and DECR as two commands, two customers also take the last unit, as in `none:contention`.",
+					"脚本是原子的，顾客也得到了答复。商店在写入订单之前死掉：只在 Redis 里卖出了，别处都没有。GET 和 DECR 分成两条命令时，两位顾客还会一起拿走最后一件，和 `none:contention` 一样。",
 				},
 				Strategy: "redis-async", Scenario: "crash-answered", Twin: "redis-stream",
 			},
