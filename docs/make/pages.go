@@ -150,7 +150,7 @@ func (l language) scenarioFacts(sc trial.Scenario, strategies []declared.Strateg
 // The strategies that show best how a scenario ends, from the best on. Where none of them ends so,
 // it is the last one of the ladder that fails by the property that the scenario attacks.
 var (
-	showFailing = []string{"reentrant", "reentrant-timer", "owner-checked", "mutex"}
+	showFailing = []string{"reentrant", "reentrant-timer", "owner-checked", "mutex", "setnx"}
 	showHolding = []string{"reentrant", "fenced"}
 )
 
