@@ -37,7 +37,7 @@ var habits = []struct {
 
 var (
 	fence      = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
-	comment    = regexp.MustCompile(`(?s)<!--.*?-->|</?[a-z]+>`)
+	comment    = regexp.MustCompile(`(?s)<!--.*?-->|</?[a-z][^>]*>`)
 	inlineCode = regexp.MustCompile("`[^`\n]+`")
 	target     = regexp.MustCompile(`\]\([^)]*\)|\[[0-9]\]: .*`)
 	bullet     = regexp.MustCompile(`^ *(?:[-*>] |[0-9]+\. |#+ )`)

@@ -6,7 +6,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 make ready
-scripts/servers.sh chromium
+scripts/servers.sh chromium img2webp
+if [ -z "$(fc-list :lang=zh)" ]; then
+	echo "screenshot.sh: no Chinese font, and the page has Chinese words: apt-get install fonts-wqy-microhei" >&2
+	exit 1
+fi
 mkdir -p out docs/live
 bin/loadtest run --cells owner-checked:pause --json out/screenshot.json
 SCREENSHOT_OF=$PWD/out/screenshot.json SCREENSHOT=$PWD/docs/report.png \

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks that the programs which stocklock starts are on this machine:
 #
-#   scripts/servers.sh redis mysql etcd cc chromium promtool
+#   scripts/servers.sh redis mysql etcd cc chromium img2webp promtool
 #
 # On Debian and Ubuntu it installs missing programs if it may. On other systems, and without the
 # right to install, it prints what to install. It starts no service: stocklock runs private servers.
@@ -59,8 +59,13 @@ look() { # look NEED...: sets $missing, and its packages in $apt, $dnf, $apk and
 			missing="$missing, Prometheus' promtool"
 			apt="$apt prometheus" dnf="$dnf golang-github-prometheus" apk="$apk prometheus" brew="$brew prometheus"
 			;;
+		img2webp)
+			if any img2webp; then continue; fi
+			missing="$missing, img2webp"
+			apt="$apt webp" dnf="$dnf libwebp-tools" apk="$apk libwebp-tools" brew="$brew webp"
+			;;
 		*)
-			say "servers.sh: unknown program \"$need\": want redis, mysql, etcd, cc, chromium or promtool"
+			say "servers.sh: unknown program \"$need\": want redis, mysql, etcd, cc, chromium, img2webp or promtool"
 			exit 2
 			;;
 		esac

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -151,25 +152,83 @@ func (s served) finished(t *testing.T, id int) run {
 	}
 }
 
-// screenshot writes what the page shows where LIVE_PICTURES says: see scripts/screenshot.sh.
+// pictures is the folder in which to write pictures of the page, or empty: see scripts/screenshot.sh.
+var pictures = os.Getenv("LIVE_PICTURES")
+
+// screenshot writes a picture of what the page shows.
 func screenshot(t *testing.T, b *browsertest.Page, name string) {
 	t.Helper()
-	folder := os.Getenv("LIVE_PICTURES")
-	if folder == "" {
+	if pictures == "" {
 		return
 	}
 	time.Sleep(400 * time.Millisecond) // what still moves
-	var image []byte
-	b.Run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
-		image, err = page.CaptureScreenshot().WithFormat(page.CaptureScreenshotFormatWebp).WithQuality(82).Do(ctx)
-		return err
-	}))
-	if err := os.WriteFile(filepath.Join(folder, name+".webp"), image, 0o644); err != nil {
+	keepPicture(t, name, capture(b, page.CaptureScreenshot()), 200_000)
+}
+
+func keepPicture(t *testing.T, name string, image []byte, most int) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(pictures, name+".webp"), image, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if len(image) < 5_000 || len(image) > 200_000 {
-		t.Errorf("the picture %s has %d bytes, want 5 to 200 KB", name, len(image))
+	if len(image) < 5_000 || len(image) > most {
+		t.Errorf("the picture %s has %d bytes, want 5000 to %d", name, len(image), most)
 	}
+}
+
+func capture(b *browsertest.Page, how *page.CaptureScreenshotParams) (image []byte) {
+	b.Run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		image, err = how.WithFormat(page.CaptureScreenshotFormatWebp).WithQuality(82).Do(ctx)
+		return err
+	}))
+	return image
+}
+
+// film writes a picture of the replay at its decisive moment, and a moving one, which becomes slower and closer
+// before that moment.
+func film(t *testing.T, b *browsertest.Page) {
+	t.Helper()
+	if pictures == "" {
+		return
+	}
+	b.Run(chromedp.EmulateViewport(1000, 1100), chromedp.Evaluate(`document.querySelector('.player').scrollIntoView({block: 'center'}); document.activeElement.blur(); document.getElementById('speed').value = 35`, nil))
+	box := browsertest.Says[page.Viewport](b, `(r => ({x: r.x + scrollX - 8, y: r.y + scrollY - 8, width: r.width + 16, height: r.height + 16, scale: 1}))(document.querySelector('.player').getBoundingClientRect())`)
+	player := page.CaptureScreenshot().WithClip(&box)
+	keepPicture(t, "replay", capture(b, player), 200_000)
+
+	folder, frames := t.TempDir(), []string{"-loop", "0", "-lossy", "-q", "60", "-m", "4"}
+	show := func(from, until float64, n int) {
+		for i := range n {
+			b.Run(chromedp.Evaluate(fmt.Sprintf(`{const p = document.getElementById('position'); p.value = %g; p.dispatchEvent(new Event('input'))}`, from+(until-from)*float64(i)/float64(n)), nil))
+			file := filepath.Join(folder, fmt.Sprintf("%d.png", len(frames)))
+			b.Run(chromedp.ActionFunc(func(ctx context.Context) error {
+				image, err := player.WithFormat(page.CaptureScreenshotFormatPng).Do(ctx)
+				if err != nil {
+					return err
+				}
+				return os.WriteFile(file, image, 0o644)
+			}))
+			frames = append(frames, "-d", "150", file)
+		}
+	}
+	decisive, ends := browsertest.Says[float64](b, `Number(document.getElementById('position').value)`), browsertest.Says[float64](b, `Number(document.getElementById('position').max)`)
+	b.Run(click(`[aria-label="The whole cell"]`))
+	show(0, decisive-100, 20)
+	b.Run(click("#decisive"))
+	show(decisive-100, decisive+100, 40)
+	b.Run(click(`[aria-label="The whole cell"]`))
+	show(decisive+100, ends, 12)
+	show(ends, ends, 1)
+	frames[len(frames)-2] = "3000"
+	file := filepath.Join(folder, "moving.webp")
+	if out, err := exec.CommandContext(t.Context(), "img2webp", append(frames, "-o", file)...).CombinedOutput(); err != nil {
+		t.Fatalf("img2webp: %v\n%s", err, out)
+	}
+	image, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keepPicture(t, "replay-moving", image, 1_500_000)
+	b.Run(chromedp.EmulateViewport(1400, 1000))
 }
 
 // TestThePage does in a browser what a class does, on real servers.
@@ -191,10 +250,6 @@ func TestThePage(t *testing.T) {
 		b.Run(click(`[data-word=oversold]`))
 		b.Until(`document.querySelector('.live-now')`)
 		b.Until(`document.querySelector('.columns-view .timeline rect.in')`)
-		if os.Getenv("LIVE_PICTURES") != "" {
-			b.Until(`document.querySelector('.broken .live-now')`)
-			screenshot(t, b, "live")
-		}
 		b.Until(`document.querySelector('.player')`)
 		r := s.finished(t, 1)
 		if r.Verdict != "oversold" || r.N == 0 {
@@ -263,11 +318,10 @@ func TestThePage(t *testing.T) {
 			t.Errorf("one event back leads from %v to %v ms", before, after)
 		}
 		b.Run(click("#decisive"))
-		b.Run(chromedp.Evaluate(`document.querySelector('.player').scrollIntoView({block: 'center'})`, nil))
-		screenshot(t, b, "replay")
 		if who := browsertest.Says[string](b, `document.querySelector('.entry[aria-current]').className`); !strings.Contains(who, "order") && !strings.Contains(who, "point") {
 			t.Errorf("at the decisive moment the entry is %q, at %s", who, browsertest.Says[string](b, clock))
 		}
+		film(t, b)
 	})
 
 	t.Run("side by side", func(t *testing.T) {
@@ -279,8 +333,9 @@ func TestThePage(t *testing.T) {
 		if len(chips) != 2 || chips[0] != "oversold" || chips[1] != "held" {
 			t.Errorf("side by side are %v, want oversold and held", chips)
 		}
-		b.Run(click("#decisive"), chromedp.Evaluate(`document.querySelector('.player').scrollIntoView({block: 'center'})`, nil))
+		b.Run(click("#decisive"), chromedp.EmulateViewport(1400, 1600), chromedp.Evaluate(`document.querySelector('.player').scrollIntoView({block: 'center'})`, nil))
 		screenshot(t, b, "pair")
+		b.Run(chromedp.EmulateViewport(1400, 1000))
 		scales := browsertest.Says[[]string](b, `[...document.querySelectorAll('.player .timeline')].map(e => e.getAttribute('viewBox').split(' ')[2])`)
 		if scales[0] != scales[1] {
 			t.Errorf("the two have scales of their own: %v", scales)
@@ -348,9 +403,6 @@ func TestThePage(t *testing.T) {
 		b.Until(`document.querySelector('.player')`)
 		b.Run(click("#language"))
 		b.Until(`document.documentElement.lang === 'zh-CN' && document.querySelector('.player') && document.querySelector('.cause').textContent.includes('租约')`)
-		b.Run(theme("dark"), chromedp.Evaluate(`scrollTo(0, 0)`, nil))
-		screenshot(t, b, "chinese-dark")
-		b.Run(theme("light"))
 		if left := browsertest.Says[string](b, `document.querySelector('.ended').innerText.match(/\b(the|was|would|because)\b/g)?.join() || ''`); left != "" {
 			t.Errorf("English is left on the Chinese page: %s", left)
 		}
@@ -394,13 +446,16 @@ func TestThePage(t *testing.T) {
 		}
 	})
 
-	if os.Getenv("LIVE_PICTURES") != "" {
+	if pictures != "" {
 		b.Run(goTo("#/"), click("#telling"))
 		b.Until(`document.querySelectorAll('.cell-button.waiting').length > 10`)
-		s.finished(t, 28) // most of them
+		s.mu.Lock()
+		last := s.runs[len(s.runs)-1].ID
+		s.mu.Unlock()
+		s.finished(t, last)
+		b.Until(`document.querySelectorAll('.cell-button.waiting, .cell-button.running').length === 0`)
 		b.Run(chromedp.EmulateViewport(1400, 1040))
 		screenshot(t, b, "matrix")
-		b.Run(click("#stop"))
 	}
 	b.Clean(s.home())
 }

@@ -85,7 +85,7 @@ func Markdown(page string, text []byte, lead Lead) (string, error) {
 	return strings.ReplaceAll(linked, "</table>", "</table></div>"), nil
 }
 
-var reference = regexp.MustCompile(`(<(?:a href|img src)=")([^"]*)("[^>]*>)`)
+var reference = regexp.MustCompile(`(<(?:a href|img src|source srcset)=")([^"]*)("[^>]*>)`)
 
 // anchors are the names of headings as GitHub gives them. Goldmark's own lose every Chinese character.
 type anchors map[string]bool

@@ -183,7 +183,7 @@ func (s *site) check() {
 				switch {
 				case a.Key == "id":
 					ids[name+"#"+a.Val] = true
-				case a.Key == "href" || a.Key == "src":
+				case a.Key == "href" || a.Key == "src" || a.Key == "srcset":
 					target, err := url.Parse(a.Val)
 					switch {
 					case err != nil || target.Scheme == "" && target.Host != "" || target.Scheme != "" && token.Data != "a" && target.Scheme != "data":

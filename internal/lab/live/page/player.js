@@ -191,6 +191,6 @@ export function player(sides) {
   }
   paintSpeed();
   go(ends);
-  requestAnimationFrame(() => { event = -1; tall = 0; paint(); }); // now the list has its height
+  new ResizeObserver(() => { event = -1; tall = 0; paint(); }).observe(list); // its entries are as tall as its width lets them be
   return {element, stop, go, step, count: all.length};
 }
