@@ -252,6 +252,12 @@ func TestMoneyOfAReturnedPayment(t *testing.T) {
 	}
 	order := *r.look(paid).OrderID
 	r.backend("/orders/"+order+"/cancellation", "")
+	if p := r.paid("first-" + paid); p.State != stock.ToReturn || p.Reason != "cancelled" {
+		t.Errorf("the money of a cancelled order is %+v", p)
+	}
+	if got := r.backend("/reservations/"+paid+"/confirmation", `{"reference": "first-`+paid+`"}`); got.problem() != "payment-must-be-returned" {
+		t.Errorf("its notice comes again: %d %s", got.status, got.body)
+	}
 	if got := r.backend("/payments/first-"+paid+"/return", ""); got.status != 200 {
 		t.Errorf("return of the money of a cancelled order: %d %s", got.status, got.body)
 	}

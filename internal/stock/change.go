@@ -195,7 +195,7 @@ func (s *Store) cancel(ctx context.Context, entry Change, rows []Order) (Change,
 		if !cancelled {
 			return ErrCancelled
 		}
-		return nil
+		return Tx{ctx, tx}.unpay(rows[0])
 	})
 }
 

@@ -15,7 +15,7 @@ type Payment struct {
 	Hold       string  // the public id of the hold that it was for
 	Paid       *string // the public id of the one that it has confirmed, nil for none
 	State      PaymentState
-	Reason     string // why it is to be returned: "second" or "late"; empty where it was taken
+	Reason     string // why it is to be returned: "second", "late" or "cancelled"; empty where it was taken
 	RecordedAt time.Time
 	RecordedBy string
 	ReturnedAt *time.Time
@@ -292,14 +292,36 @@ func (t Tx) takeLate(ended Hold, by Author, reference string, paid Sale) (h Hold
 	return h, t.insertHoldLines(&h, lines)
 }
 
+// unpay notes that the money of an order is to be returned, if no line of it stands any more. The row is one of
+// the order's. The lock on the hold has cancellations of two lines see each other.
+func (t Tx) unpay(row Order) error {
+	first := row.ID
+	if row.LineOf != nil {
+		first = *row.LineOf
+	}
+	var paid []string
+	err := t.Query(&paid, "SELECT h.reference FROM orders f JOIN holds h ON h.order_id = f.public_id WHERE f.id = ? FOR UPDATE", first)
+	if err != nil || len(paid) == 0 {
+		return err
+	}
+	var standing []int
+	err = t.Query(&standing, "SELECT COUNT(*) FROM orders f JOIN orders o ON o.id = f.id OR o.subject = f.subject AND o.line_of = f.id"+
+		" WHERE f.id = ? AND o.cancelled_at IS NULL", first)
+	if err != nil || standing[0] > 0 {
+		return err
+	}
+	_, _, err = t.Exec("UPDATE payments SET state = ?, reason = 'cancelled' WHERE reference = ? AND state = ?", ToReturn, paid[0], Taken)
+	return err
+}
+
 // Payment returns a payment by its reference, or [ErrNotFound].
 func (s *Store) Payment(ctx context.Context, reference string) (Payment, error) {
 	p, err := again(ctx, func() (Payment, error) { return one[Payment](s.db.WithContext(ctx), "reference = ?", reference) })
 	return p, found("read a payment", err)
 }
 
-// Return notes that money was given back. Money that has paid an order is refused with [ErrTaken] while a line
-// of the order stands.
+// Return notes that money was given back. Money that has paid an order is refused with [ErrTaken]: a line of the
+// order stands.
 func (s *Store) Return(ctx context.Context, by Author, reference string) (Payment, error) {
 	var p Payment
 	err := s.Transact(ctx, func(tx Tx) error {
@@ -314,15 +336,7 @@ func (s *Store) Return(ctx context.Context, by Author, reference string) (Paymen
 			return nil
 		}
 		if p.State == Taken {
-			var standing []int
-			err := tx.Query(&standing, "SELECT COUNT(*) FROM orders o JOIN holds h ON h.public_id = ? JOIN orders f ON f.public_id = h.order_id"+
-				" WHERE (o.id = f.id OR o.line_of = f.id AND o.subject = f.subject) AND o.cancelled_at IS NULL", *p.Paid)
-			if err != nil {
-				return err
-			}
-			if standing[0] > 0 {
-				return ErrTaken
-			}
+			return ErrTaken
 		}
 		now := tx.db.NowFunc()
 		p.State, p.ReturnedAt, p.ReturnedBy, p.IdempotencyKey = Returned, &now, &by.Subject, &by.IdempotencyKey

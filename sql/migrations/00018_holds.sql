@@ -27,6 +27,7 @@ CREATE TABLE IF NOT EXISTS holds (
     KEY holds_open (subject, live_until),
     KEY holds_subject (subject, created_at),
     KEY holds_ended (ended_at),
+    KEY holds_order (order_id),
     CONSTRAINT holds_window CHECK (pay_until > held_until),
     CONSTRAINT holds_agree CHECK (
         (state = 'held' AND pay_until IS NULL AND live_until <=> held_until AND ended_at IS NULL AND ended_by IS NULL AND order_id IS NULL AND reference IS NULL)
