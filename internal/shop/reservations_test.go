@@ -274,6 +274,30 @@ func TestMoneyOfAReturnedPayment(t *testing.T) {
 	}
 }
 
+// TestTheLastLineReturnsTheMoney has both lines of a paid order cancelled at once, again and again.
+func TestTheLastLineReturnsTheMoney(t *testing.T) {
+	r := openReserving(t, func(cfg *Config) { cfg.Limit = 1000 })
+	for n := range 10 {
+		items := []stock.Item{r.item(1), r.item(1)}
+		body := fmt.Sprintf(`{"lines": [{"item_id": %d, "quantity": 1}, {"item_id": %d, "quantity": 1}], "seconds": 60}`, items[0].ID, items[1].ID)
+		h := r.reserve("ann", r.key(), body).reservation(t)
+		reference := fmt.Sprint("both-", n)
+		paid := r.backend("/reservations/"+h.ID+"/confirmation", `{"reference": "`+reference+`"}`).reservation(t)
+		var both sync.WaitGroup
+		for _, item := range items {
+			both.Go(func() {
+				if got := r.backend(fmt.Sprintf("/orders/%s/lines/%d/cancellation", *paid.OrderID, item.ID), ""); got.status != http.StatusOK {
+					t.Errorf("cancel a line: %d %s", got.status, got.body)
+				}
+			})
+		}
+		both.Wait()
+		if p := r.paid(reference); p.State != stock.ToReturn || r.left(items[0])+r.left(items[1]) != 2 {
+			t.Fatalf("the payment is %+v", p)
+		}
+	}
+}
+
 func TestLatePaymentsCanBeTaken(t *testing.T) {
 	r := openReserving(t, func(cfg *Config) { cfg.Reservations.TakeLate = true })
 	item, id := r.in(stock.Expired)

@@ -163,10 +163,17 @@ func (s *Store) CancelLine(ctx context.Context, by Author, row Order) (Change, e
 	return s.cancel(ctx, Change{Action: CancelledLine, Author: by}, []Order{row})
 }
 
-// cancel locks the items in the order of their ids, as sales do.
+// cancel locks the hold of a paid order, and then the items in the order of their ids, as sales do.
 func (s *Store) cancel(ctx context.Context, entry Change, rows []Order) (Change, error) {
 	entry.CreatedAt, entry.ItemID = s.db.NowFunc(), rows[0].ItemID
+	paid, err := s.confirmedBy(ctx, rows[0])
+	if err != nil {
+		return entry, err
+	}
 	return s.write(ctx, entry, rowTimeout, func(tx *gorm.DB, entry *Change) error {
+		if err := (Tx{ctx, tx}).lock(paid); err != nil {
+			return err
+		}
 		by, cancelled := *entry, false
 		for _, row := range rows {
 			this := by
@@ -195,7 +202,7 @@ func (s *Store) cancel(ctx context.Context, entry Change, rows []Order) (Change,
 		if !cancelled {
 			return ErrCancelled
 		}
-		return Tx{ctx, tx}.unpay(rows[0])
+		return Tx{ctx, tx}.unpay(paid, rows[0])
 	})
 }
 

@@ -292,25 +292,37 @@ func (t Tx) takeLate(ended Hold, by Author, reference string, paid Sale) (h Hold
 	return h, t.insertHoldLines(&h, lines)
 }
 
-// unpay notes that the money of an order is to be returned, if no line of it stands any more. The row is one of
-// the order's. The lock on the hold has cancellations of two lines see each other.
-func (t Tx) unpay(row Order) error {
-	first := row.ID
-	if row.LineOf != nil {
-		first = *row.LineOf
+// confirmedBy returns the hold whose confirmation has made an order, as far as there is one. The row is one of the
+// order's.
+func (s *Store) confirmedBy(ctx context.Context, row Order) (holds []Hold, err error) {
+	err = s.read(ctx, &holds, "SELECT h.id, h.reference FROM orders f JOIN holds h ON h.order_id = f.public_id WHERE f.id = ?", row.first())
+	return holds, found("look for the reservation of an order", err)
+}
+
+// lock locks the rows of holds until the transaction ends.
+func (t Tx) lock(holds []Hold) error {
+	for _, h := range holds {
+		var id []uint64
+		if err := t.Query(&id, "SELECT id FROM holds WHERE id = ? FOR UPDATE", h.ID); err != nil {
+			return err
+		}
 	}
-	var paid []string
-	err := t.Query(&paid, "SELECT h.reference FROM orders f JOIN holds h ON h.order_id = f.public_id WHERE f.id = ? FOR UPDATE", first)
-	if err != nil || len(paid) == 0 {
-		return err
+	return nil
+}
+
+// unpay notes that the money of an order is to be returned, if no line of it stands any more. The hold that paid
+// it is locked, so that cancellations of two lines see each other.
+func (t Tx) unpay(by []Hold, row Order) error {
+	if len(by) == 0 {
+		return nil
 	}
 	var standing []int
-	err = t.Query(&standing, "SELECT COUNT(*) FROM orders f JOIN orders o ON o.id = f.id OR o.subject = f.subject AND o.line_of = f.id"+
-		" WHERE f.id = ? AND o.cancelled_at IS NULL", first)
+	err := t.Query(&standing, "SELECT COUNT(*) FROM orders f JOIN orders o ON o.id = f.id OR o.subject = f.subject AND o.line_of = f.id"+
+		" WHERE f.id = ? AND o.cancelled_at IS NULL", row.first())
 	if err != nil || standing[0] > 0 {
 		return err
 	}
-	_, _, err = t.Exec("UPDATE payments SET state = ?, reason = 'cancelled' WHERE reference = ? AND state = ?", ToReturn, paid[0], Taken)
+	_, _, err = t.Exec("UPDATE payments SET state = ?, reason = 'cancelled' WHERE reference = ? AND state = ?", ToReturn, *by[0].Reference, Taken)
 	return err
 }
 
