@@ -66,3 +66,18 @@ func TestDrawingAgreesWithTheOrders(t *testing.T) {
 		t.Errorf("the lock in Redis: %s", got)
 	}
 }
+
+// TestALockIsOfTheNearestEntry: another customer bought with the lock in the few milliseconds before, within the
+// tolerance of clocks.
+func TestALockIsOfTheNearestEntry(t *testing.T) {
+	e := evidence(overlap("read sleep 1180ms"))
+	e.add(customer{id: 3, shop: 1, points: whole(6, 6.5, 7.5, 8), reads: 2, wrote: 1})
+	e.redis(5.9, "set", 5.9, "expire", 8.0, "del", 9.0, "set", 9.1, "expire", 509.5, "expired", 519.0, "set", 519.1, "expire", 540.0, "del")
+	for _, l := range explained(e).Columns {
+		for _, s := range l.Spans {
+			if s.Kind == Locked && s.FromMS == -1 && English.Say(s.Text) != "#1" {
+				t.Errorf("the lock from 9 ms on is drawn as that of %s, want #1", English.Say(s.Text))
+			}
+		}
+	}
+}

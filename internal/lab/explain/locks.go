@@ -154,10 +154,13 @@ func near(a, b time.Time) bool { return a.Sub(b).Abs() < clockTolerance/4 }
 
 // heldBy is the request that had the lock between two times, nil where it is not known.
 func (d *drawing) heldBy(from, to time.Time) *section {
-	from, to = from.Add(-clockTolerance/4), to.Add(clockTolerance/4)
-	i := sort.Search(len(d.byEntry), func(i int) bool { return d.byEntry[i].enter().After(from) })
-	if i < len(d.byEntry) && d.byEntry[i].enter().Before(to) {
-		return d.byEntry[i]
+	i := sort.Search(len(d.byEntry), func(i int) bool { return near(d.byEntry[i].enter(), from) || d.byEntry[i].enter().After(from) })
+	if i == len(d.byEntry) || !d.byEntry[i].enter().Before(to.Add(clockTolerance/4)) {
+		return nil
 	}
-	return nil
+	distance := func(i int) time.Duration { return d.byEntry[i].enter().Sub(from).Abs() }
+	for i+1 < len(d.byEntry) && distance(i+1) < distance(i) { // the one before can have had it shortly
+		i++
+	}
+	return d.byEntry[i]
 }
