@@ -10,6 +10,7 @@ import (
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
@@ -175,10 +176,8 @@ func sellOut(ctx context.Context, s *trial.Show) error {
 				s.Stuck = true
 				return nil
 			}
-			select {
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			case <-time.After(askAgainIn):
+			if err := seen.Pause(ctx, askAgainIn); err != nil {
+				return err
 			}
 		}
 		if int64(n) > 8*s.Items[0].InitialStock+mostAsks {

@@ -22,11 +22,19 @@ func Until(ctx context.Context, every time.Duration, is func() (bool, error)) (b
 		if so, err := is(); so || err != nil {
 			return so, err
 		}
-		select {
-		case <-ctx.Done():
+		if Pause(ctx, every) != nil {
 			return false, nil
-		case <-time.After(every):
 		}
+	}
+}
+
+// Pause waits for a time, or until ctx ends, whose cause it returns then.
+func Pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/verdict"
 )
 
@@ -96,7 +97,7 @@ func (s *Service) Contend(ctx context.Context, c Contention) (Result, error) {
 func (s *Service) buyUntilAnswered(ctx context.Context, p *Process, o Sale) Reply {
 	for until := time.Now().Add(patience); ; {
 		reply := s.Buy(ctx, p, o)
-		if reply.Outcome != load.Busy || time.Now().After(until) || sleep(ctx, retryBusy) != nil {
+		if reply.Outcome != load.Busy || time.Now().After(until) || seen.Pause(ctx, retryBusy) != nil {
 			return reply
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
+
+	"stocklock/internal/lab/seen"
 )
 
 // Order is one that stands.
@@ -53,7 +55,7 @@ func (s *Service) ask(ctx context.Context, r Request, values map[string]string) 
 		case err == nil:
 			return body, nil
 		}
-		if sleep(ctx, askAgain) != nil {
+		if seen.Pause(ctx, askAgain) != nil {
 			return nil, err
 		}
 	}
@@ -203,7 +205,7 @@ func (s *Service) still(ctx context.Context, item int64) (bool, error) {
 		if time.Since(since) > stillFor {
 			return true, nil
 		}
-		if err := sleep(ctx, countEvery); err != nil {
+		if err := seen.Pause(ctx, countEvery); err != nil {
 			return false, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/wire"
 )
@@ -51,13 +52,13 @@ const (
 // where the description does not fit.
 func (s *Service) Probe(ctx context.Context) (*Probe, error) {
 	p := &Probe{Judgement: verdict.Judgement{Kind: verdict.Held}}
-	seen := &recorder{customers: len(s.Processes)}
+	kept := &recorder{customers: len(s.Processes)}
 	if _, err := s.Learn(ctx, p, idleWatch); err != nil {
 		return nil, err
 	}
-	defer s.Watch(seen)()
+	defer s.Watch(kept)()
 	for i, process := range s.Processes {
-		if err := s.probeAt(ctx, p, seen, process, i == 0); err != nil || p.Judgement.Kind != verdict.Held {
+		if err := s.probeAt(ctx, p, kept, process, i == 0); err != nil || p.Judgement.Kind != verdict.Held {
 			return p, err
 		}
 	}
@@ -68,13 +69,13 @@ func (s *Service) Probe(ctx context.Context) (*Probe, error) {
 // Learn watches the idle service, and adds to Background what it sends, or waits for as a worker does that blocks on a
 // list. It says whether there was anything new. Nobody may buy meanwhile.
 func (s *Service) Learn(ctx context.Context, p *Probe, long time.Duration) (more bool, err error) {
-	seen := &recorder{customers: len(s.Processes)}
-	stop := s.Watch(seen)
-	err = sleep(ctx, long)
+	kept := &recorder{customers: len(s.Processes)}
+	stop := s.Watch(kept)
+	err = seen.Pause(ctx, long)
 	stop()
 	s.learned.Lock()
 	defer s.learned.Unlock()
-	for _, x := range append(seen.take(), s.relay.underWay()...) {
+	for _, x := range append(kept.take(), s.relay.underWay()...) {
 		ends := x.Name == "commit" || x.Name == "rollback" // which says nothing of whose transaction it was
 		if shape := Shape(x.Text); !ends && !slices.Contains(p.Background, shape) {
 			p.Background, more = append(p.Background, shape), true
@@ -83,7 +84,7 @@ func (s *Service) Learn(ctx context.Context, p *Probe, long time.Duration) (more
 	return more, err
 }
 
-func (s *Service) probeAt(ctx context.Context, p *Probe, seen *recorder, process *Process, first bool) error {
+func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process *Process, first bool) error {
 	item := s.NewItem()
 	if err := s.SetStock(ctx, item, 1); err != nil {
 		return err
@@ -91,14 +92,14 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, seen *recorder, process
 	if err := s.isReset(ctx, item); err != nil {
 		return err
 	}
-	seen.take()
+	kept.take()
 	buyer := s.NewSale(item, fmt.Sprintf("c%d", s.buys.Load()+1))
 	reply := s.Buy(ctx, process, buyer)
-	steps := s.foreground(p, seen.take())
-	if err := sleep(ctx, afterAnswer); err != nil {
+	steps := s.foreground(p, kept.take())
+	if err := seen.Pause(ctx, afterAnswer); err != nil {
 		return err
 	}
-	late := s.foreground(p, seen.take())
+	late := s.foreground(p, kept.take())
 	if reply.Outcome == load.Busy { // a machine that is slow is no mistake of the description
 		return fmt.Errorf("an item with one unit was ordered by one customer alone, and the answer was %s: nothing can be said on a machine that is so slow", reply)
 	}
@@ -113,12 +114,12 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, seen *recorder, process
 	if err != nil {
 		return err
 	}
-	late = append(late, s.foreground(p, seen.take())...)
+	late = append(late, s.foreground(p, kept.take())...)
 	if first && len(late) > 0 { // is it of the sale, or does it come without one, too?
 		if _, err := s.Learn(ctx, p, LongWatch); err != nil {
 			return err
 		}
-		s.Watch(seen)
+		s.Watch(kept)
 		late = slices.DeleteFunc(late, func(step Step) bool { return s.IsBackground(p, step.Sent) })
 		steps = slices.DeleteFunc(steps, func(step Step) bool { return s.IsBackground(p, step.Sent) })
 	}
@@ -154,7 +155,7 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, seen *recorder, process
 		}
 	}
 	if first {
-		p.SoldOut, p.SoldOutReply = s.foreground(p, seen.take()), reply
+		p.SoldOut, p.SoldOutReply = s.foreground(p, kept.take()), reply
 	}
 	switch {
 	case reply.Outcome == load.Sold:
@@ -182,7 +183,7 @@ func (s *Service) awaitOrder(ctx context.Context, item int64) ([]Order, error) {
 		if err != nil || len(orders) > 0 || time.Since(began) > stillLimit {
 			return orders, err
 		}
-		if err := sleep(ctx, orderEvery); err != nil {
+		if err := seen.Pause(ctx, orderEvery); err != nil {
 			return nil, err
 		}
 	}
@@ -385,13 +386,4 @@ func (r *recorder) take() []*wire.Exchange {
 	all := r.all
 	r.all = nil
 	return all
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

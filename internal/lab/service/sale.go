@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/seen"
 )
 
 // Reply is how a customer was answered.
@@ -106,7 +107,7 @@ func (s *Service) awaitOutcome(ctx context.Context, o Sale, body []byte) Reply {
 				return r
 			}
 		}
-		if sleep(ctx, askAgain) != nil {
+		if seen.Pause(ctx, askAgain) != nil {
 			return Reply{Outcome: load.Unknown, Status: status, Body: brief(body), Err: fmt.Errorf("the outcome of an accepted sale is not known after %s", callLimit)}
 		}
 	}

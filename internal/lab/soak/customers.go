@@ -14,6 +14,7 @@ import (
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
 )
@@ -321,7 +322,7 @@ func (c *customers) settle(ctx context.Context, patience time.Duration) error {
 		if err := repeats.Run(ctx, c.next, c.answered); err != nil {
 			return err
 		}
-		if pause(ctx, firstPause/2); ctx.Err() != nil {
+		if seen.Pause(ctx, firstPause/2) != nil {
 			return fmt.Errorf("%d customers repeated their requests for %s more and still do not know whether they bought", c.waiting(), settling)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop"
@@ -51,7 +52,7 @@ const calming = 40 * time.Second
 // gauge waits until the system is at rest, and measures. With an earlier measurement, at rest means
 // not above that one. When this is not reached in time, it returns what it found.
 func (s *soak) gauge(ctx context.Context, before *Gauges) (*Gauges, error) {
-	for giveUp := time.Now().Add(calming); ; pause(ctx, 250*time.Millisecond) {
+	for giveUp := time.Now().Add(calming); ; _ = seen.Pause(ctx, 250*time.Millisecond) {
 		now, err := s.gaugeNow(ctx)
 		if err != nil {
 			return nil, err

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"stocklock/internal/lab/seen"
 )
 
 // injectAll injects one episode after another until the time is over or selling ends, and measures
@@ -20,8 +22,7 @@ func (s *soak) injectAll(ctx, selling context.Context) (recoveries, error) {
 	all := recoveries{}
 	for n := 1; s.ofKills() || time.Since(s.began) < s.Duration; n++ {
 		e := next()
-		pause(selling, e.calm)
-		if selling.Err() != nil {
+		if seen.Pause(selling, e.calm) != nil {
 			break
 		}
 		s.say("%d: %s · %d sold", n, e, s.customers.forget())
@@ -69,7 +70,7 @@ func (s *soak) inject(ctx context.Context, e episode) (last time.Time, err error
 	injecting, ctx := errgroup.WithContext(ctx)
 	for i, f := range e.faults {
 		injecting.Go(func() (err error) {
-			pause(ctx, f.after)
+			_ = seen.Pause(ctx, f.after)
 			if ended[i], err = f.do(ctx, s, f); err != nil {
 				return fmt.Errorf("%s: %w", f, err)
 			}
@@ -88,6 +89,6 @@ func (s *soak) recovery(ctx context.Context, ended time.Time) (took time.Duratio
 		if len(missing) == 0 || ctx.Err() != nil || time.Since(ended) > 3*s.RecoverWithin {
 			return took, missing
 		}
-		pause(ctx, 20*time.Millisecond)
+		_ = seen.Pause(ctx, 20*time.Millisecond)
 	}
 }

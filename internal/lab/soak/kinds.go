@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/testserver"
 )
@@ -112,7 +113,7 @@ func stopShop(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	if err := shop.Pause(); err != nil {
 		return time.Time{}, err
 	}
-	pause(ctx, f.lasts)
+	_ = seen.Pause(ctx, f.lasts)
 	return time.Now(), shop.Resume()
 }
 
@@ -142,7 +143,7 @@ func (s *soak) placeAndWait(ctx context.Context, f fault, placed labmode.Fault) 
 
 // startAfter starts a process that has ended. The start of a shop is part of its recovery.
 func (s *soak) startAfter(ctx context.Context, after time.Duration, p *testserver.Process) (time.Time, error) {
-	pause(ctx, after)
+	_ = seen.Pause(ctx, after)
 	began := time.Now()
 	var errs []error
 	for range 5 { // an outgoing connection may have its port for a moment
@@ -161,7 +162,7 @@ func cut(which ...func(*rig.TestbedShop) *rig.Proxy) func(context.Context, *soak
 		for _, link := range which {
 			errs = append(errs, link(s.testbed.Shops[f.shop]).Cut())
 		}
-		pause(ctx, f.lasts)
+		_ = seen.Pause(ctx, f.lasts)
 		for _, link := range which {
 			link(s.testbed.Shops[f.shop]).Heal()
 		}
@@ -202,7 +203,7 @@ func failOver(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	if err := s.testbed.HoldBackReplication(); err != nil {
 		return time.Time{}, err
 	}
-	pause(ctx, f.lasts)
+	_ = seen.Pause(ctx, f.lasts)
 	if err := s.testbed.FailOver(ctx); err != nil {
 		return time.Time{}, err
 	}
@@ -257,13 +258,5 @@ func storm(addr func(*soak, fault) string, words ...string) func(context.Context
 		opened.Wait()
 		<-ctx.Done()
 		return time.Now(), nil
-	}
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/shop"
 	"stocklock/internal/stock"
 )
@@ -70,7 +71,7 @@ func (s *staff) work(ctx context.Context) error {
 	for n := range staffSize {
 		working.Go(func() error {
 			rng := rand.New(rand.NewPCG(s.Seed, uint64(n)))
-			for ; ctx.Err() == nil; pause(ctx, time.Duration(rng.Int64N(2*int64(staffPause)))) {
+			for ; ctx.Err() == nil; _ = seen.Pause(ctx, time.Duration(rng.Int64N(2*int64(staffPause)))) {
 				if err := s.change(ctx, rng); err != nil {
 					return err
 				}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -90,10 +91,8 @@ func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (schedu
 				slots = 1
 			}
 		}
-		select {
-		case <-time.After(time.Duration(try) * calmDown):
-		case <-ctx.Done():
-			return schedule.Record{}, context.Cause(ctx)
+		if err := seen.Pause(ctx, time.Duration(try)*calmDown); err != nil {
+			return schedule.Record{}, err
 		}
 	}
 }

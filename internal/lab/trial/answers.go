@@ -13,6 +13,7 @@ import (
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/declared"
 )
@@ -47,23 +48,17 @@ func (a *attack) measure(ctx context.Context, r *Result) error {
 func settle(ctx context.Context, count func() (n int64, quiet time.Duration, err error)) error {
 	began := time.Now()
 	last, since := int64(-1), began
-	for {
+	settled, err := seen.Until(ctx, countEvery, func() (bool, error) {
 		n, quiet, err := count()
-		if err != nil {
-			return err
-		}
 		if n != last {
 			last, since = n, time.Now()
 		}
-		if time.Since(since) >= quiet || time.Since(began) > settlePatience {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(countEvery):
-		}
+		return time.Since(since) >= quiet || time.Since(began) > settlePatience, err
+	})
+	if err == nil && !settled {
+		err = context.Cause(ctx)
 	}
+	return err
 }
 
 // countEvery is how often a cell that has not settled is counted.
