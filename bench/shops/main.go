@@ -20,11 +20,11 @@ import (
 )
 
 type options struct {
-	Before  string        `type:"existingfile" placeholder:"PROGRAM" help:"An earlier shop, to measure beside this one."`
-	Now     string        `type:"existingfile" placeholder:"PROGRAM" help:"This repository's production shop. Without it, it is built."`
-	Cases   []string      `placeholder:"CASE" help:"What to measure: ${cases}. Default: all."`
-	Repeat  int           `default:"3" help:"How often each shop is measured; the results are medians."`
-	Seconds time.Duration `name:"for" default:"4s" help:"How long each measurement takes."`
+	Before string        `type:"existingfile" placeholder:"PROGRAM" help:"An earlier shop, to measure beside this one."`
+	Now    string        `type:"existingfile" placeholder:"PROGRAM" help:"This repository's production shop. Without it, it is built."`
+	Cases  []string      `placeholder:"CASE" help:"What to measure: ${cases}. Default: all."`
+	Repeat int           `default:"3" help:"How often each shop is measured; the results are medians."`
+	Length time.Duration `name:"for" default:"4s" help:"How long each measurement takes."`
 }
 
 func main() {
@@ -65,7 +65,7 @@ func (o options) run(ctx context.Context, out, log io.Writer) (err error) {
 			for n := range sellers {
 				i := (n + round) % len(sellers) // no seller is always first
 				fmt.Fprintf(log, "%d/%d  %s  %s\n", round+1, o.Repeat, c.name, sellers[i])
-				got, err := bench.measure(ctx, c, sellers[i], o.Seconds)
+				got, err := bench.measure(ctx, c, sellers[i], o.Length)
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", c.name, sellers[i], err)
 				}

@@ -27,7 +27,7 @@ func TestMeasures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := options{Cases: []string{"one-item", "sold-out"}, Now: shop, Before: shop, Repeat: 1, Seconds: 300 * time.Millisecond}
+	o := options{Cases: []string{"one-item", "sold-out"}, Now: shop, Before: shop, Repeat: 1, Length: 300 * time.Millisecond}
 	var out, log bytes.Buffer
 	if err := o.run(t.Context(), &out, &log); err != nil {
 		t.Fatalf("%v\n%s", err, &log)
