@@ -182,7 +182,17 @@ func (c *Catalog) ByName(name string) (declared.Strategy, error) {
 
 // Any finds a strategy or a way of taking several items. The error lists the names that there are.
 func (c *Catalog) Any(name string) (declared.Strategy, error) {
-	return find(name, c.All())
+	all := c.All()
+	slices.SortStableFunc(all, func(a, b declared.Strategy) int { // the names of the ladder first
+		switch {
+		case a.OnlyBaskets == b.OnlyBaskets:
+			return 0
+		case a.OnlyBaskets:
+			return 1
+		}
+		return -1
+	})
+	return find(name, all)
 }
 
 // BasketByName finds a way of taking several items. The error lists the names that there are.
