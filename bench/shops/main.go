@@ -88,7 +88,12 @@ func print(out io.Writer, c testCase, sellers []seller, results [][]result) {
 	for i, s := range sellers {
 		row := table.Row{s}
 		for _, u := range units {
-			row = append(row, fmt.Sprintf("%.4g", median(results[i], u.of)), fmt.Sprintf("%.2f", median(results[i], u.of)/median(results[0], u.of)))
+			is, first := median(results[i], u.of), median(results[0], u.of)
+			ratio := "" // of nothing there is none
+			if first != 0 {
+				ratio = fmt.Sprintf("%.2f", is/first)
+			}
+			row = append(row, fmt.Sprintf("%.4g", is), ratio)
 		}
 		w.AppendRow(row)
 	}
