@@ -14,7 +14,7 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// reserving is a shop that offers reservations, and the two who ask it.
+// reservingShop is a shop that offers reservations, and the keys of those who ask it.
 type reservingShop struct {
 	*running
 	keys atomic.Int64

@@ -120,3 +120,42 @@ func rowsRead(t *testing.T, s *Store, do func() error) (rows int) {
 	}
 	return status() - from
 }
+
+// TestALatePaymentThatMeetsALockIsNoRefusal: the item's row is locked for longer than a statement waits.
+func TestALatePaymentThatMeetsALockIsNoRefusal(t *testing.T) {
+	s, item := openHolds(t, 1)
+	terms := holdTerms
+	terms.TakeLate = true
+	h := hold(t, s, item, 0, "a")
+	if n, _, _, err := s.EndHolds(t.Context(), "shop", 1); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if _, err := s.pool.ExecContext(t.Context(), "SET innodb_lock_wait_timeout = 1"); err != nil { // in the only connection
+		t.Fatal(err)
+	}
+	other, err := Open(s.config.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	locked, err := other.pool.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := locked.ExecContext(t.Context(), "UPDATE items SET version = version + 1 WHERE id = ?", item.ID); err != nil {
+		t.Fatal(err)
+	}
+	pay := func() (Hold, error) {
+		return s.Confirm(t.Context(), Author{Subject: "backend"}, h.PublicID, "late", Sale{Strategy: "conditional", Shop: "shop", RequestID: "r"}, terms)
+	}
+	_, err = pay()
+	if _, recorded := s.Payment(t.Context(), "late"); !errors.Is(err, ErrConflict) || !errors.Is(recorded, ErrNotFound) {
+		t.Errorf("beside the lock: %v, and the payment: %v; want a conflict and no payment", err, recorded)
+	}
+	if err := locked.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if made, err := pay(); err != nil || made.State != Confirmed {
+		t.Errorf("after it: %s %v", made.State, err)
+	}
+}

@@ -271,8 +271,11 @@ func (t Tx) takeLate(ended Hold, by Author, reference string, paid Sale) (h Hold
 	}
 	paid.SetLines(lines)
 	paid.Subject = ended.Subject
-	if _, ok, err := takeLines(t.db, lines, unfenced); err != nil || !ok {
-		return h, errors.Join(err, ErrSoldOut)
+	switch _, ok, err := takeLines(t.db, lines, unfenced); {
+	case err != nil:
+		return h, err
+	case !ok:
+		return h, ErrSoldOut
 	}
 	if err = paid.checkLimit(t.db); err != nil {
 		return h, err

@@ -47,7 +47,7 @@ const unitsOfEach = 100
 
 // TestReservationsBalance has customers reserve units, and pay them, pay late, twice, with another's reference, or
 // not at all, while shops and MySQL are killed. In the end each unit is for sale or in an order, and each payment
-// is in the state that the backend was told. RESERVATIONS_SOAK is for how long, and SEED the order of things.
+// is in the state that the backend was told. RESERVATIONS_SOAK says for how long.
 func TestReservationsBalance(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("RESERVATIONS_SOAK"))
 	if err != nil {
