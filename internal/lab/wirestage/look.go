@@ -97,12 +97,27 @@ func takes(sent string) bool {
 func endsBefore(a, b key) bool { return a.ttl > 0 && (b.ttl <= 0 || a.ttl < b.ttl) }
 
 // learn notes which keys sales delete before they end, and which of them end. It is called in the first sales of a stage,
-// with what was there at the last look.
-func (r *run) learn(all map[string]key) {
-	elapsed := time.Since(r.seenAt).Milliseconds()
+// with what is there now, and with how many keys had expired before that look.
+func (r *run) learn(ctx context.Context, all map[string]key, expired string) error {
+	var gone []string
 	for name, was := range r.seen {
-		if _, there := all[name]; !there && r.isOwn(name, was) && (was.ttl < 0 || was.ttl > elapsed) {
+		if _, there := all[name]; !there && r.isOwn(name, was) {
+			gone = append(gone, name)
+			if err := r.inDatabase(ctx, "EXISTS", name).Err; err != nil { // Redis counts an expired key when it is asked for
+				return err
+			}
+		}
+	}
+	now, err := r.expired(ctx)
+	if err != nil {
+		return err
+	}
+	elapsed := time.Since(r.seenAt).Milliseconds()
+	for _, name := range gone {
+		if was := r.seen[name]; now == r.expiredBefore || was.ttl < 0 || was.ttl > elapsed {
 			r.stage.deletes[service.Shape(name)] = true
+		} else {
+			r.stage.outlasted = true
 		}
 	}
 	for name, now := range all {
@@ -110,7 +125,16 @@ func (r *run) learn(all map[string]key) {
 			r.stage.ends[service.Shape(name)] = true
 		}
 	}
-	r.seen, r.seenAt = all, time.Now()
+	r.seen, r.seenAt, r.expiredBefore = all, time.Now(), expired
+	return nil
+}
+
+// expired is how many keys have expired in Redis since it started.
+func (r *run) expired(ctx context.Context) (string, error) {
+	stats, err := r.stage.on.Redis().Do(ctx, "INFO", "stats").Text()
+	_, after, _ := strings.Cut(stats, "expired_keys:")
+	count, _, _ := strings.Cut(after, "\r\n")
+	return count, err
 }
 
 // lockAmong is the key by which a sale keeps others out, empty where there is none: a command has made it where there was
@@ -153,13 +177,26 @@ func (r *run) look(ctx context.Context, by schedule.Customer, event schedule.Eve
 	if !slices.ContainsFunc(r.entries, func(e schedule.Entry) bool { return e.Server == wire.Redis }) {
 		return nil
 	}
+	expired, err := "", error(nil)
+	if r.stage.learning {
+		if expired, err = r.expired(ctx); err != nil {
+			return err
+		}
+	}
 	all, err := r.keys(ctx)
+	if err == nil && r.stage.learning {
+		err = r.learn(ctx, all, expired)
+	}
 	if err != nil {
 		return err
 	}
-	if r.stage.learning {
-		r.learn(all)
+	if err := r.drain(ctx); err != nil {
+		return err
 	}
+	r.passRenewals(func(word string) bool {
+		now, there := all[word]
+		return there && r.isOwn(word, now)
+	})
 	if r.main == "" {
 		r.main = r.lockAmong(all, sent)
 	}
@@ -209,19 +246,28 @@ func (r *run) lookedBefore(c schedule.Customer) bool {
 func (r *run) renewed(ctx context.Context) (bool, error) {
 	r.passed = true
 	left := time.Duration(r.lock.TTLMS) * time.Millisecond
+	var last, gap time.Duration
 	for began := time.Now(); time.Since(began) < min(left+time.Second, longestWatch); {
 		elapsed := time.Since(began) // before Redis is asked: this process can be late afterwards
+		gap, last = max(gap, elapsed-last), elapsed
 		now, err := r.ttl(ctx, r.main)
 		if err != nil {
 			return false, err
 		}
 		switch {
+		case now < 0 && gap > left/slowGap: // the service can have been as late as this process
+			return false, errSlow
 		case now < 0:
 			return false, nil
 		case now+elapsed > left+renewalMargin:
 			return true, nil
 		}
 		select {
+		case m := <-r.messages:
+			if err := r.handle(ctx, m); err != nil {
+				return false, err
+			}
+			r.passRenewals(func(word string) bool { return word == r.main })
 		case <-time.After(lookEvery):
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
@@ -234,6 +280,7 @@ const (
 	longestWatch  = 16 * time.Second       // Redisson renews its 30 s after 10
 	renewalMargin = 100 * time.Millisecond // all renewals together have added more than that
 	lookEvery     = 25 * time.Millisecond
+	slowGap       = 5 // a gap of this part of the lease between two looks: a renewal can have been as late
 )
 
 // ttl is what is left to a key: negative for one without an end, or that is gone.

@@ -37,18 +37,19 @@ type run struct {
 	behind  string
 	leaves  bool
 
-	before map[string]key // what Redis had at the start
-	keeps  bool           // the sales have something in Redis; not looked at where no event is about that
-	main   string         // the key of the lock, empty before a customer has taken one
-	ending string         // the key of the sales that ends first by itself, empty for none
-	other  bool           // a key has ended that is not the lock
-	seen   map[string]key // what Redis had at the last look, while the stage learns
-	seenAt time.Time
-	lock   schedule.State // what it was at the last look
-	until  time.Time      // when its lease ends, by that
-	passed bool           // time was let pass, which can end a lease
-	owner  schedule.Customer
-	holds  []schedule.Hold
+	before        map[string]key // what Redis had at the start
+	keeps         bool           // the sales have something in Redis; not looked at where no event is about that
+	main          string         // the key of the lock, empty before a customer has taken one
+	ending        string         // the key of the sales that ends first by itself, empty for none
+	other         bool           // a key has ended that is not the lock
+	seen          map[string]key // what Redis had at the last look, while the stage learns
+	seenAt        time.Time
+	expiredBefore string         // how many keys had expired before that look
+	lock          schedule.State // what it was at the last look
+	until         time.Time      // when its lease ends, by that
+	passed        bool           // time was let pass, which can end a lease
+	owner         schedule.Customer
+	holds         []schedule.Hold
 
 	unforeseen atomic.Bool // a request was held of a form that the probe has not seen
 

@@ -26,13 +26,8 @@ const (
 func (r *run) settle(ctx context.Context) error {
 	limit := time.Now().Add(max(restLimit, r.settleLimit+time.Second))
 	for {
-		select {
-		case m := <-r.messages:
-			if err := r.handle(ctx, m); err != nil {
-				return err
-			}
-			continue
-		default:
+		if err := r.drain(ctx); err != nil {
+			return err
 		}
 		if !slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state == moving && !b.atStep() }) {
 			return nil
@@ -55,6 +50,20 @@ func (r *run) settle(ctx context.Context) error {
 		}
 		if time.Now().After(limit) {
 			return fmt.Errorf("no rest: %s", r.whoWaits())
+		}
+	}
+}
+
+// drain takes in the messages that are there.
+func (r *run) drain(ctx context.Context) error {
+	for {
+		select {
+		case m := <-r.messages:
+			if err := r.handle(ctx, m); err != nil {
+				return err
+			}
+		default:
+			return nil
 		}
 	}
 }

@@ -101,13 +101,38 @@ func (r *run) isRenewal(x *wire.Exchange) bool {
 	if _, is := r.stage.renewals.Load(shape); is {
 		return true
 	}
-	if r.busy[x.Process] == 0 || !slices.ContainsFunc(strings.Fields(x.Text), func(word string) bool { return r.made[word] }) {
+	if r.busy[x.Process] == 0 || !names(x, func(word string) bool { return r.made[word] }) {
 		return false
 	}
 	if !r.stage.probe.Sends(shape) {
 		r.stage.renewals.Store(shape, true)
 	}
 	return true
+}
+
+// names says whether a request has a word that is a key.
+func names(x *wire.Exchange, key func(word string) bool) bool {
+	return slices.ContainsFunc(strings.Fields(x.Text), key)
+}
+
+// passRenewals lets go the renewals that are held as steps, since they came before the run knew their key. A renewal
+// has a form that no sale has sent to the probe, and waits beside a request of its sale.
+func (r *run) passRenewals(own func(word string) bool) {
+	for _, b := range r.buyers {
+		if len(b.queue) < 2 {
+			continue
+		}
+		b.queue = slices.DeleteFunc(b.queue, func(h *held) bool {
+			shape := service.Shape(h.Text)
+			if h.Server != wire.Redis || r.stage.probe.Sends(shape) || !names(h.Exchange, own) {
+				return false
+			}
+			r.stage.renewals.Store(shape, true)
+			r.forget(h.Exchange)
+			h.release <- true
+			return true
+		})
+	}
 }
 
 // forget notes that a request is not under way any more, and says whether it was one of a sale.

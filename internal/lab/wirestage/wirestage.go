@@ -105,6 +105,7 @@ type Stage struct {
 
 	learning      bool            // the first sales show which keys sales delete, and which end by themselves
 	deletes, ends map[string]bool // in the form of [service.Shape]
+	outlasted     bool            // a key of a sale ended by its time while the sale was held
 	kept          bool            // the stock is kept in Redis: it is there before a sale
 	spare         bool            // there is a unit for each customer
 }
@@ -137,7 +138,8 @@ func Open(ctx context.Context, on *service.Service, probe *service.Probe) (*Stag
 	}
 	s.learning = true
 	for range 2 { // the second time it is known which keys are deleted: they are locks, however they are made
-		if _, err = s.play(ctx, s.plan(nil), stage.Follow(nil), look); errors.Is(err, errLearned) {
+		for try := 0; try == 0 || try < slowTries && (s.outlasted || errors.Is(err, errLearned) || errors.Is(err, errSlow)); try++ {
+			watched, s.outlasted = false, false
 			_, err = s.play(ctx, s.plan(nil), stage.Follow(nil), look)
 		}
 		if err != nil || watched || len(s.deletes) == 0 {
