@@ -14,7 +14,7 @@ import (
 // TestCellsOfBasketsRuleOnTheirProperties: what explorations do not decide is decided by cells, and a cell
 // that is half-sold or unclaimed where it should hold contradicts.
 func TestCellsOfBasketsRuleOnTheirProperties(t *testing.T) {
-	properties := declared.Properties{Has: declared.Whole | declared.AddsUp, NotApplicable: declared.FreesLocks}
+	properties := declared.Properties{Has: declared.Whole | declared.Complete | declared.AddsUp, NotApplicable: declared.FreesLocks}
 	of := declared.Strategy{Baskets: &properties}
 	cell := func(name string, verdict verdict.Kind) trial.Result {
 		sc, err := scenario.ByName(name)

@@ -49,7 +49,7 @@ func init() {
 		Properties: declared.Properties{Has: {{printf "%d" $a.Exercise.Properties.Has}}, NotApplicable: {{printf "%d" $a.Exercise.Properties.NotApplicable}}},
 		{{- if $a.Exercise.Baskets}}
 		OnlyBaskets: true, Baskets: &declared.Properties{ // of which its cells decide
-			Has: declared.Crossable | declared.AddsUp | declared.Isolated | declared.Whole | declared.FreesLocks | declared.Unstarved,
+			Has: declared.Crossable | declared.AddsUp | declared.Isolated | declared.Whole | declared.FreesLocks | declared.Unstarved | declared.Complete,
 		},
 		{{- end}}
 	}))

@@ -66,7 +66,7 @@ func TestACrashContradicts(t *testing.T) {
 // TestJudgeBaskets rules on properties of baskets. What a way lacks with one item explains its failures, too.
 func TestJudgeBaskets(t *testing.T) {
 	lock := declared.Properties{Has: declared.Exclusive | declared.Recovers | declared.DurableAnswers | declared.Once}
-	sorted := declared.Properties{Has: declared.Crossable | declared.Whole | declared.FreesLocks}
+	sorted := declared.Properties{Has: declared.Crossable | declared.Whole | declared.Complete | declared.FreesLocks}
 	unsorted := declared.Properties{Has: sorted.Has &^ declared.Crossable}
 	overtakeProof := declared.Properties{Has: sorted.Has | declared.OvertakeProof}
 	pauseProof := declared.Properties{Has: lock.Has | declared.PauseProof}

@@ -29,12 +29,14 @@ var ofBaskets = []trial.Scenario{
 	},
 	{
 		Group: trial.Baskets, Name: "one-sold-out", Doc: "one of two items is sold out; meanwhile another customer wants the other one",
-		Attacks: declared.Isolated, Demands: []trial.Demand{{Property: declared.Isolated, Otherwise: verdict.Left}}, Stock: []int64{1, 0}, Few: few(oneSoldOut),
+		Attacks: declared.Isolated, Demands: []trial.Demand{
+			{Property: declared.Complete, Otherwise: verdict.HalfSold}, {Property: declared.Isolated, Otherwise: verdict.Left},
+		}, Stock: []int64{1, 0}, Few: few(oneSoldOut),
 	},
 	{
 		Group: trial.Baskets, Name: "death-between-lines", Doc: "the process dies when it has the units of one line and not yet of the other",
 		Attacks: declared.Whole, Demands: []trial.Demand{
-			{Property: declared.Whole, Otherwise: verdict.Unclaimed}, {Property: declared.FreesLocks, Otherwise: verdict.Stuck},
+			{Property: declared.Complete, Otherwise: verdict.HalfSold}, {Property: declared.Whole, Otherwise: verdict.Unclaimed}, {Property: declared.FreesLocks, Otherwise: verdict.Stuck},
 		}, Stock: []int64{1, 1}, Few: few(deathBetweenLines),
 	},
 	{

@@ -208,14 +208,14 @@ func TestHowManyScenariosApply(t *testing.T) {
 var brokenBaskets = map[string]map[verdict.Kind]string{
 	"crossed":             {verdict.Left: "locks-unsorted locks-parallel"},
 	"same-item-twice":     {verdict.Oversold: "one-statement locks-unsorted locks-parallel"},
-	"one-sold-out":        {verdict.Left: "saga counters-decr"},
-	"death-between-lines": {verdict.Unclaimed: "saga counters-lua counters-decr", verdict.Stuck: "lock-for-all"},
+	"one-sold-out":        {verdict.HalfSold: "line-by-line", verdict.Left: "saga counters-decr"},
+	"death-between-lines": {verdict.HalfSold: "line-by-line", verdict.Unclaimed: "saga counters-lua counters-decr", verdict.Stuck: "lock-for-all"},
 	"death-between-locks": {verdict.Stuck: "lock-for-all", verdict.Inapplicable: withoutLocks},
 	"first-lock-ends":     {verdict.Oversold: "locks-unsorted locks-sorted locks-parallel", verdict.Inapplicable: withoutLocks + " locks-all-or-none lock-for-all"},
 	"fifty-beside-one":    {verdict.Left: "locks-all-or-none optimistic"},
 }
 
-const withoutLocks = "rows-unsorted rows-sorted one-statement saga counters-lua counters-decr for-update optimistic conditional batched"
+const withoutLocks = "rows-unsorted rows-sorted one-statement saga line-by-line counters-lua counters-decr for-update optimistic conditional batched"
 
 // brokenTopologies is the table of topologies as it is meant to be, written down by hand once. All others hold.
 var brokenTopologies = map[string]map[verdict.Kind]string{
@@ -260,7 +260,7 @@ func TestExpectedOfAFew(t *testing.T) {
 			}
 			cells++
 			want := verdict.Held
-			for _, kind := range []verdict.Kind{verdict.Inapplicable, verdict.Unclaimed, verdict.Stuck, verdict.Left, verdict.Lied, verdict.Oversold} { // the last one decides
+			for _, kind := range []verdict.Kind{verdict.Inapplicable, verdict.Unclaimed, verdict.Stuck, verdict.Left, verdict.Lied, verdict.HalfSold, verdict.Oversold} { // the last one decides
 				if names := wanted[kind]; names == "*" || slices.Contains(strings.Fields(names), of.Name) {
 					want = kind
 				}

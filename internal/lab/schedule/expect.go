@@ -46,6 +46,7 @@ var Attacks = []Attack{
 var BasketAttacks = []Attack{
 	{Property: declared.Crossable, Customers: 2, Causes: []Cause{CrossedLocks}},
 	{Property: declared.Whole, Event: Kill, Customers: 2, Causes: []Cause{Abandoned, TornOrder}},
+	{Property: declared.Complete, Event: Kill, Customers: 2, Causes: []Cause{TornOrder}},
 	{Property: declared.FreesLocks, Event: Kill, Customers: 2, Causes: []Cause{NoExpiry, LostAnswer}},
 	{Property: declared.OvertakeProof, Event: Pause, Customers: 2, Causes: []Cause{LateWrite}},
 }

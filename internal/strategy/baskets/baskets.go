@@ -20,6 +20,7 @@ var all = []ladder.Rung{
 	rowsSorted,
 	oneStatement,
 	saga,
+	lineByLine,
 	locksUnsorted,
 	locksSorted,
 	locksParallel,

@@ -38,7 +38,7 @@ var countersLua = ladder.Declare(strategy.Strategy{
 	Scripts:     map[string]string{takeAll.Hash(): "take"},
 	Properties:  inCounters,
 	Baskets: &declared.Properties{
-		Has:           declared.Crossable | declared.AddsUp | declared.Isolated | declared.Unstarved,
+		Has:           declared.Crossable | declared.AddsUp | declared.Isolated | declared.Unstarved | declared.Complete,
 		NotApplicable: declared.FreesLocks | declared.OvertakeProof,
 	},
 })
@@ -56,7 +56,7 @@ var countersDecr = ladder.Declare(strategy.Strategy{
 	State:       counters,
 	Properties:  inCounters,
 	Baskets: &declared.Properties{
-		Has:           declared.Crossable | declared.AddsUp | declared.Unstarved,
+		Has:           declared.Crossable | declared.AddsUp | declared.Unstarved | declared.Complete,
 		NotApplicable: declared.FreesLocks | declared.OvertakeProof,
 	},
 })

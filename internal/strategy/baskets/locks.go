@@ -39,7 +39,7 @@ var locksUnsorted = ladder.Declare(strategy.Strategy{
 	Telling:     "crossed",
 	OnlyBaskets: true,
 	Properties:  polledLocks,
-	Baskets:     &declared.Properties{Has: declared.Isolated | declared.Whole | declared.FreesLocks | declared.Unstarved},
+	Baskets:     &declared.Properties{Has: declared.Isolated | declared.Whole | declared.FreesLocks | declared.Unstarved | declared.Complete},
 })
 
 var locksSorted = ladder.Declare(strategy.Strategy{
@@ -54,7 +54,7 @@ var locksSorted = ladder.Declare(strategy.Strategy{
 	OnlyBaskets: true,
 	Properties:  polledLocks,
 	Baskets: &declared.Properties{
-		Has: declared.Crossable | declared.AddsUp | declared.Isolated | declared.Whole | declared.FreesLocks | declared.Unstarved,
+		Has: declared.Crossable | declared.AddsUp | declared.Isolated | declared.Whole | declared.FreesLocks | declared.Unstarved | declared.Complete,
 	},
 })
 
@@ -69,7 +69,7 @@ var locksParallel = ladder.Declare(strategy.Strategy{
 	Telling:     "crossed",
 	OnlyBaskets: true,
 	Properties:  polledLocks,
-	Baskets:     &declared.Properties{Has: declared.Isolated | declared.Whole | declared.FreesLocks | declared.Unstarved},
+	Baskets:     &declared.Properties{Has: declared.Isolated | declared.Whole | declared.FreesLocks | declared.Unstarved | declared.Complete},
 })
 
 var locksAllOrNone = ladder.Declare(strategy.Strategy{
@@ -85,7 +85,7 @@ var locksAllOrNone = ladder.Declare(strategy.Strategy{
 	Properties:  polledLocks,
 	Scripts:     map[string]string{setAll.Hash(): "set"},
 	Baskets: &declared.Properties{
-		Has:           declared.Crossable | declared.AddsUp | declared.Isolated | declared.Whole | declared.FreesLocks,
+		Has:           declared.Crossable | declared.AddsUp | declared.Isolated | declared.Whole | declared.FreesLocks | declared.Complete,
 		NotApplicable: declared.OvertakeProof,
 	},
 })
@@ -109,7 +109,7 @@ var lockForAll = ladder.Declare(strategy.Strategy{
 		NotApplicable: declared.AtomicLease | declared.Renews | declared.OwnerChecked | declared.AtomicRelease | declared.LossAware,
 	},
 	Baskets: &declared.Properties{
-		Has:           declared.Crossable | declared.AddsUp | declared.Isolated | declared.Whole | declared.Unstarved,
+		Has:           declared.Crossable | declared.AddsUp | declared.Isolated | declared.Whole | declared.Unstarved | declared.Complete,
 		NotApplicable: declared.OvertakeProof,
 	},
 })

@@ -30,7 +30,7 @@ var saga = ladder.Declare(strategy.Strategy{
 	OnlyBaskets:  true,
 	Properties:   ladder.DatabaseLock,
 	Baskets: &declared.Properties{
-		Has:           declared.Crossable | declared.AddsUp | declared.Unstarved,
+		Has:           declared.Crossable | declared.AddsUp | declared.Unstarved | declared.Complete,
 		NotApplicable: declared.FreesLocks | declared.OvertakeProof,
 	},
 })

@@ -66,6 +66,8 @@ const (
 	OvertakeProof
 	// Unstarved: a basket of many items is sold while others buy one of them each.
 	Unstarved
+	// Complete: no order stands with a part of its lines.
+	Complete
 )
 
 // The properties that a database of several servers attacks: see [Strategy].Servers. A scenario of a topology attacks each.
@@ -121,6 +123,7 @@ var basketProperties = []property{
 	{FreesLocks, "frees-locks", "the locks of a process that dies between two of them free themselves"},
 	{OvertakeProof, "overtake-proof", "a basket whose first lock ends before its last is acquired overwrites nothing"},
 	{Unstarved, "unstarved", "a basket of many items is sold while others buy one of them each"},
+	{Complete, "complete", "no order stands with a part of its lines"},
 }
 
 // topologyProperties lists those that a database of several servers attacks, in the order of the tables.

@@ -18,7 +18,7 @@ var DatabaseLock = declared.Properties{
 // BasketsInRows has the basket properties of a strategy that locks only rows, in the order of the items, in
 // one transaction.
 var BasketsInRows = declared.Properties{
-	Has:           declared.Crossable | declared.AddsUp | declared.Isolated | declared.Whole | declared.Unstarved,
+	Has:           declared.Crossable | declared.AddsUp | declared.Isolated | declared.Whole | declared.Unstarved | declared.Complete,
 	NotApplicable: declared.FreesLocks | declared.OvertakeProof,
 }
 
