@@ -116,7 +116,7 @@ func TestWhatThePageSays(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if strings.Contains(text, "was over.") || strings.Contains(text, "shape=pairs") || strings.Contains(text, "mermaid\n") {
+	if strings.Contains(text, "was over.") || strings.Contains(text, "shape=pairs") {
 		t.Error("the page says how a cell came to its verdict, or has what the bench measured of one holder")
 	}
 	for _, row := range []struct {

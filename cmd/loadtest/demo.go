@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/live"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/wholefile"
@@ -106,7 +107,7 @@ func demoFiles(folder string) (demoOutput, error) {
 // write writes the files and prints the screen with which a demo ends.
 func (o demoOutput) write(compared, telling report.Report, s streams) error {
 	both := report.Joined(compared, telling)
-	if err := errors.Join(both.WriteFile(o.page, report.Report.HTML), both.WriteFile(o.saved, report.Report.JSON)); err != nil {
+	if err := errors.Join(both.WriteFile(o.page, live.Save), both.WriteFile(o.saved, report.Report.JSON)); err != nil {
 		return err
 	}
 	s.terminal().Demo(compared, telling)

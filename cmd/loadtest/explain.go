@@ -20,8 +20,7 @@ type explainCommand struct {
 	Scenario string `arg:"" optional:"" help:"The scenario, where the first argument is a strategy alone: ${scenarios}. Or one of loadtest list baskets, or of list topologies."`
 	settings `embed:""`
 
-	From    string `placeholder:"FILE" help:"Explain the cell of this saved result, which --json wrote. Without it the cell is run."`
-	Mermaid bool   `help:"Print a Mermaid sequence diagram instead, which GitHub draws in Markdown."`
+	From string `placeholder:"FILE" help:"Explain the cell of this saved result, which --json wrote. Without it the cell is run."`
 }
 
 func (c *explainCommand) Run(ctx context.Context, s streams, parsed *kong.Context) error {
@@ -80,11 +79,7 @@ func (c *explainCommand) saved(name string, s streams) error {
 }
 
 func (c *explainCommand) show(cell trial.Result, s streams) error {
-	if c.Mermaid {
-		report.Mermaid(s.out, cell)
-	} else {
-		s.terminal().Explain(cell)
-	}
+	s.terminal().Explain(cell)
 	if cell.Surprise() {
 		return errSurprised
 	}

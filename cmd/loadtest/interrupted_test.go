@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/browsertest"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/strategy/ladder"
 )
@@ -47,11 +48,7 @@ func TestInterruptedRunReportsWhatThereIs(t *testing.T) {
 	if !r.Interrupted || len(r.Cells) == 0 || len(r.Cells) == all {
 		t.Errorf("interrupted %v, %d cells, want what there was", r.Interrupted, len(r.Cells))
 	}
-	page, err := os.ReadFile(html)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Contains(page, []byte("<b>Interrupted.</b>")) || !bytes.Contains(page, []byte(`id="none:contention"`)) {
+	if page := browsertest.Unpacked(t, html); !strings.Contains(page, `"interrupted":true`) || !strings.Contains(page, `"strategy":"none","scenario":"contention"`) {
 		t.Error("the page does not say that it was interrupted, or does not show what there is")
 	}
 	if !strings.Contains(out.String(), "interrupted: cells are missing") {

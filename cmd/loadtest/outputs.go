@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"stocklock/internal/lab/live"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/wholefile"
 )
@@ -34,7 +35,7 @@ type output struct {
 
 func (o *outputs) wanted() []output {
 	all := []output{
-		{"--json", o.JSON, report.Report.JSON}, {"--html", o.HTML, report.Report.HTML},
+		{"--json", o.JSON, report.Report.JSON}, {"--html", o.HTML, live.Save},
 		{"--csv", o.CSV, report.Report.CSV}, {"--markdown", o.Markdown, report.Report.Markdown},
 	}
 	return slices.DeleteFunc(all, func(out output) bool { return out.path == "" })

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"stocklock/internal/lab/live"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/service"
@@ -277,7 +278,7 @@ func (t *try) conclude(ctx context.Context) error {
 		}
 	}
 	if t.HTML != "" {
-		err := wholefile.Write(t.HTML, func(w io.Writer) error { return t.result().HTML(w, "") })
+		err := wholefile.Write(t.HTML, func(w io.Writer) error { return live.SaveTried(t.result(), w) })
 		if err != nil {
 			return err
 		}

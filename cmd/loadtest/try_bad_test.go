@@ -18,6 +18,7 @@ import (
 
 	_ "github.com/go-sql-driver/mysql"
 
+	"stocklock/internal/lab/browsertest"
 	"stocklock/internal/testserver"
 )
 
@@ -198,9 +199,9 @@ func TestTryInterrupted(t *testing.T) {
 	pids, html := t.TempDir(), filepath.Join(t.TempDir(), "tried.html")
 	out := &cancels{at: "contention: oversold", cancel: cancel}
 	code := run(ctx, []string{"try", badlyDescribed(t, "read, then write", pids), "--html", html}, out, out)
-	page, err := os.ReadFile(html)
-	if code != exitSurprised || err != nil || !strings.Contains(string(page), `class="v oversold"`) || !strings.Contains(string(page), "interrupted") {
-		t.Errorf("exit code %d, %v, said:\n%s\n%s", code, err, out, page)
+	page := browsertest.Unpacked(t, html)
+	if code != exitSurprised || !strings.Contains(page, `"verdict":"oversold"`) || !strings.Contains(page, `"reason":"interrupted`) {
+		t.Errorf("exit code %d, said:\n%s\n%s", code, out, page)
 	}
 }
 

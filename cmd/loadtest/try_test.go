@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"stocklock/internal/lab/browsertest"
 	"stocklock/internal/testserver"
 )
 
@@ -134,8 +135,8 @@ func TestTryExamples(t *testing.T) {
 			} {
 				html := filepath.Join(t.TempDir(), "tried.html")
 				code, said := tryOf(t, fmt.Sprintf("%s/%s/%s.yaml", examples, shop.name, tt.way), "--for", "1m", "--html", html)
-				if page, err := os.ReadFile(html); err != nil || !bytes.Contains(page, []byte("INSERT INTO orders")) || tt.code == exitSurprised && !bytes.Contains(page, []byte("nothing kept the second customer out")) {
-					t.Errorf("%s: the page lacks the story, or the cause: %v %s", tt.way, err, page)
+				if page := browsertest.Unpacked(t, html); !strings.Contains(page, "INSERT INTO orders") || tt.code == exitSurprised && !strings.Contains(page, `"cause":"no-lock"`) {
+					t.Errorf("%s: the page lacks the story, or the cause: %s", tt.way, page)
 				}
 				if code != tt.code {
 					t.Errorf("%s: exit code %d, want %d", tt.way, code, tt.code)

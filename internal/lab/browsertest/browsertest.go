@@ -3,9 +3,14 @@
 package browsertest
 
 import (
+	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -160,3 +165,26 @@ func Says[T any](p *Page, expression string) (value T) {
 	p.Run(chromedp.Evaluate(expression, &value))
 	return value
 }
+
+// Unpacked is a saved page with what is compressed in it as text.
+func Unpacked(t testing.TB, path string) string {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packed.ReplaceAllStringFunc(string(page), func(block string) string {
+		zipped := base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed.FindStringSubmatch(block)[1]))
+		text, err := gzip.NewReader(zipped)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := io.ReadAll(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(all)
+	})
+}
+
+var packed = regexp.MustCompile(`<script type="application/gzip"[^>]*>([^<]*)<`)

@@ -2,7 +2,6 @@ package drawing
 
 import (
 	"fmt"
-	"html/template"
 	"math"
 	"slices"
 	"strings"
@@ -51,12 +50,12 @@ func (c *chart) axes(unit string, values []float64, place func(float64) float64)
 	c.text("tick end", chartRight, chartBottom+28, unit)
 }
 
-func (c *chart) drawn(description string) template.HTML {
+func (c *chart) drawn(description string) string {
 	return c.picture("chart", description, chartWidth, chartHeight)
 }
 
 // overTime is a chart over the time of a cell, with its faults shaded.
-func overTime(t trial.Timeline, highest float64, beside []trial.Timeline, in explain.Language) *chart {
+func overTime(t trial.Timeline, highest float64, beside []trial.Timeline, words *Words) *chart {
 	long := lasted(t)
 	for _, other := range beside {
 		long = max(long, lasted(other))
@@ -64,7 +63,7 @@ func overTime(t trial.Timeline, highest float64, beside []trial.Timeline, in exp
 	c := newChart(0, long, highest)
 	for _, f := range t.Faults {
 		from, to := c.x.at(max(f.FromMS/1000, c.x.from)), c.x.at(min(f.ToMS/1000, c.x.to))
-		hint := fmt.Sprintf("%s, %s–%s s", in.Say(f.What), Short(f.FromMS/1000), Short(f.ToMS/1000))
+		hint := fmt.Sprintf("%s, %s–%s s", words.Say(f.What), Short(f.FromMS/1000), Short(f.ToMS/1000))
 		c.Rect("shade", from, chartTop, max(to-from, 0.5), chartBottom-chartTop, hint)
 	}
 	c.axes("s", c.x.ticks(8), func(v float64) float64 { return v })
@@ -74,14 +73,14 @@ func overTime(t trial.Timeline, highest float64, beside []trial.Timeline, in exp
 // OverTime draws the outcomes of a cell's requests over time, and the median and the 99th percentile
 // of their latency. Both are empty for a cell without requests. The axes are those of all that are shown
 // beside it, and have answers a second instead of answers in a bar.
-func OverTime(t trial.Timeline, in explain.Language, beside ...trial.Timeline) (outcomes, latency template.HTML) {
+func OverTime(t trial.Timeline, words *Words, beside ...trial.Timeline) (outcomes, latency string) {
 	if len(t.P50) == 0 {
 		return "", ""
 	}
-	return outcomesOverTime(t, beside, in), latencyOverTime(t, beside, in)
+	return outcomesOverTime(t, beside, words), latencyOverTime(t, beside, words)
 }
 
-func outcomesOverTime(t trial.Timeline, beside []trial.Timeline, in explain.Language) template.HTML {
+func outcomesOverTime(t trial.Timeline, beside []trial.Timeline, words *Words) string {
 	highest, each := most(t), 1.0
 	if len(beside) > 0 { // bars can be of other widths: all show what comes in a second
 		each = 1000 / t.BinMS
@@ -89,27 +88,27 @@ func outcomesOverTime(t trial.Timeline, beside []trial.Timeline, in explain.Lang
 			highest = max(highest, most(other)*1000/max(other.BinMS, 1))
 		}
 	}
-	c := overTime(t, highest, beside, in)
+	c := overTime(t, highest, beside, words)
 	width := c.x.at(t.BinMS/1000) - c.x.at(0)
 	below := make([]float64, len(t.P50))
 	said := []explain.Text{{Phrase: explain.ChartOutcomes, Facts: explain.Facts{LastedMS: t.BinMS}}}
 	for _, o := range Outcomes {
 		var sum int64
-		var bars bars
+		var bars strings.Builder
 		for i, n := range t.Outcomes[o.Outcome] {
 			if n == 0 {
 				continue
 			}
-			bars.add(chartLeft+float64(i)*width, c.y.at(below[i]*each), width*0.9, c.y.at((below[i]+float64(n))*each))
+			fmt.Fprintf(&bars, "M%d %.0fV%.0f", i, c.y.at(below[i]*each), c.y.at((below[i]+float64(n))*each))
 			below[i] += float64(n)
 			sum += n
 		}
 		if sum > 0 {
-			c.Tag("path", "", "class", "o-"+string(o.Outcome), "d", bars.String())
+			c.bins("o-"+string(o.Outcome), chartLeft, width, bars.String())
 			said = append(said, explain.Text{Phrase: explain.ChartCount, Facts: explain.Facts{Count: int(sum), Outcome: string(o.Outcome)}})
 		}
 	}
-	return c.drawn(in.Say(said...))
+	return c.drawn(words.Say(said...))
 }
 
 // lasted is how long a cell took, in seconds.
@@ -128,19 +127,18 @@ func most(t trial.Timeline) float64 {
 	return highest
 }
 
-// bars is one path for all bars of a colour: a page has many thousands of them.
-type bars struct{ strings.Builder }
-
-func (b *bars) add(left, bottom, width, top float64) {
-	fmt.Fprintf(b, "M%s %sV%sh%sV%sz", value(left), value(bottom), value(top), value(width), value(bottom))
+// bins adds one path for a value in each bin. Its horizontal coordinates are numbers of bins, and a bar is a line: a page
+// has many thousands of them.
+func (c *chart) bins(class string, left, width float64, path string) {
+	c.Tag("path", "", "class", class, "transform", fmt.Sprintf("translate(%s)scale(%.3f,1)", value(left+width/2), width), "d", path)
 }
 
-func latencyOverTime(t trial.Timeline, beside []trial.Timeline, in explain.Language) template.HTML {
+func latencyOverTime(t trial.Timeline, beside []trial.Timeline, words *Words) string {
 	highest := max(slices.Max(t.P99), 1)
 	for _, other := range beside {
 		highest = max(highest, slices.Max(append(slices.Clone(other.P99), 1)))
 	}
-	c := overTime(t, highest, beside, in)
+	c := overTime(t, highest, beside, words)
 	for _, l := range []struct {
 		class  string
 		values []float64
@@ -151,16 +149,16 @@ func latencyOverTime(t trial.Timeline, beside []trial.Timeline, in explain.Langu
 			if v == 0 {
 				continue // no request was answered then
 			}
-			path.WriteString(draw + value(c.x.at((float64(i)+0.5)*t.BinMS/1000)) + " " + value(c.y.at(v)))
+			fmt.Fprintf(&path, "%s%d %.0f", draw, i, c.y.at(v))
 			draw = "L"
 		}
-		c.Tag("path", "", "class", l.class, "d", path.String())
+		c.bins(l.class, chartLeft, c.x.at(t.BinMS/1000)-chartLeft, path.String())
 	}
-	return c.drawn(in.Say(explain.Text{Phrase: explain.ChartLatency, Facts: explain.Facts{LastedMS: max(slices.Max(t.P99), 1)}}))
+	return c.drawn(words.Say(explain.Text{Phrase: explain.ChartLatency, Facts: explain.Facts{LastedMS: max(slices.Max(t.P99), 1)}}))
 }
 
 // Distribution draws how many requests took how long, on a logarithmic scale. It is empty for none.
-func Distribution(buckets []trial.Bucket) template.HTML {
+func Distribution(buckets []trial.Bucket, words *Words) string {
 	if len(buckets) == 0 {
 		return ""
 	}
@@ -180,13 +178,12 @@ func Distribution(buckets []trial.Bucket) template.HTML {
 	}
 	c := newChart(first, last, float64(highest))
 	c.axes("ms", values, math.Log10)
-	var counted bars
-	for _, b := range buckets {
+	var counted strings.Builder
+	for i, b := range buckets {
 		if b.Count > 0 {
-			left, right := c.x.at(math.Log10(b.UpToMS)-0.1), c.x.at(math.Log10(b.UpToMS))
-			counted.add(left, chartBottom, (right-left)*0.92, c.y.at(float64(b.Count)))
+			fmt.Fprintf(&counted, "M%d %.0fV%.0f", i, chartBottom, c.y.at(float64(b.Count)))
 		}
 	}
-	c.Tag("path", "", "class", "bar", "d", counted.String())
-	return c.drawn(fmt.Sprintf("Requests by latency: between %s and %s ms", Short(math.Pow(10, first)), Short(longest)))
+	c.bins("buckets", chartLeft, (chartRight-chartLeft)/float64(len(buckets)), counted.String())
+	return c.drawn(words.Say(explain.Text{Phrase: explain.ChartBuckets, Facts: explain.Facts{LastedMS: longest}}))
 }

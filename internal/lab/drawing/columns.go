@@ -1,136 +1,95 @@
 package drawing
 
 import (
-	"fmt"
-	"html/template"
-
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"stocklock/internal/lab/explain"
 )
 
-// The size of a drawing of columns, in pixels. Time goes to the right.
 const (
-	columnsWidth = 1000.0
-	columnsLeft  = 178.0
-	columnsRight = 988.0
-	columnsTop   = 30.0
+	spansTop     = 22.0 // above the first column stands what decided the cell
 	columnHeight = 36.0
-	letterWidth  = 7.0 // of the text within a span, at most
 )
 
-// Interleaving is a drawing of an explanation to scale: a column for each holder, for the lock in
-// each Redis, for the row and for the faults.
+// Column is what a drawing shows of one thing in the course of time, which goes to the right.
+type Column struct {
+	Kind   string  `json:"kind"` // a kind of package explain; or shop, lock or stock, of a record
+	Name   string  `json:"name"`
+	Top    float64 `json:"top"` // in pixels
+	Height float64 `json:"height"`
+}
+
+// Bottom is the lower edge.
+func (c Column) Bottom() float64 { return c.Top + c.Height }
+
+func (c Column) middle() float64 { return c.Top + c.Height/2 }
+
+// Interleaving is a drawing of an explanation to scale: a column for each holder, for the lock in each Redis, for the row
+// and for the faults. Its coordinates are milliseconds and pixels: a page stretches it, and moves its window.
 type Interleaving struct {
-	Whole  template.HTML // empty where there is nothing to draw
-	Closer template.HTML // a part in which the whole is too coarse, empty where there is none
-	FromMS float64       // the part that Closer shows
-	ToMS   float64
+	Columns []Column    `json:"lanes"`
+	Height  float64     `json:"height"`
+	FromMS  float64     `json:"from_ms"`
+	ToMS    float64     `json:"to_ms"`
+	Closer  *[2]float64 `json:"closer,omitempty"` // a period for which the whole is too coarse, nil for none
+	Shapes  string      `json:"shapes"`
+	Moment  *moment     `json:"moment,omitempty"` // that decided the cell
 }
 
-// NewInterleaving draws an explanation in words of a language.
-func NewInterleaving(x *explain.Explanation, in explain.Language) Interleaving {
+type moment struct {
+	AtMS  float64 `json:"at_ms"`
+	What  string  `json:"what"`
+	Alarm bool    `json:"alarm,omitempty"`
+}
+
+// NewInterleaving draws an explanation. It is nil where there is nothing to draw.
+func NewInterleaving(x *explain.Explanation, words *Words) *Interleaving {
 	if len(x.Columns) == 0 {
-		return Interleaving{}
+		return nil
 	}
-	i := Interleaving{Whole: columns(x, x.FromMS, x.ToMS, in)}
-	if from, to, worth := closeUp(x); worth {
-		i.Closer, i.FromMS, i.ToMS = columns(x, from, to, in), from, to
+	d, i := &SVG{}, &Interleaving{FromMS: x.FromMS, ToMS: x.ToMS, Height: spansTop}
+	for _, c := range x.Columns {
+		i.Columns = append(i.Columns, Column{string(c.Kind), words.Say(c.Name), i.Height, columnHeight})
+		i.Height += columnHeight
 	}
-	return i
-}
-
-// columnTop and columnMiddle are heights of the i-th column.
-func columnTop(i int) float64    { return columnsTop + columnHeight*float64(i) }
-func columnMiddle(i int) float64 { return columnTop(i) + columnHeight/2 }
-
-// columns draws what happened between two times.
-func columns(x *explain.Explanation, from, to float64, in explain.Language) template.HTML {
-	d, at, bottom := &SVG{}, scale{from, to, columnsLeft, columnsRight}, columnTop(len(x.Columns))
-	for _, v := range at.ticks(9) {
-		d.Line("grid", at.at(v), columnsTop, at.at(v), bottom, "")
-		d.text("tick mid", at.at(v), bottom+15, Short(v))
-	}
-	d.text("tick", 4, bottom+15, in.Say(explain.Text{Phrase: explain.Milliseconds}))
 	if b := x.Both; b != nil {
-		if left, width, ok := at.within(b.FromMS, b.ToMS); ok {
-			hint := fmt.Sprintf("%s for %s ms", in.Say(b.Text), Short(b.ToMS-b.FromMS))
-			d.Rect("both", left, columnsTop, width, bottom-columnsTop, hint)
-		}
+		d.Rect("both", b.FromMS, spansTop, b.ToMS-b.FromMS, i.Height-spansTop, words.Say(b.Text))
 	}
-	for i, c := range x.Columns {
-		d.text("column", 4, columnMiddle(i)+4, in.Say(c.Name))
-		d.Line("base", columnsLeft, columnMiddle(i), columnsRight, columnMiddle(i), "")
-	}
-	for i, c := range x.Columns {
+	for n, c := range x.Columns {
 		for _, s := range c.Spans {
-			d.span(at, i, c, s, in)
+			top, height := i.Columns[n].Top+8, columnHeight-16
+			if s.Kind == explain.Waiting {
+				top, height = i.Columns[n].middle()-2, 4
+			}
+			d.Rect("s-"+string(s.Kind), s.FromMS, top, s.ToMS-s.FromMS, height, words.Say(s.Text))
 		}
 	}
 	for _, s := range x.Steps {
-		if s.AtMS < from || s.AtMS > to {
-			continue
-		}
-		left, middle, class := at.at(s.AtMS), columnMiddle(s.Column), "step"
+		middle, class := i.Columns[s.Column].middle(), "step"
 		if s.To != s.Column {
-			d.Line("to", left, middle, left, columnMiddle(s.To), "")
+			d.Line("to", s.AtMS, middle, s.AtMS, i.Columns[s.To].middle(), "")
 		}
 		if s.Alarm {
 			class = "step alarm"
 		}
-		d.Tag("circle", "", "class", class, "cx", left, "cy", middle, "r", 4,
-			"data-t", fmt.Sprintf("%+.1f ms · %s: %s", s.AtMS, in.Say(x.Columns[s.Column].Name), in.Say(s.Text)))
+		d.dot(class, s.AtMS, middle, words.Say(s.Text))
 	}
-	if m := x.Moment; m != nil && m.AtMS >= from && m.AtMS <= to {
-		left, class, sign := at.at(m.AtMS), "moment", "◆ "
+	if m := x.Moment; m != nil {
+		class := "moment"
 		if m.Alarm {
-			class, sign = "moment alarm", "▲ "
+			class = "moment alarm"
 		}
-		d.Line(class, left, 18, left, bottom, "")
-		d.text(class+" "+anchorAt(left), left, 13, sign+in.Say(m.What))
+		i.Moment = &moment{m.AtMS, words.Say(m.What), m.Alarm}
+		d.Line(class, m.AtMS, spansTop, m.AtMS, i.Height, i.Moment.What)
 	}
-	return d.picture("columns", in.Say(x.Why...), columnsWidth, bottom+24)
+	i.Shapes = d.String()
+	if from, to, worth := closer(x); worth {
+		i.Closer = &[2]float64{from, to}
+	}
+	return i
 }
 
-// span draws a span of the i-th column, with its text where that has room.
-func (d *SVG) span(at scale, i int, c explain.Column, s explain.Span, in explain.Language) {
-	left, width, ok := at.within(s.FromMS, s.ToMS)
-	if !ok {
-		return
-	}
-	words, class := in.Say(s.Text), "s-"+string(s.Kind)
-	hint := fmt.Sprintf("%s: %s, %+.1f to %+.1f ms", in.Say(c.Name), words, s.FromMS, s.ToMS)
-	if s.Kind == explain.Waiting {
-		d.Rect(class, left, columnMiddle(i)-2, width, 4, hint)
-		return
-	}
-	d.Rect(class, left, columnTop(i)+8, width, columnHeight-16, hint)
-	until := s.ToMS
-	for _, over := range c.Spans { // the next one lies over this one
-		if over != s && over.FromMS >= s.FromMS {
-			until = min(until, over.FromMS)
-		}
-	}
-	needed := float64(text.StringWidthWithoutEscSequences(words))*letterWidth + 6
-	if left, width, ok := at.within(s.FromMS, until); ok && width > needed {
-		d.text("in mid", left+width/2, columnMiddle(i)+4, words)
-	}
-}
-
-// anchorAt keeps a text near the edge within the drawing.
-func anchorAt(x float64) string {
-	switch {
-	case x > columnsRight-260:
-		return "end"
-	case x < columnsLeft+260:
-		return "start"
-	}
-	return "mid"
-}
-
-// closeUp is the part in which the second holder is at work, where that is too short to be seen
+// closer is the period in which the second holder is at work, where that is too short to be seen
 // in the whole.
-func closeUp(x *explain.Explanation) (from, to float64, worth bool) {
+func closer(x *explain.Explanation) (from, to float64, worth bool) {
 	second := -1
 	for i, c := range x.Columns {
 		if c.Kind == explain.HolderColumn {

@@ -6,7 +6,6 @@ package drawing
 import (
 	"fmt"
 	"html"
-	"html/template"
 	"math"
 	"strconv"
 	"strings"
@@ -49,14 +48,19 @@ func (s *SVG) Line(class string, x1, y1, x2, y2 float64, hint string) {
 	s.Tag("path", "", "class", class, "d", "M"+value(x1)+" "+value(y1)+"L"+value(x2)+" "+value(y2), "data-t", hint)
 }
 
+// dot adds a dot that stays round where the drawing is stretched: the end of a line of no length.
+func (s *SVG) dot(class string, x, y float64, hint string) {
+	s.Tag("path", "", "class", class, "d", "M"+value(x)+" "+value(y)+"h0", "data-t", hint)
+}
+
 func (s *SVG) text(class string, x, y float64, text string) {
 	s.Tag("text", text, "class", class, "x", x, "y", y)
 }
 
 // picture is the whole drawing. Screen readers read the description.
-func (s *SVG) picture(class, description string, width, height float64) template.HTML {
-	return template.HTML(fmt.Sprintf(`<svg class="%s" viewBox="0 0 %s %s" role="img" aria-label="%s">%s</svg>`,
-		class, value(width), value(height), html.EscapeString(description), s))
+func (s *SVG) picture(class, description string, width, height float64) string {
+	return fmt.Sprintf(`<svg class="%s" viewBox="0 0 %s %s" role="img" aria-label="%s">%s</svg>`,
+		class, value(width), value(height), html.EscapeString(description), s)
 }
 
 // scale maps values to coordinates.
@@ -67,12 +71,6 @@ func (s scale) at(v float64) float64 {
 		return s.left
 	}
 	return s.left + (v-s.from)/(s.to-s.from)*(s.right-s.left)
-}
-
-// within is where a period begins and how wide it is, as far as it is shown.
-func (s scale) within(from, to float64) (left, width float64, ok bool) {
-	left = s.at(max(from, s.from))
-	return left, max(s.at(min(to, s.to))-left, 0.5), to > s.from && from < s.to
 }
 
 // ticks are round values, about n of them.

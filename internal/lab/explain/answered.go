@@ -109,7 +109,7 @@ func (c *inquiry) disowned() *Explanation {
 		if s.Outcome != "busy" && s.Outcome != "sold_out" && s.Outcome != "conflict" || len(orders) == 0 {
 			continue
 		}
-		f := Facts{Holder: s.named(), Outcome: s.Outcome, Order: orders[0].ID}
+		f := Facts{Holder: s.named(), Outcome: s.Outcome, Order: Number(orders[0].ID)}
 		x := &Explanation{Cause: Disowned, Why: []Text{say("rejected-with-order", f)}, Rows: c.rowsOf(s)}
 		return c.drawn(x, first(s.Answered, s.leave()), say("moment-rejected", f), time.Time{}, s)
 	}
@@ -123,7 +123,7 @@ func (c *inquiry) orderedTwice() *Explanation {
 		if len(orders) < 2 {
 			continue
 		}
-		f := Facts{Holder: s.named(), OtherOrder: orders[0].ID, Order: orders[1].ID}
+		f := Facts{Holder: s.named(), OtherOrder: Number(orders[0].ID), Order: Number(orders[1].ID)}
 		x := &Explanation{Cause: Repeated, Why: []Text{say("ordered-twice", f)}, Rows: []Row{c.rowOf(orders[0]), c.rowOf(orders[1])}}
 		if s.fault.Action == labmode.Lose && !s.fault.until.IsZero() {
 			f.AfterMS = milliseconds(s.fault.until.Sub(s.enter()))

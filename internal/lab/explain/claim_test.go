@@ -202,7 +202,7 @@ func (c claim) killedAt(points ...sale.Point) string {
 
 func (c claim) hasOrder() string {
 	o := c.order(c.f.Holder)
-	return unless(o != nil && o.ID == c.f.Order, "its order is %+v", o)
+	return unless(o != nil && Number(o.ID) == c.f.Order, "its order is %+v", o)
 }
 
 func (c claim) noOrder() string { return unless(c.order(c.f.Holder) == nil, "it has an order") }

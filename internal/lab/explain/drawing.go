@@ -218,9 +218,9 @@ func (d *drawing) holderSteps(column int, s *section, lock, row int) {
 	}
 	switch stock, noted := s.number(sale.Written, "stock"); {
 	case s.order != nil && (d.elsewhere() || s.summed()):
-		tell(sale.Written, s.wrote(), row, "step-order", Facts{Order: s.order.ID})
+		tell(sale.Written, s.wrote(), row, "step-order", Facts{Order: Number(s.order.ID)})
 	case s.order != nil:
-		tell(sale.Written, s.wrote(), row, "step-wrote", Facts{Stock: s.order.StockWritten, Order: s.order.ID})
+		tell(sale.Written, s.wrote(), row, "step-wrote", Facts{Stock: s.order.StockWritten, Order: Number(s.order.ID)})
 	case noted:
 		tell(sale.Written, s.wrote(), row, "step-wrote", Facts{Stock: stock})
 	}

@@ -145,7 +145,7 @@ func (c *inquiry) violation() *Explanation {
 	if past, ok := c.pastTheStock(); ok && past != found.late {
 		rows = append(rows, c.row(past))
 	}
-	orders := Facts{Stock: lateOrder.StockRead, Order: lateOrder.ID, OtherOrder: overwritten.ID}
+	orders := Facts{Stock: lateOrder.StockRead, Order: Number(lateOrder.ID), OtherOrder: Number(overwritten.ID)}
 	if !c.Traced || late == nil || other == nil || !late.entered() || !other.entered() {
 		return &Explanation{Cause: Untraced, Rows: rows, Why: []Text{say("both-read-untraced", orders)}}
 	}
@@ -228,7 +228,7 @@ func (e Evidence) rowOf(o stock.Order) Row {
 
 func (e Evidence) row(i int) Row {
 	o := e.Orders[i]
-	return Row{ID: o.ID, Request: o.RequestID, Shop: o.Shop, Read: o.StockRead, Written: o.StockWritten, Token: Token(o.Token), Nth: i + 1}
+	return Row{ID: Number(o.ID), Request: o.RequestID, Shop: o.Shop, Read: o.StockRead, Written: o.StockWritten, Token: Number(o.Token), Nth: i + 1}
 }
 
 // label is the short name of a request: its number in the run.

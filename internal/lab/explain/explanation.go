@@ -138,27 +138,27 @@ type Step struct {
 	Alarm  bool    `json:"alarm,omitempty"` // it broke something
 }
 
-// Token is a fencing token, 0 for none. In JSON it is a text: what reads numbers as float64, as JavaScript does, would round it,
-// and two tokens could look equal. A number is read, too: results of before have it.
-type Token int64
+// Number is a fencing token or the id of an order, 0 for none. In JSON it is a text: what reads numbers as float64, as
+// JavaScript does, would round it, and two could look equal. A number is read, too: results of before have it.
+type Number int64
 
 // MarshalJSON writes a text.
-func (t Token) MarshalJSON() ([]byte, error) { return json.Marshal(strconv.FormatInt(int64(t), 10)) }
+func (n Number) MarshalJSON() ([]byte, error) { return json.Marshal(strconv.FormatInt(int64(n), 10)) }
 
 // UnmarshalJSON reads a text or a number.
-func (t *Token) UnmarshalJSON(text []byte) error {
-	n, err := strconv.ParseInt(strings.Trim(string(text), `"`), 10, 64)
-	*t = Token(n)
+func (n *Number) UnmarshalJSON(text []byte) error {
+	v, err := strconv.ParseInt(strings.Trim(string(text), `"`), 10, 64)
+	*n = Number(v)
 	return err
 }
 
 // Row is an order that the explanation speaks of, as MySQL has it.
 type Row struct {
-	ID      uint64 `json:"id"`
+	ID      Number `json:"id"`
 	Request string `json:"request"`
 	Shop    string `json:"shop"`
 	Read    int64  `json:"stock_read"`
 	Written int64  `json:"stock_written"`
-	Token   Token  `json:"token,omitempty"`
+	Token   Number `json:"token,omitempty"`
 	Nth     int    `json:"nth"` // its place in the order of commits, from 1
 }

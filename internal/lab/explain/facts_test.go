@@ -41,7 +41,7 @@ var truths = map[Phrase]func(c claim) string{
 		last := reads[len(reads)-1]
 		n, _ := number(last.Facts, "stock")
 		return all(unless(last.Facts["from"] == sale.FromCache && n == c.f.Stock, "it noted %v", last.Facts),
-			unless(c.order(c.f.Holder).ID == c.f.OtherOrder && c.at(c.f.Holder, sale.Written).Before(last.Time), "the order was written at %s, and the read was at %s", c.at(c.f.Holder, sale.Written), last.Time))
+			unless(Number(c.order(c.f.Holder).ID) == c.f.OtherOrder && c.at(c.f.Holder, sale.Written).Before(last.Time), "the order was written at %s, and the read was at %s", c.at(c.f.Holder, sale.Written), last.Time))
 	},
 	"view-stored-old": func(c claim) string {
 		var viewed, stored labmode.Event
@@ -139,7 +139,7 @@ var truths = map[Phrase]func(c claim) string{
 	"both-appended": claim.sameStock,
 	"both-read-untraced": func(c claim) string {
 		for _, o := range c.Orders {
-			if (o.ID == c.f.Order || o.ID == c.f.OtherOrder) && o.StockRead != c.f.Stock {
+			if (Number(o.ID) == c.f.Order || Number(o.ID) == c.f.OtherOrder) && o.StockRead != c.f.Stock {
 				return fmt.Sprintf("order %d read %d", o.ID, o.StockRead)
 			}
 		}
@@ -202,10 +202,10 @@ var truths = map[Phrase]func(c claim) string{
 	"no-reason-for-answer": certain,
 	"rejected-with-order":  func(c claim) string { return all(c.outcome(c.f.Outcome), c.hasOrder()) },
 	"ordered-twice": func(c claim) string {
-		var ids []uint64
+		var ids []Number
 		for _, o := range c.Orders {
 			if r := c.of(c.f.Holder); o.RequestID == r.ID || o.IdempotencyKey != nil && *o.IdempotencyKey == r.Key {
-				ids = append(ids, o.ID)
+				ids = append(ids, Number(o.ID))
 			}
 		}
 		return unless(slices.Contains(ids, c.f.Order) && slices.Contains(ids, c.f.OtherOrder), "it has the orders %v", ids)
@@ -213,7 +213,7 @@ var truths = map[Phrase]func(c claim) string{
 	"commit-answer-lost": func(c claim) string {
 		fault, from := c.fault(c.f.Holder)
 		o := c.order(c.f.Holder)
-		return unless(fault.Action == labmode.Lose && !from.IsZero() && o != nil && o.ID == c.f.OtherOrder, "its fault is %s, its first order %+v", fault, o)
+		return unless(fault.Action == labmode.Lose && !from.IsZero() && o != nil && Number(o.ID) == c.f.OtherOrder, "its fault is %s, its first order %+v", fault, o)
 	},
 	"sent-away": func(c claim) string {
 		sum := int64(0)
@@ -348,11 +348,11 @@ var truths = map[Phrase]func(c claim) string{
 	},
 }
 
-// TestTokensKeepAllDigits: neither a text nor a number of before loses any.
-func TestTokensKeepAllDigits(t *testing.T) {
+// TestNumbersKeepAllDigits: neither a text nor a number of before loses any.
+func TestNumbersKeepAllDigits(t *testing.T) {
 	for _, saved := range []string{`{"token":"3676770354272702465"}`, `{"token":3676770354272702465}`} {
 		var r struct {
-			Token Token `json:"token,omitempty"`
+			Token Number `json:"token,omitempty"`
 		}
 		if err := json.Unmarshal([]byte(saved), &r); err != nil || r.Token != 3676770354272702465 {
 			t.Errorf("%s is read as %d, %v", saved, r.Token, err)

@@ -201,7 +201,7 @@ func (h hold) facts(r rule) Facts {
 		f.Outcome = h.hit.Outcome
 	}
 	if h.hit.order != nil {
-		f.Order = h.hit.order.ID
+		f.Order = Number(h.hit.order.ID)
 	}
 	return f
 }

@@ -19,6 +19,8 @@ type Language struct{ phrases *template.Template }
 var (
 	English = language("en")
 	Chinese = language("zh") // Simplified Chinese
+
+	Languages = []Language{English, Chinese}
 )
 
 // language reads the phrases of words/<name>.tmpl: one {{define}} for each.

@@ -203,9 +203,9 @@ func (e ServersEvidence) readOld(x *Explanation) (reader int, moment Text) {
 		}
 	}
 	f := Facts{Holder: s.named(), Server: e.Servers[at].Name, Stock: e.Read, Count: e.Servers[at].Orders, OtherCount: e.Servers[ahead].Orders,
-		OtherServer: e.Servers[ahead].Name, Order: s.Order}
+		OtherServer: e.Servers[ahead].Name, Order: Number(s.Order)}
 	read := Phrase("db-read-behind")
-	order := Facts{Server: e.Servers[e.on(s)].Name, Order: s.Order, Stock: e.Read}
+	order := Facts{Server: e.Servers[e.on(s)].Name, Order: Number(s.Order), Stock: e.Read}
 	wrote, moment := say("db-wrote-on-that", order), say("moment-read-old", order)
 	switch {
 	case held:
@@ -244,7 +244,7 @@ func (e ServersEvidence) draw(x *Explanation, decided int, moment Text) {
 		if i != decided && (s.Sent.Before(zero) || s.Sent.After(last)) || s.Answered.IsZero() {
 			continue
 		}
-		add(s.Answered, e.on(s), say("db-answered", Facts{Holder: s.named(), Outcome: s.Outcome, Order: s.Order}), i == decided)
+		add(s.Answered, e.on(s), say("db-answered", Facts{Holder: s.named(), Outcome: s.Outcome, Order: Number(s.Order)}), i == decided)
 	}
 	e.periods(x, ms)
 	slices.SortStableFunc(x.Steps, func(a, b Step) int { return cmp.Compare(a.AtMS, b.AtMS) })

@@ -16,7 +16,7 @@ func (c *inquiry) staleCache(other, late *section, found clash) *Explanation {
 		return nil
 	}
 	overwritten, lateOrder := c.Orders[found.overwritten], c.Orders[found.late]
-	both := Facts{Holder: other.named(), Other: late.named(), Stock: lateOrder.StockRead, OtherOrder: overwritten.ID, Order: lateOrder.ID}
+	both := Facts{Holder: other.named(), Other: late.named(), Stock: lateOrder.StockRead, OtherOrder: Number(overwritten.ID), Order: Number(lateOrder.ID)}
 	x := &Explanation{Cause: StaleCache, Why: []Text{say("read-the-cache", both)}}
 	view := c.viewSection(lateOrder.StockRead, other.wrote(), late.at[sale.Read])
 	if view != nil {

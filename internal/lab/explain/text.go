@@ -29,6 +29,7 @@ const (
 	ChartOutcomes Phrase = "chart-outcomes" // a bar lasts LastedMS
 	ChartCount    Phrase = "chart-count"    // Count answers with an Outcome
 	ChartLatency  Phrase = "chart-latency"  // the highest is LastedMS
+	ChartBuckets  Phrase = "chart-buckets"  // the longest is LastedMS
 )
 
 // Facts are the values in a phrase. Each phrase uses some of them.
@@ -52,8 +53,8 @@ type Facts struct {
 	AfterMS      float64        `json:"after_ms,omitempty"` // since the holder had the lock
 	Stock        int64          `json:"stock,omitempty"`    // as it was read or written
 	Initial      int64          `json:"initial_stock,omitempty"`
-	Order        uint64         `json:"order,omitempty"`
-	OtherOrder   uint64         `json:"other_order,omitempty"` // the one that was overwritten
+	Order        Number         `json:"order,omitempty"`
+	OtherOrder   Number         `json:"other_order,omitempty"` // the one that was overwritten
 	Count        int            `json:"count,omitempty"`
 	OtherCount   int            `json:"other_count,omitempty"`
 }

@@ -18,7 +18,7 @@ func (c *inquiry) keptApart(first, second *section) bool {
 
 // readUnderLock explains why the second sale read what the first one had overwritten.
 func (c *inquiry) readUnderLock(first, second *section, rows []Row, orders Facts) *Explanation {
-	f := Facts{Holder: first.named(), Other: second.named(), Order: first.order.ID, Stock: second.order.StockRead}
+	f := Facts{Holder: first.named(), Other: second.named(), Order: Number(first.order.ID), Stock: second.order.StockRead}
 	x := &Explanation{Rows: rows}
 	if committed := first.at[sale.Written]; committed.After(first.at[sale.Releasing]) {
 		f.LastedMS = milliseconds(committed.Sub(first.at[sale.Releasing]))

@@ -101,7 +101,7 @@ func (c *inquiry) holdGone() *Explanation {
 		return &Explanation{Cause: Unexplained, Why: []Text{c.beyond()}}
 	}
 	f := Facts{Holder: older.named(), LastedMS: milliseconds(older.fault.lasted()), LeaseMS: milliseconds(c.Lease),
-		AfterMS: milliseconds(older.wrote().Sub(older.enter())), Order: older.order.ID}
+		AfterMS: milliseconds(older.wrote().Sub(older.enter())), Order: Number(older.order.ID)}
 	x := &Explanation{Cause: Overrun}
 	switch {
 	case older.fault.Action == labmode.Stop:

@@ -83,6 +83,13 @@ func TestAxeFindsNothing(t *testing.T) {
 			look(language, hash)
 		}
 	}
+	b.Run(chromedp.Navigate(savedAs(t, savedReport(t))), chromedp.Evaluate(string(axe)+";0", nil))
+	b.Until(savedShown)
+	for _, hash := range []string{"#/", "#/cell/redlock/pause", "#/pair/pause/redlock/fenced", "#/load"} {
+		open(b, hash)
+		b.Until(`document.querySelector('main h1')`)
+		look("en", "saved "+hash)
+	}
 	for _, name := range []string{"vote", "docs/course/sheet.md", "docs/course/sheet.zh-CN.md", "docs/mistakes/leases.md"} {
 		b.Run(chromedp.Navigate(s.home()+name), chromedp.Evaluate(string(axe)+";0", nil))
 		b.Until(`document.querySelector('h1')`)

@@ -268,7 +268,7 @@ func TestThePage(t *testing.T) {
 		if score := browsertest.Says[string](b, `document.getElementById('score').textContent`); score != "Predictions: 1 of 1 right" {
 			t.Errorf("the score reads %q", score)
 		}
-		if alarms := browsertest.Says[int](b, `document.querySelectorAll('.columns .moment.alarm').length`); alarms < 2 {
+		if alarms := browsertest.Says[int](b, `document.querySelectorAll('.walk .moment.alarm, .walk b.alarm').length`); alarms < 2 {
 			t.Errorf("%d marks of the oversell in the drawing", alarms)
 		}
 		if text := browsertest.Says[string](b, `document.querySelector('.cause').textContent`); !strings.Contains(text, "SIGSTOP") {
@@ -385,7 +385,7 @@ func TestThePage(t *testing.T) {
 		b.Run(goTo("#/load"))
 		b.Until(`document.getElementById('compare')`)
 		b.Run(chromedp.Evaluate(`for (const box of document.querySelectorAll('.pick input')) box.checked = ['none', 'conditional'].includes(box.value); document.getElementById('load-stock').value = 40`, nil), click("#compare"))
-		b.Until(`document.querySelectorAll('.small-charts figure').length === 2`)
+		b.Until(`document.querySelectorAll('.load .charts').length === 2`)
 		text := browsertest.Says[string](b, `document.querySelector('.load-table tbody').innerText`)
 		if !strings.Contains(text, "oversold 120") || !strings.Contains(text, "held") {
 			t.Errorf("the table reads %q", text)

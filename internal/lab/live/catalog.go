@@ -35,6 +35,7 @@ type menu struct {
 	Tried []triedInfo `json:"tried,omitempty"`
 	// Classroom is where phones vote, nil for no votes.
 	Classroom *classInfo `json:"classroom,omitempty"`
+	Saved     *savedInfo `json:"saved,omitempty"` // of a saved page
 }
 
 type triedInfo struct {
@@ -92,9 +93,7 @@ type limits struct {
 
 func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
 	m := menu{Baskets: basketMenu{Strategies: []strategyInfo{}}, Shapes: slices.DeleteFunc(slices.Clone(load.Forms), func(f load.Form) bool { return f.Offered == "" }), Limits: limits{maxWaiting, maxLoadStrategies, maxLoadRequests, maxSchedule}}
-	for i, t := range tried {
-		m.Tried = append(m.Tried, triedInfo{t.Service, t.Verdict(), fmt.Sprintf("tried/%d", i+1)})
-	}
+	m.Tried = triedInfos(tried)
 	for _, s := range shop.Strategies {
 		m.Strategies = append(m.Strategies, strategyInfo{Name: s.Name, Doc: s.Doc, Guard: s.Guard, Decrement: s.Decrement,
 			Telling: s.Telling, NotStepped: notStepped(s), Page: mistakes.Section(s.Name, "en")})
@@ -129,6 +128,13 @@ func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
 		return noStrategy == nil && noScenario == nil
 	})
 	return m
+}
+
+func triedInfos(tried []report.Tried) (all []triedInfo) {
+	for i, t := range tried {
+		all = append(all, triedInfo{t.Service, t.Verdict(), fmt.Sprintf("tried/%d", i+1)})
+	}
+	return all
 }
 
 // infos are the scenarios of a group, with what is expected of strategies.

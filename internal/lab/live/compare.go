@@ -26,6 +26,8 @@ type comparison struct {
 	Shape      string   `json:"shape"` // as load.ParseShape reads it; empty for as fast as the customers can
 	Stock      int64    `json:"stock"` // 0 for what follows from the shape
 	Seed       uint64   `json:"seed"`
+	Beside     int      `json:"beside,omitempty"` // cells that ran at once on the same cores
+	Others     []string `json:"others,omitempty"` // that were measured under other conditions
 
 	shape load.Shape
 }

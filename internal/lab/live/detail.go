@@ -2,7 +2,6 @@ package live
 
 import (
 	"cmp"
-	"html/template"
 	"net/http"
 
 	"stocklock/internal/lab/drawing"
@@ -14,31 +13,38 @@ import (
 // detail is a run with everything that the page shows of it.
 type detail struct {
 	run
-	Because  string        `json:"because,omitempty"` // of what was expected
-	Sentence string        `json:"sentence,omitempty"`
-	Reason   string        `json:"reason,omitempty"`
-	Whole    template.HTML `json:"whole,omitempty"` // the drawing of those who clashed
-	CloseUp  template.HTML `json:"close_up,omitempty"`
-	Outcomes template.HTML `json:"outcomes,omitempty"` // over time
-	Latency  template.HTML `json:"latency,omitempty"`  // over time
-	Holding  []string      `json:"holding,omitempty"`  // the nearest strategies that would have held
-	Story    []line        `json:"story,omitempty"`    // of a cell of several items, or of a topology
-	Numbers  *trial.Result `json:"numbers,omitempty"`
+	Because  string                `json:"because,omitempty"` // of what was expected
+	Sentence string                `json:"sentence,omitempty"`
+	Reason   string                `json:"reason,omitempty"`
+	Drawing  *drawing.Interleaving `json:"drawing,omitempty"` // of those who clashed
+	Orders   []explain.Row         `json:"orders,omitempty"`  // that the explanation speaks of
+	Outcomes string                `json:"outcomes,omitempty"`
+	Latency  string                `json:"latency,omitempty"`
+	Buckets  string                `json:"buckets,omitempty"` // of latency
+	Holding  []string              `json:"holding,omitempty"` // the nearest strategies that would have held
+	Story    []line                `json:"story,omitempty"`   // of a cell of several items, or of a topology
+	Requests int64                 `json:"requests,omitempty"`
+	Runs     int                   `json:"runs,omitempty"`
+	Agreed   int                   `json:"agreed,omitempty"`
+	Again    string                `json:"again,omitempty"`
+	Steps    []trial.Step          `json:"steps,omitempty"` // of a load whose rate changes
 	// Facts are the numbers that the page shows, and Columns those of a comparison under load.
 	Facts   []report.Number `json:"facts,omitempty"`
 	Columns []report.Number `json:"columns,omitempty"`
 	Replay  *replay         `json:"replay,omitempty"` // nil where its entries are not kept any more
+	// Words are what is said of it, in each language. The texts and drawings have their numbers.
+	Words map[string][]string `json:"words"`
 }
 
 // replay is a record as it is drawn and stepped through.
 type replay struct {
-	Columns []Column `json:"lanes"`
-	Height  float64  `json:"height"`
-	EndsMS  float64  `json:"ends_ms"`
-	Initial int64    `json:"initial"`
-	LeaseMS float64  `json:"lease_ms"`
-	Shapes  string   `json:"shapes"`
-	Entries []Entry  `json:"entries"`
+	Columns []drawing.Column `json:"lanes"`
+	Height  float64          `json:"height"`
+	EndsMS  float64          `json:"ends_ms"`
+	Initial int64            `json:"initial"`
+	LeaseMS float64          `json:"lease_ms"`
+	Shapes  string           `json:"shapes"`
+	Entries []Entry          `json:"entries"`
 	// Decisive is when the cell was decided, in milliseconds of the entries; 0 where there is no
 	// single moment.
 	Decisive float64 `json:"decisive,omitempty"`
@@ -49,48 +55,45 @@ func (s *Server) serveRun(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	language := explain.English
-	if r.URL.Query().Get("lang") == "zh" {
-		language = explain.Chinese
-	}
-	answer(w, http.StatusOK, s.detail(of, language))
+	s.mu.Lock()
+	beside := besides(of, s.runs)
+	s.mu.Unlock()
+	answer(w, http.StatusOK, newDetail(of, beside))
 }
 
-func (s *Server) detail(of run, in explain.Language) detail {
+// newDetail is all that is known of a run. Its charts have the axes of those beside it.
+func newDetail(of run, beside []trial.Timeline) detail {
 	d := detail{run: of}
 	if of.result == nil {
 		return d
 	}
-	result, shown := *of.result, of.result.Shown()
-	d.Because, d.Reason = result.Because.String(), cmp.Or(result.Problem, shown.Reason(in.String(), result.Facts()), shown.In(in.String()).Means)
-	if d.Holding = result.Holding(); len(d.Holding) > trial.Nearest {
+	r, words := of.result, &drawing.Words{}
+	d.Because = r.Because.String()
+	d.Reason = words.Each(func(in explain.Language) string {
+		return cmp.Or(r.Problem, r.Shown().Reason(in.String(), r.Facts()), r.Shown().In(in.String()).Means)
+	})
+	if d.Holding = r.Holding(); len(d.Holding) > trial.Nearest {
 		d.Holding = d.Holding[:trial.Nearest]
 	}
-	if x := result.Explanation; x != nil {
-		d.Sentence = in.Say(x.Why...)
-		drawn := drawing.NewInterleaving(x, in)
-		d.Whole, d.CloseUp = drawn.Whole, drawn.Closer
+	d.Facts, d.Columns = report.Numbers(*r)
+	if of.Load != 0 {
+		d.Facts, d.Steps, d.Buckets = nil, r.Steps, drawing.Distribution(r.Distribution, words)
+	} else if d.Columns = nil; r.Explanation != nil {
+		d.Sentence, d.Orders, d.Drawing = words.Say(r.Explanation.Why...), r.Explanation.Rows, drawing.NewInterleaving(r.Explanation, words)
 	}
-	d.Story = of.told
-	d.Facts, d.Columns = report.Numbers(result, in.String())
-	d.Outcomes, d.Latency = drawing.OverTime(result.Timeline, in, s.besides(of)...)
+	d.Story, d.Requests, d.Runs, d.Agreed, d.Again = of.told, r.Requests, r.Runs, r.Agreed, r.Replay
+	d.Outcomes, d.Latency = drawing.OverTime(r.Timeline, words, beside...)
 	if of.record != nil {
-		d.Replay = newReplay(of.record, result)
+		d.Replay = newReplay(of.record, *r)
 	}
-	result.Explanation, result.Timeline, result.Distribution = nil, trial.Timeline{}, nil // drawn already
-	d.Numbers = &result
+	d.Words = words.In
 	return d
 }
 
 // besides are the timelines of the comparison that a run belongs to.
-func (s *Server) besides(of run) (all []trial.Timeline) {
-	if of.Load == 0 {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, r := range s.runs {
-		if r.Load == of.Load && r.result != nil {
+func besides(of run, runs []*run) (all []trial.Timeline) {
+	for _, r := range runs {
+		if of.Load != 0 && r.Load == of.Load && r.result != nil {
 			all = append(all, r.result.Timeline)
 		}
 	}

@@ -17,9 +17,9 @@
 //	GET    /docs/, /internal/strategy/ pages, and the code of strategies
 //	GET    /api/catalog               strategies, scenarios, limits
 //	GET    /api/course?lang=zh        the lessons, with the commands that the page starts
-//	GET    /tried/N                   the result of a service that was tried
+//	GET    /api/tried/N               the result of a service that was tried
 //	GET    /api/events                server-sent events, see below
-//	GET    /api/runs/N?lang=zh        a run with its drawings and entries
+//	GET    /api/runs/N                a run with its drawings and entries, and their words in every language
 //	GET    /api/runs/N/record         its entries, a JSON line each
 //	GET    /api/loads/N/FILE          a comparison under load: report.html or result.json
 //	POST   /api/runs                  {"cells":[{"strategy":"none","scenario":"pause","seed":1}]}
@@ -63,6 +63,12 @@
 // traces every 50 ms, and asks MySQL every 200 ms. After the cell, the record is made again from
 // the evidence that the explanation reads. The orders then replace the values polled from MySQL.
 //
-// A replay's coordinates are milliseconds. Go draws each entry once. The browser moves a view box
-// and a cursor, so a zoom or a step redraws nothing.
+// The coordinates of a drawing are milliseconds. Go draws each entry once. The browser moves a view box
+// and a cursor, so a zoom or a step redraws nothing. A drawing has the numbers of its words: it is drawn once for
+// all languages.
+//
+// A saved page is this page: [Save] joins its scripts and puts the answers of a server into the file, by their
+// addresses. So there is no second page, and a new view shows saved results as well. The answers are compressed in
+// blocks, and a block is opened when a cell of it is shown. Small functions join the scripts. A bundler would take
+// longer to compile than the rest of the lab.
 package live

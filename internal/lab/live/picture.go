@@ -26,17 +26,6 @@ const (
 	drawnWaiting = 5    // of them at most
 )
 
-// Column is what a picture shows of a shop, of the lock in a Redis, or of the stock. Time goes to
-// the right: columns lie below each other.
-type Column struct {
-	Kind   string  `json:"kind"` // shop, lock or stock
-	Name   string  `json:"name"` // of the shop, or of the Redis
-	Top    float64 `json:"top"`
-	Height float64 `json:"height"`
-}
-
-func (c Column) bottom() float64 { return c.Top + c.Height }
-
 // scene is what a picture is about.
 type scene struct {
 	Shops   []string
@@ -58,12 +47,12 @@ type scene struct {
 type picture struct {
 	scene
 	drawing.Intervals
-	Columns []Column
+	Columns []drawing.Column
 	height  float64
 
 	shops    map[string]*shopColumn
 	locks    map[string]*lockColumn
-	row      Column
+	row      drawing.Column
 	stock    int64
 	sold     int64
 	passages map[string]*passage // by request, until it is answered
@@ -73,7 +62,7 @@ type picture struct {
 }
 
 type shopColumn struct {
-	Column
+	drawing.Column
 	rows    [mostRows]int // how many sections are drawn in each
 	inside  int
 	waiting int
@@ -97,7 +86,7 @@ type fault struct {
 }
 
 type lockColumn struct {
-	Column
+	drawing.Column
 	lockNow
 	odd  bool   // of two holders in a row, one is drawn lighter
 	hint string // what ended the hold
@@ -112,8 +101,8 @@ type lockNow struct {
 
 func newPicture(s scene) *picture {
 	p := &picture{scene: s, shops: map[string]*shopColumn{}, locks: map[string]*lockColumn{}, passages: map[string]*passage{}}
-	add := func(kind, name string, height float64) Column {
-		c := Column{kind, name, p.height, height}
+	add := func(kind, name string, height float64) drawing.Column {
+		c := drawing.Column{Kind: kind, Name: name, Top: p.height, Height: height}
 		p.height += height + gapHeight
 		p.Columns = append(p.Columns, c)
 		return c
@@ -183,7 +172,7 @@ func (p *picture) point(e Entry, c *shopColumn) {
 		if of != nil && !of.guarded {
 			p.leave(e)
 		}
-		p.mark("w"+p.alarm(e.Request), e, c.Top+1, c.bottom()-1)
+		p.mark("w"+p.alarm(e.Request), e, c.Top+1, c.Bottom()-1)
 	case sale.Released:
 		p.leave(e)
 	}
@@ -197,7 +186,7 @@ func (p *picture) point(e Entry, c *shopColumn) {
 	}
 	switch {
 	case met.Action == labmode.Kill:
-		p.mark("kill", e, c.Top, c.bottom())
+		p.mark("kill", e, c.Top, c.Bottom())
 		p.leave(e)
 	case of.inside:
 		of.faults = append(of.faults, fault{Action: met.Action, from: e.AtMS})
@@ -242,7 +231,7 @@ func (p *picture) enter(e Entry, c *shopColumn) *passage {
 	// Two at once are a failure where the section is to be exclusive.
 	if p.inside++; p.Exclusive && p.inside == 2 {
 		p.Begin("both", e.AtMS, func(to *drawing.SVG, until float64) {
-			to.Rect("both", e.AtMS, 0, until-e.AtMS, p.Columns[len(p.Shops)-1].bottom(), "")
+			to.Rect("both", e.AtMS, 0, until-e.AtMS, p.Columns[len(p.Shops)-1].Bottom(), "")
 		})
 	}
 	return of
@@ -288,7 +277,7 @@ func (p *picture) wait(c *shopColumn, at float64, by int) {
 	}
 	height := waitingPixel * float64(min(c.waiting, drawnWaiting))
 	p.Begin("wait "+c.Name, at, func(to *drawing.SVG, until float64) {
-		to.Rect("wait", at, c.bottom()-height, until-at, height, "")
+		to.Rect("wait", at, c.Bottom()-height, until-at, height, "")
 	})
 }
 
@@ -299,7 +288,7 @@ func (p *picture) lock(e Entry, c *lockColumn) {
 	case change.Frees():
 		next.Held = false
 		if c.Held && e.What == "expired" {
-			defer p.mark("expired", e, c.Top, c.bottom())
+			defer p.mark("expired", e, c.Top, c.Bottom())
 		}
 	case change.Writes() && !c.Held:
 		next.Held, next.Expires, next.odd = true, false, !c.odd
@@ -327,7 +316,7 @@ func (p *picture) hold(to *drawing.SVG, c *lockColumn, until float64) {
 	if c.odd {
 		class = "held odd"
 	}
-	from, top, bottom := c.FromMS, c.Top+2, c.bottom()-2
+	from, top, bottom := c.FromMS, c.Top+2, c.Bottom()-2
 	to.Rect(class, from, c.Top, until-from, c.Height, c.hint)
 	over := from + p.LeaseMS
 	switch {
@@ -348,9 +337,9 @@ func (p *picture) intervention(e Entry) {
 		p.End(name, e.AtMS)
 		return
 	}
-	top, bottom := 0.0, p.row.bottom()
+	top, bottom := 0.0, p.row.Bottom()
 	if c := p.shops[e.Shop]; c != nil {
-		top, bottom = c.Top, c.bottom()
+		top, bottom = c.Top, c.Bottom()
 	}
 	p.Begin(name, e.AtMS, func(to *drawing.SVG, until float64) {
 		to.Rect("fault", e.AtMS, top, until-e.AtMS, bottom-top, strings.TrimPrefix(e.Shop+" · "+e.What, " · "))
@@ -369,7 +358,7 @@ func (p *picture) setStock(at float64, stock, sold int64) {
 		return min(max(float64(units)/most, 0), 1) * p.row.Height
 	}
 	p.Begin("stock", at, func(to *drawing.SVG, until float64) {
-		bottom, width := p.row.bottom(), until-at
+		bottom, width := p.row.Bottom(), until-at
 		to.Rect("left", at, bottom-level(stock), width, level(stock), strconv.FormatInt(stock, 10))
 		if over := sold - p.Initial; over > 0 {
 			to.Rect("over", at, bottom-level(sold), width, level(sold)-level(p.Initial), fmt.Sprintf("+%d", over))

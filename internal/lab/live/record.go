@@ -37,12 +37,12 @@ type Entry struct {
 	What   string `json:"what,omitempty"`   // Redis's name of its event, or what the lab did
 	Over   bool   `json:"over,omitempty"`   // what the lab did is over
 
-	Stock *int64 `json:"stock,omitempty"` // that was read or written, or that the row has
-	Sold  *int64 `json:"sold,omitempty"`  // units in orders, as SQL counts them
-	Order uint64 `json:"order,omitempty"` // its id
-	Read  *int64 `json:"read,omitempty"`  // the stock that the order was computed from
+	Stock *int64         `json:"stock,omitempty"` // that was read or written, or that the row has
+	Sold  *int64         `json:"sold,omitempty"`  // units in orders, as SQL counts them
+	Order explain.Number `json:"order,omitempty"` // its id
+	Read  *int64         `json:"read,omitempty"`  // the stock that the order was computed from
 	// Token is the fencing token.
-	Token explain.Token `json:"token,omitempty"`
+	Token explain.Number `json:"token,omitempty"`
 }
 
 // Kind is what an entry is about.
@@ -125,7 +125,7 @@ func (r reader) point(v labmode.Event) Entry {
 		e.Stock = &stock
 	}
 	token, _ := number("token")
-	e.Token = explain.Token(token)
+	e.Token = explain.Number(token)
 	return e
 }
 
@@ -161,8 +161,8 @@ func (r reader) all(v explain.Evidence, looks []Entry) []Entry {
 	}
 	for _, o := range v.Orders {
 		at := cmp.Or(written[o.RequestID], o.CreatedAt)
-		all = append(all, Entry{AtMS: r.ms(at), Kind: Ordered, Shop: o.Shop, Request: o.RequestID, Order: o.ID,
-			Read: &o.StockRead, Stock: &o.StockWritten, Token: explain.Token(o.Token)})
+		all = append(all, Entry{AtMS: r.ms(at), Kind: Ordered, Shop: o.Shop, Request: o.RequestID, Order: explain.Number(o.ID),
+			Read: &o.StockRead, Stock: &o.StockWritten, Token: explain.Number(o.Token)})
 	}
 	slices.SortStableFunc(all, func(a, b Entry) int { return cmp.Compare(a.AtMS, b.AtMS) })
 	// Who steps through the record comes to each entry: no two have the same time.

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"mime"
 	"net/http"
 	"path"
@@ -49,7 +50,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/runs/{id}", s.serveRun)
 	mux.HandleFunc("GET /api/runs/{id}/record", s.serveRecord)
 	mux.HandleFunc("GET /api/loads/{id}/{file}", s.serveLoad)
-	mux.HandleFunc("GET /tried/{id}", s.serveTried)
+	mux.HandleFunc("GET /api/tried/{id}", s.serveTried)
 	mux.HandleFunc("POST /api/runs", asks(s, func(q struct {
 		Cells []wanted `json:"cells"`
 	}) (any, error) {
@@ -75,11 +76,20 @@ type asset struct {
 	media, tag   string
 }
 
+// pageFile is a file of the page.
+func pageFile(name string) string {
+	content, err := pageFiles.ReadFile("page/" + name)
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return string(content)
+}
+
 // assets are the files of the page by their addresses.
 var assets = sync.OnceValue(pageAssets)
 
 func pageAssets() map[string]asset {
-	assets := map[string]asset{"/report.css": newAsset("report.css", report.Style()), "/docs.css": newAsset("docs.css", pages.Style)}
+	assets := map[string]asset{"/base.css": newAsset("base.css", pages.Base()), "/docs.css": newAsset("docs.css", pages.Style)}
 	err := fs.WalkDir(pageFiles, "page", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -207,7 +217,7 @@ func (s *Server) serveLoad(w http.ResponseWriter, r *http.Request) {
 	switch file := r.PathValue("file"); file {
 	case "report.html":
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		err = found.HTML(&body)
+		err = Save(found, &body)
 	case "result.json":
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		err = found.JSON(&body)
@@ -223,21 +233,14 @@ func (s *Server) serveLoad(w http.ResponseWriter, r *http.Request) {
 	_, _ = body.WriteTo(w)
 }
 
-// serveTried shows a kept result of a service that was tried.
+// serveTried answers a kept result of a service that was tried.
 func (s *Server) serveTried(w http.ResponseWriter, r *http.Request) {
 	id, err := strconv.Atoi(r.PathValue("id"))
 	if err != nil || id < 1 || id > len(s.o.Tried) {
 		refuse(w, http.StatusNotFound, "missing", "no result has this number")
 		return
 	}
-	var body bytes.Buffer
-	if err := s.o.Tried[id-1].HTML(&body, "../report.css"); err != nil {
-		refuse(w, http.StatusInternalServerError, "failed", err.Error())
-		return
-	}
-	w.Header().Set("Content-Security-Policy", policy)
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = body.WriteTo(w)
+	answer(w, http.StatusOK, s.o.Tried[id-1])
 }
 
 // Words returns the words of the page in a language, en or zh, by their keys. The pages of the
@@ -248,6 +251,7 @@ func Words(language string) (map[string]string, error) {
 		return nil, err
 	}
 	words := verdict.Phrases(language)
+	maps.Copy(words, report.Titles(language))
 	if language == "en" {
 		for cause, doc := range schedule.Causes() {
 			words["cause."+string(cause)] = doc

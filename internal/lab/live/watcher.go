@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"stocklock/internal/lab/drawing"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
@@ -35,13 +36,13 @@ type watcher struct {
 
 // attempt is what a page needs to draw a cell.
 type attempt struct {
-	Run     int      `json:"run"`
-	Columns []Column `json:"lanes"`
-	Height  float64  `json:"height"`
-	Initial int64    `json:"initial"`
-	LeaseMS float64  `json:"lease_ms"`
-	Singles bool     `json:"singles"` // single requests are shown
-	Nth     int      `json:"nth"`     // from 1; later ones repeat a run that says nothing
+	Run     int              `json:"run"`
+	Columns []drawing.Column `json:"lanes"`
+	Height  float64          `json:"height"`
+	Initial int64            `json:"initial"`
+	LeaseMS float64          `json:"lease_ms"`
+	Singles bool             `json:"singles"` // single requests are shown
+	Nth     int              `json:"nth"`     // from 1; later ones repeat a run that says nothing
 }
 
 // counts are the numbers of a cell that runs. Stock and sold come from SQL, outcomes from clients.

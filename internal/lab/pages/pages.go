@@ -18,12 +18,20 @@ import (
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
 	mark "github.com/yuin/goldmark/renderer/html"
+
+	"stocklock/internal/lab/verdict"
 )
 
-// Style is the style sheet of a page, beside that of the report.
+// Style is the style sheet of a page, beside [Base].
 //
 //go:embed style.css
 var Style []byte
+
+//go:embed base.css
+var base []byte
+
+// Base is the style sheet that the live page and these pages share: colours, verdicts, tables and drawings.
+func Base() []byte { return append([]byte(verdict.Style()), base...) }
 
 // A Lead gives the address of a file of the repository and a heading of it, as seen from the page that is
 // rendered. What has no address is no link, and no picture.
@@ -120,7 +128,7 @@ func Language(page string) string {
 	return "en"
 }
 
-// Document is a whole page. Its style sheets are report.css and docs.css in the folder styles.
+// Document is a whole page. Its style sheets are base.css and docs.css in the folder styles.
 func Document(page, styles, body string) string {
 	return fmt.Sprintf(frame, Language(page), html.EscapeString(path.Base(page)), styles, styles, body)
 }
@@ -128,6 +136,6 @@ func Document(page, styles, body string) string {
 const frame = `<!DOCTYPE html>
 <html lang="%s"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>stocklock: %s</title>
-<link rel="icon" href="data:,"><link rel="stylesheet" href="%sreport.css"><link rel="stylesheet" href="%sdocs.css"></head>
+<link rel="icon" href="data:,"><link rel="stylesheet" href="%sbase.css"><link rel="stylesheet" href="%sdocs.css"></head>
 <body>%s</body></html>
 `

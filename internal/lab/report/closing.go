@@ -8,6 +8,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
+	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
@@ -153,18 +154,27 @@ func holding(names []string) string {
 	return "Would have held: " + strings.Join(names[:min(len(names), trial.Nearest)], ", ")
 }
 
-// Drawings explains the cells that broke, the first of each cause. Of a cell of several items it tells the story.
+// telling are the cells that broke: the first of each cause, and those that tell a story alone.
+func (r Report) telling() []trial.Result {
+	seen := map[explain.Cause]bool{}
+	return slices.DeleteFunc(r.InOrder(), func(c trial.Result) bool {
+		if !broke(c) || c.Explanation == nil {
+			return !broke(c) || len(c.Story) == 0
+		}
+		known := seen[c.Explanation.Cause]
+		seen[c.Explanation.Cause] = true
+		return known
+	})
+}
+
+// Drawings explains the cells that broke. Of a cell of several items it tells the story.
 func (t Terminal) Drawings(r Report) {
-	seen := map[string]bool{}
-	for _, c := range r.inOrder() {
-		if broke(c) && len(c.Story) > 0 {
+	for _, c := range r.telling() {
+		if c.Explanation == nil {
 			t.heading(c.Name() + ": " + counted(c))
 			t.story(c)
-		}
-		if !broke(c) || c.Explanation == nil || seen[string(c.Explanation.Cause)] {
 			continue
 		}
-		seen[string(c.Explanation.Cause)] = true
 		t.Explain(c)
 		fmt.Fprintln(t.Out)
 	}

@@ -24,7 +24,7 @@ func (t Terminal) Compare(before, after Report) {
 	w := tabular.New()
 	shown := metricsIn(inComparing, slices.Concat(before.Cells, after.Cells))
 	changed, same, added := 0, 0, 0
-	for _, c := range after.inOrder() {
+	for _, c := range after.InOrder() {
 		was, ok := old[placeOf(c)]
 		delete(old, placeOf(c))
 		contention := c.Comparable()
@@ -49,7 +49,7 @@ func (t Terminal) Compare(before, after Report) {
 		}
 		w.AppendRow(row)
 	}
-	for _, c := range before.inOrder() {
+	for _, c := range before.InOrder() {
 		if _, gone := old[placeOf(c)]; gone {
 			w.AppendRow(table.Row{c.Strategy, c.Scenario, t.short(c) + ", gone"})
 		}

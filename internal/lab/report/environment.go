@@ -10,10 +10,16 @@ import (
 	"stocklock/internal/lab/trial"
 )
 
-// facts are the environment as it is shown.
-func (e Environment) facts() []fact {
-	facts := []fact{
-		{Name: "command", Value: brokenCommand(e.Command, drawingWidth), Wide: true}, {Name: "when", Value: e.Time}, {Name: "seed", Value: fmt.Sprint(e.Seed)},
+// Fact is a value with its name.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Facts are the environment as it is shown.
+func (e Environment) Facts() []Fact {
+	facts := []Fact{
+		{Name: "command", Value: e.Command}, {Name: "when", Value: e.Time}, {Name: "seed", Value: fmt.Sprint(e.Seed)},
 		{Name: "system", Value: e.OS + ", " + plural(e.Cores, "core")}, {Name: "Go", Value: e.Go},
 		{Name: "database", Value: known(e.MySQL, "database")}, {Name: "Redis", Value: known(e.Redis, "Redis")},
 		{Name: "shops", Value: fmt.Sprint(e.Shops)}, {Name: "testbeds side by side", Value: fmt.Sprint(e.Testbeds)},
@@ -23,13 +29,13 @@ func (e Environment) facts() []fact {
 		{Name: "database connections a shop", Value: fmt.Sprint(e.PoolMySQL)},
 	}
 	if e.Etcd != "" {
-		facts = append(facts, fact{Name: "etcd", Value: e.Etcd})
+		facts = append(facts, Fact{Name: "etcd", Value: e.Etcd})
 	}
 	if e.Rate != "" {
-		facts = append(facts, fact{Name: "requests a second", Value: e.Rate})
+		facts = append(facts, Fact{Name: "requests a second", Value: e.Rate})
 	}
 	for _, library := range slices.Sorted(maps.Keys(e.Libraries)) {
-		facts = append(facts, fact{Name: library, Value: e.Libraries[library]})
+		facts = append(facts, Fact{Name: library, Value: e.Libraries[library]})
 	}
 	return facts
 }
@@ -55,7 +61,7 @@ func (e Environment) sideBySide() string {
 func differences(before, after Report) []string {
 	found := differing(before.Environment.conditions(), after.Environment.conditions())
 	old := before.byPlace()
-	for _, c := range after.inOrder() {
+	for _, c := range after.InOrder() {
 		was, ok := old[placeOf(c)]
 		if !ok {
 			continue
@@ -69,22 +75,22 @@ func differences(before, after Report) []string {
 }
 
 // conditions are the facts that may make numbers differ.
-func (e Environment) conditions() []fact {
-	return slices.DeleteFunc(e.facts(), func(f fact) bool { return f.Name == "when" || f.Name == "command" })
+func (e Environment) conditions() []Fact {
+	return slices.DeleteFunc(e.Facts(), func(f Fact) bool { return f.Name == "when" || f.Name == "command" })
 }
 
-func cellConditions(c trial.Result) []fact {
-	facts := []fact{{Name: "stock", Value: fmt.Sprint(c.InitialStock)}, {Name: "runs", Value: fmt.Sprint(c.Runs)}}
+func cellConditions(c trial.Result) []Fact {
+	facts := []Fact{{Name: "stock", Value: fmt.Sprint(c.InitialStock)}, {Name: "runs", Value: fmt.Sprint(c.Runs)}}
 	if c.SideBySide > 0 {
-		facts = append(facts, fact{Name: "cells side by side", Value: fmt.Sprint(c.SideBySide)})
+		facts = append(facts, Fact{Name: "cells side by side", Value: fmt.Sprint(c.SideBySide)})
 	}
 	if c.Comparable() {
-		facts = append(facts, fact{Name: "requests", Value: fmt.Sprint(c.Requests)})
+		facts = append(facts, Fact{Name: "requests", Value: fmt.Sprint(c.Requests)})
 	}
 	return facts
 }
 
-func differing(was, is []fact) []string {
+func differing(was, is []Fact) []string {
 	var found []string
 	for _, f := range slices.Concat(was, is) {
 		before, after := valueOf(was, f.Name), valueOf(is, f.Name)
@@ -98,9 +104,16 @@ func differing(was, is []fact) []string {
 // none stands for a fact that a report does not have.
 const none = "none"
 
-func valueOf(facts []fact, name string) string {
-	if i := slices.IndexFunc(facts, func(f fact) bool { return f.Name == name }); i >= 0 {
+func valueOf(facts []Fact, name string) string {
+	if i := slices.IndexFunc(facts, func(f Fact) bool { return f.Name == name }); i >= 0 {
 		return facts[i].Value
 	}
 	return none
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
 }

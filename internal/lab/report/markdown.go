@@ -11,18 +11,19 @@ import (
 	"stocklock/internal/lab/trial"
 )
 
-// Markdown writes tables to paste into an issue: the comparison under contention, the
-// matrix where there are several scenarios, and the surprises with the command that repeats them.
+// Markdown writes what one pastes into an issue: the comparison under contention, the matrix where there are several
+// scenarios, the surprises with the command that repeats them, and the drawings of the terminal. Of a matrix, only
+// surprises are drawn.
 func (r Report) Markdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**\n", markdownText(r.title()))
 	if r.Interrupted {
 		b.WriteString("\n**Interrupted: cells are missing.**\n")
 	}
-	if compared, others := r.underContention(); len(compared) > 0 {
+	if compared, others := r.Compared(); len(compared) > 0 {
 		r.markdownComparison(&b, compared, others)
 	}
-	if strategies, scenarios := r.places(); len(scenarios) > 1 {
+	if strategies, scenarios := r.Places(r.Cells); len(scenarios) > 1 {
 		header, rule := []string{"strategy"}, []string{"---"}
 		for _, sc := range scenarios {
 			header, rule = append(header, markdownText(sc.Name)), append(rule, "---")
@@ -41,13 +42,22 @@ func (r Report) Markdown(w io.Writer) error {
 		fmt.Fprintf(&b, "\n**Surprise:** %s: %s, expected %s. Again: %s\n", markdownCode(c.Name()),
 			markdownText(string(c.Verdict)), markdownText(string(c.Expected)), markdownCode(c.Replay))
 	}
+	drawn := r.Surprises()
+	if !r.isMatrix() {
+		drawn = r.telling()
+	}
+	for _, c := range drawn {
+		var drawing strings.Builder
+		Terminal{Out: &drawing}.Explain(c)
+		b.WriteString("\n    " + strings.ReplaceAll(strings.TrimSpace(drawing.String()), "\n", "\n    ") + "\n") // indented, it is code
+	}
 	e := r.Environment
 	fmt.Fprintf(&b, "\n%s: %s\n", markdownText(strings.Join(append(e.short(), e.Go), ", ")), markdownCode(e.Command))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func (r Report) markdownComparison(b *strings.Builder, cells []trial.Result, others string) {
+func (r Report) markdownComparison(b *strings.Builder, cells []trial.Result, others []string) {
 	if note := r.Environment.sideBySide(); note != "" {
 		fmt.Fprintf(b, "\n%s\n", note)
 	}
@@ -64,8 +74,8 @@ func (r Report) markdownComparison(b *strings.Builder, cells []trial.Result, oth
 		}
 		b.WriteString(markdownRow(append(row, markdownVerdict(c))))
 	}
-	if others != "" {
-		fmt.Fprintf(b, "\n%s\n", markdownText(others))
+	if len(others) > 0 {
+		fmt.Fprintf(b, "\nMeasured under other conditions, and not to be compared with these: %s.\n", markdownText(strings.Join(others, ", ")))
 	}
 }
 
@@ -101,7 +111,7 @@ func (r Report) CSV(w io.Writer) error {
 		header = append(header, m.csvName())
 	}
 	out.Write(header)
-	for _, c := range r.inOrder() {
+	for _, c := range r.InOrder() {
 		cause := ""
 		if c.Explanation != nil {
 			cause = string(c.Explanation.Cause)

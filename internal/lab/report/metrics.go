@@ -205,34 +205,41 @@ func latenciesIn(where places) (shown []metric, titles []any) {
 	return shown, titles
 }
 
-// Number is a metric of a cell as a page shows it.
+// Number is a metric of a cell as a page shows it. Its title is the word metric.<name> of [Titles].
 type Number struct {
 	Name   string  `json:"name"`
-	Title  string  `json:"title"`
 	Text   string  `json:"text"`
-	Value  float64 `json:"value"`
+	Value  float64 `json:"value,omitempty"` // of a column
 	Bad    bool    `json:"bad,omitempty"`
-	Better string  `json:"better,omitempty"` // more or less; empty for what is only counted
+	Better string  `json:"better,omitempty"` // of a column: more or less; empty for what is only counted
 	Worth  bool    `json:"worth,omitempty"`  // of a column: the others are 0, or not known
 }
 
-// Numbers are the metrics of a cell in a language: those of its own page, and those that are
-// columns where it is compared.
-func Numbers(r trial.Result, language string) (cell, columns []Number) {
+// Numbers are the metrics of a cell: those of its own page, and those that are columns where it is compared.
+func Numbers(r trial.Result) (cell, columns []Number) {
 	for _, m := range metrics {
 		v, ok := m.value(r)
-		n := Number{Name: m.name, Title: m.heading(), Text: m.text(r, drawing.Short), Value: v, Bad: m.bad && v > 0, Better: m.better.String(), Worth: m.worth(r)}
-		if language == "zh" {
-			n.Title = m.zh
-		}
+		n := Number{Name: m.name, Text: m.text(r, drawing.Short), Bad: m.bad && v > 0}
 		if m.shown&always != 0 || ok && v != 0 {
 			cell = append(cell, n)
 		}
-		if m.shown&onPage != 0 {
+		if n.Value, n.Better, n.Worth = v, m.better.String(), m.worth(r); m.shown&onPage != 0 {
 			columns = append(columns, n)
 		}
 	}
 	return cell, columns
+}
+
+// Titles are the titles of the metrics in a language, by metric.<name>.
+func Titles(language string) map[string]string {
+	titles := map[string]string{}
+	for _, m := range metrics {
+		titles["metric."+m.name] = m.heading()
+		if language == "zh" {
+			titles["metric."+m.name] = m.zh
+		}
+	}
+	return titles
 }
 
 // leaveFirst are the columns that a narrow terminal leaves out, in that order, counted from 1.

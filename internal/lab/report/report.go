@@ -1,5 +1,5 @@
-// Package report shows results as tables in the terminal, JSON, CSV, Markdown and HTML. metrics.go
-// lists the numbers that all of them show. verdict.go has the colours of verdicts.
+// Package report shows results as tables in the terminal, JSON, CSV and Markdown. Package live makes a page of
+// them. metrics.go lists the numbers that all of them show. verdict.go has the colours of verdicts.
 //
 // # Decisions
 //
@@ -9,10 +9,9 @@
 package report
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy/declared"
 )
@@ -90,17 +89,17 @@ func cellsThat(is func(trial.Result) bool, cells []trial.Result) []trial.Result 
 	return slices.DeleteFunc(slices.Clone(cells), func(c trial.Result) bool { return !is(c) })
 }
 
-// underContention are the cells whose numbers may be compared. Where they were measured under several
+// Compared are the cells whose numbers may be compared. Where they were measured under several
 // conditions, these are the cells of the first report that was joined, with the stock that most have.
-// The note names the others. It is empty for none.
-func (r Report) underContention() (cells []trial.Result, note string) {
+// Others are the strategies that were measured under other conditions.
+func (r Report) Compared() (cells []trial.Result, others []string) {
 	type conditions struct {
 		beside int
 		stock  int64
 	}
 	groups := map[conditions][]trial.Result{}
 	var largest conditions
-	all := cellsThat(func(c trial.Result) bool { return c.Comparable() && c.Requests > 0 }, r.inOrder())
+	all := cellsThat(func(c trial.Result) bool { return c.Comparable() && c.Requests > 0 }, r.InOrder())
 	for _, c := range all {
 		of := conditions{c.SideBySide, c.InitialStock}
 		groups[of] = append(groups[of], c)
@@ -108,21 +107,52 @@ func (r Report) underContention() (cells []trial.Result, note string) {
 			largest = of
 		}
 	}
-	var others []string
 	for _, c := range all {
 		if largest != (conditions{c.SideBySide, c.InitialStock}) {
 			others = append(others, c.Strategy)
 		}
 	}
-	if len(others) > 0 {
-		note = fmt.Sprintf("Measured under other conditions, and not to be compared with these: %s.", strings.Join(others, ", "))
+	return groups[largest], others
+}
+
+// InOrder are the cells by strategy, in the order of the tables, and then by scenario.
+func (r Report) InOrder() []trial.Result {
+	scenarios := scenario.Names()
+	return slices.SortedStableFunc(slices.Values(r.Cells), func(a, b trial.Result) int {
+		if d := r.byStrategy(a, b); d != 0 {
+			return d
+		}
+		return slices.Index(scenarios, a.Scenario) - slices.Index(scenarios, b.Scenario)
+	})
+}
+
+// Places are the strategies and scenarios of some cells. Those of which nothing is known come last, with a
+// name only.
+func (r Report) Places(of []trial.Result) (strategies []declared.Strategy, scenarios []trial.Scenario) {
+	for _, s := range r.Strategies {
+		if slices.ContainsFunc(of, func(c trial.Result) bool { return c.Strategy == s.Name }) {
+			strategies = append(strategies, s)
+		}
 	}
-	return groups[largest], note
+	for _, sc := range scenario.All() {
+		if slices.ContainsFunc(of, func(c trial.Result) bool { return c.Scenario == sc.Name }) {
+			scenarios = append(scenarios, sc)
+		}
+	}
+	for _, c := range of {
+		if !slices.ContainsFunc(strategies, func(s declared.Strategy) bool { return s.Name == c.Strategy }) {
+			strategies = append(strategies, declared.Strategy{Name: c.Strategy})
+		}
+		if !slices.ContainsFunc(scenarios, func(sc trial.Scenario) bool { return sc.Name == c.Scenario }) {
+			scenarios = append(scenarios, trial.Scenario{Name: c.Scenario})
+		}
+	}
+	return strategies, scenarios
 }
 
 // isMatrix reports whether several strategies were each run under several scenarios.
 func (r Report) isMatrix() bool {
-	strategies, scenarios := r.places()
+	strategies, scenarios := r.Places(r.Cells)
 	ofTopologies := slices.ContainsFunc(r.Cells, trial.Result.OnTopology) // not all of which are for all strategies
 	return len(strategies) > 1 && len(scenarios) > 1 && (r.Interrupted || ofTopologies || len(r.Cells) == len(strategies)*len(scenarios))
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
@@ -74,13 +73,8 @@ func TestForms(t *testing.T) {
 				fmt.Fprintln(t.Out)
 			}
 		}),
-		"explained.mmd": terminal(func(t Terminal) { Mermaid(t.Out, r.Cells[2]) }),
-		"report.csv":    Report.CSV,
-		"report.md":     Report.Markdown,
-		"report.html": func(r Report, w io.Writer) error {
-			r.Cells = slices.Concat(r.Cells[:1], r.Cells[3:6], r.Cells[7:]) // the others are drawn alike
-			return page.Execute(w, r.page("/* style.css */", "/* script.js */"))
-		},
+		"report.csv": Report.CSV,
+		"report.md":  Report.Markdown,
 	} {
 		golden(t, name, written(t, form, r))
 	}
@@ -152,13 +146,12 @@ func TestComparingSaysWhatDiffers(t *testing.T) {
 
 func TestNumbersOfCrowdedCellsAreMarked(t *testing.T) {
 	const mark = "Measured while 4 cells ran side by side"
-	all := func(r Report) [4]string {
+	all := func(r Report) [3]string {
 		var terminal, compared bytes.Buffer
-		page := written(t, Report.HTML, r)
 		Terminal{Out: &compared}.Compare(r, r)
-		r.Cells, _ = r.underContention()
+		r.Cells, _ = r.Compared()
 		Terminal{Out: &terminal}.Report(r)
-		return [4]string{page, written(t, Report.Markdown, r), terminal.String(), compared.String()}
+		return [3]string{written(t, Report.Markdown, r), terminal.String(), compared.String()}
 	}
 	r := saved(t)
 	for i, written := range all(r) {
@@ -291,46 +284,6 @@ func TestANarrowTerminalLeavesOutAndSaysSo(t *testing.T) {
 	}
 }
 
-// TestPageNeedsNothingElse looks for what a browser would load, and for links that lead nowhere.
-func TestPageNeedsNothingElse(t *testing.T) {
-	page := written(t, Report.HTML, saved(t))
-	if found := regexp.MustCompile(`(?i)(src|href|url)\s*[=(]\s*["']?(https?:|//)[^"')\s]*|@import|<link [^>]*stylesheet`).FindString(page); found != "" {
-		t.Errorf("the page loads %s", found)
-	}
-	ids := map[string]bool{}
-	for _, m := range regexp.MustCompile(`\sid="([^"]+)"`).FindAllStringSubmatch(page, -1) {
-		if ids[m[1]] {
-			t.Errorf("two elements have the id %s", m[1])
-		}
-		ids[m[1]] = true
-	}
-	links := regexp.MustCompile(`href="#([^"]+)"`).FindAllStringSubmatch(page, -1)
-	for _, m := range links {
-		if !ids[m[1]] {
-			t.Errorf("a link leads to #%s, which is not there", m[1])
-		}
-	}
-	if !ids["set-ex-nx:late-release"] || len(links) < 20 {
-		t.Errorf("%d links, and ids %v: want one for each cell", len(links), ids)
-	}
-	if strings.Contains(page, "ZgotmplZ") {
-		t.Error("the template refused a value")
-	}
-}
-
-func TestWhatIsReadIsText(t *testing.T) {
-	r := saved(t)
-	r.Cells[0].Problem = `<script>alert("x")</script>`
-	r.Cells[0].Explanation.Columns[0].Name = explain.Text{Words: `<b onclick="x">`}
-	r.Environment.Command = `loadtest "><img src=x>`
-	page := written(t, Report.HTML, r)
-	for _, raw := range []string{`<script>alert`, `<b onclick`, `<img src`} {
-		if strings.Contains(page, raw) {
-			t.Errorf("the page has %s as it was read", raw)
-		}
-	}
-}
-
 func TestMarkdownStaysText(t *testing.T) {
 	r := saved(t)
 	plain := written(t, Report.Markdown, r)
@@ -353,7 +306,6 @@ func TestWhatIsNotKnownIsShown(t *testing.T) {
 	r.Interrupted = true
 	r.Cells[0].Strategy, r.Cells[1].Scenario = "lock-of-tomorrow", "storm"
 	var matrix bytes.Buffer
-	page := written(t, Report.HTML, r)
 	Terminal{Out: &matrix}.Report(r)
 	for _, want := range []string{"lock-of-tomorrow", "storm"} {
 		if got := matrix.String(); !strings.Contains(got, want) {
@@ -361,11 +313,6 @@ func TestWhatIsNotKnownIsShown(t *testing.T) {
 		}
 		if got := written(t, Report.Markdown, r); !strings.Contains(got, want) {
 			t.Errorf("no %s in Markdown:\n%s", want, got)
-		}
-	}
-	for _, link := range []string{"#lock-of-tomorrow:contention", "#fenced:storm"} {
-		if !regexp.MustCompile(`<td><a class="v [a-z]+" href="` + link).MatchString(page) {
-			t.Errorf("the page's matrix has no %s", link)
 		}
 	}
 }
@@ -427,11 +374,11 @@ func TestOnlyWhatCanBeComparedIsInOneTable(t *testing.T) {
 	}{
 		{alone, "none setnx", ""},
 		{beside, "mutex batched conditional", ""},
-		{Joined(alone, beside), "none setnx", "Measured under other conditions, and not to be compared with these: mutex, batched, conditional."},
-		{Joined(alone, Report{Environment: Environment{Testbeds: 1}, Cells: beside.Cells[:1]}), "none setnx",
-			"Measured under other conditions, and not to be compared with these: mutex."},
+		{Joined(alone, beside), "none setnx", "mutex, batched, conditional"},
+		{Joined(alone, Report{Environment: Environment{Testbeds: 1}, Cells: beside.Cells[:1]}), "none setnx", "mutex"},
 	} {
-		cells, note := tt.of.underContention()
+		cells, others := tt.of.Compared()
+		note := strings.Join(others, ", ")
 		var names []string
 		for _, c := range cells {
 			names = append(names, c.Strategy)
@@ -439,20 +386,15 @@ func TestOnlyWhatCanBeComparedIsInOneTable(t *testing.T) {
 		if got := strings.Join(names, " "); got != tt.table || note != tt.note {
 			t.Errorf("the table has %s, and beside it %q, want %s and %q", got, note, tt.table, tt.note)
 		}
-		for i, form := range []Form{Report.HTML, Report.Markdown} {
-			if !strings.Contains(written(t, form, tt.of), tt.note) {
-				t.Errorf("form %d has no %q", i, tt.note)
-			}
+		if !strings.Contains(written(t, Report.Markdown, tt.of), note) {
+			t.Errorf("Markdown has no %q", note)
 		}
-	}
-	if strings.Contains(written(t, Report.HTML, Joined(alone, beside)), "very strategy under") {
-		t.Error("some cells are called every one")
 	}
 }
 
 // TestWhatWasNotTimedIsNoZero: a cell that counts its requests, and does not time them, has no latency and no rate.
 func TestWhatWasNotTimedIsNoZero(t *testing.T) {
-	numbers, _ := Numbers(trial.Result{Requests: 16}, "en")
+	numbers, _ := Numbers(trial.Result{Requests: 16})
 	shown := map[string]string{}
 	for _, n := range numbers {
 		shown[n.Name] = n.Text

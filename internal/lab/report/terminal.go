@@ -99,7 +99,7 @@ func (t Terminal) Expected(r Report) {
 // table prints strategies by scenarios, with what is to be shown of each cell.
 func (t Terminal) table(r Report, shown func(trial.Result) string) {
 	cells := r.byPlace()
-	strategies, scenarios := r.places()
+	strategies, scenarios := r.Places(r.Cells)
 	t.grid(strategies, scenarios, func(s declared.Strategy, sc trial.Scenario) string {
 		c, ok := cells[place{s.Name, sc.Name}]
 		if !ok {

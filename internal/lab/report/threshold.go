@@ -79,7 +79,7 @@ func ParseThreshold(spec string) (Threshold, error) {
 // the metric meets none.
 func (t Threshold) Broken(r Report) []string {
 	var lines []string
-	for _, c := range r.inOrder() {
+	for _, c := range r.InOrder() {
 		v, ok := t.metric.value(c)
 		if c.Verdict == verdict.Skipped || !ok || !t.meets(cmp.Compare(v, t.limit)) {
 			continue

@@ -4,18 +4,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html/template"
 	"io"
 	"os"
 	"slices"
-	"strings"
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/verdict"
 )
 
 // TriedVersion is the format of a [Tried] that is kept. Those of version 1 say held also of places that decided nothing,
-// and are read as [Tried.Early].
+// and the page tells them by their version.
 const TriedVersion = 2
 
 // Tried is what a try of a described service came to.
@@ -56,27 +54,6 @@ type TriedPart struct {
 	Replay    string           `json:"replay,omitempty"`    // the command that plays the record again
 }
 
-// Word is the word of the verdict.
-func (p TriedPart) Word() string { return verdict.Of(p.Verdict).En.Word }
-
-// Says is the sentence of the record, empty without one.
-func (p TriedPart) Says() string {
-	if p.Record == nil {
-		return ""
-	}
-	return p.Record.Sentence()
-}
-
-// Drawn is the record with one column for each customer.
-func (p TriedPart) Drawn() string {
-	var drawn strings.Builder
-	schedule.Draw(&drawn, *p.Record, 0)
-	return drawn.String()
-}
-
-// Early says that the result is of before places were told apart that decide nothing.
-func (t Tried) Early() bool { return t.Version < 2 }
-
 // Verdict is the first part that is bad, or else the first of which nothing can be said, or else held.
 func (t Tried) Verdict() verdict.Kind {
 	worst := verdict.Held
@@ -97,27 +74,6 @@ func (t Tried) JSON(w io.Writer) error {
 	out.SetIndent("", " ")
 	out.SetEscapeHTML(false)
 	return out.Encode(t)
-}
-
-var triedPage = template.Must(template.New("tried.html.tmpl").Funcs(template.FuncMap{
-	"command": func(c string) string { return brokenCommand(c, drawingWidth) }, "word": func(k verdict.Kind) string { return verdict.Of(k).En.Word },
-}).ParseFS(pageFiles, "html/tried.html.tmpl"))
-
-// HTML writes a page that needs no network and no other file. With a style sheet, which is an address, it has
-// none of its own.
-func (t Tried) HTML(w io.Writer, sheet string) error {
-	page := struct {
-		Tried
-		Sheet string
-		Style template.CSS
-	}{t, sheet, ""}
-	if sheet == "" {
-		page.Style = template.CSS(Style())
-	}
-	if err := triedPage.Execute(w, page); err != nil {
-		return fmt.Errorf("write the HTML page: %w", err)
-	}
-	return nil
 }
 
 // ReadTried reads a file that [Tried.JSON] wrote.

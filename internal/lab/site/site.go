@@ -16,6 +16,7 @@ import (
 
 	parse "golang.org/x/net/html"
 
+	"stocklock/internal/lab/live"
 	"stocklock/internal/lab/pages"
 	"stocklock/internal/lab/report"
 )
@@ -31,11 +32,11 @@ type site struct {
 // Build returns the files of the site by their names. A link that leads to nothing is an error.
 func Build(from fs.FS, matrix report.Report) (map[string][]byte, error) {
 	var page bytes.Buffer
-	if err := matrix.HTML(&page); err != nil {
+	if err := live.Save(matrix, &page); err != nil {
 		return nil, err
 	}
 	s := site{from: from, named: map[string]bool{}, files: map[string][]byte{
-		reportPage: page.Bytes(), "report.css": report.Style(), "docs.css": pages.Style,
+		reportPage: page.Bytes(), "base.css": pages.Base(), "docs.css": pages.Style,
 	}}
 	s.lead("the site", "README.md")
 	for len(s.ahead) > 0 {
@@ -130,7 +131,7 @@ const reportPage = "report.html"
 var menus = map[string][]struct{ text, file string }{
 	"en": {{"stocklock", "README.md"}, {"Course", "docs/course/README.md"}, {"Report", reportPage}, {"Is it mine?", "docs/is-it-mine.md"},
 		{"Other libraries", "docs/peers.md"}, {"All names", "docs/mistakes/README.md"}, {"中文", "README.zh-CN.md"}},
-	"zh-CN": {{"stocklock", "README.zh-CN.md"}, {"课程", "docs/course/README.zh-CN.md"}, {"报告（英文）", reportPage}, {"是我的代码吗？", "docs/is-it-mine.zh-CN.md"},
+	"zh-CN": {{"stocklock", "README.zh-CN.md"}, {"课程", "docs/course/README.zh-CN.md"}, {"报告", reportPage}, {"是我的代码吗？", "docs/is-it-mine.zh-CN.md"},
 		{"其他库的锁（英文）", "docs/peers.md"}, {"全部名称", "docs/mistakes/README.zh-CN.md"}, {"English", "README.md"}},
 }
 

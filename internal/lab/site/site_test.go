@@ -34,7 +34,7 @@ func TestLinksLeadIntoTheSite(t *testing.T) {
 	for name, want := range map[string][]string{
 		"index.html":       {`lang="en"`, `<a href="docs/mistakes/index.html">there</a>`, `<img src="docs/a.webp"`, `<a href="report.html">`, `<a href="index.zh-CN.html">中文</a>`},
 		"index.zh-CN.html": {`lang="zh-CN"`, `#用法"`, `<a href="index.html">English</a>`},
-		"docs/mistakes/index.html": {`<a href="../../index.html#stocklock">`, `<a href="../../ci/run.html">code`, `<a href="index.zh-CN.html">中文</a>`, `"../../report.css"`,
+		"docs/mistakes/index.html": {`<a href="../../index.html#stocklock">`, `<a href="../../ci/run.html">code`, `<a href="index.zh-CN.html">中文</a>`, `"../../base.css"`,
 			`<a href="https://example.com">`, `<a href="index.html" aria-current="page">`},
 		"docs/peers.html": {`<a href="../index.zh-CN.html">中文</a>`},
 		"ci/run.html":     {"a &lt; b"},

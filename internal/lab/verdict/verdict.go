@@ -188,7 +188,7 @@ var All = []Verdict{
 	},
 }
 
-// The colours that several verdicts have. The variables are in report/html/style.css, for a light
+// The colours that several verdicts have. The variables are in pages/base.css, for a light
 // and for a dark page.
 var yellow = text.Colors{text.FgYellow}
 

@@ -1,7 +1,9 @@
 import {fill, h, hideHint} from './dom.js';
 import {chooseLanguage, language, languages, preferredLanguage, t, under} from './words.js';
+import {kept} from './kept.js';
+import {isSaved} from './saved.js';
 import {confirmToken, get, mayDrive} from './api.js';
-import {connect, gridOf, on, runningRuns, store, waitingRuns} from './store.js';
+import {connect, gridOf, on, runningRuns, store, take, waitingRuns} from './store.js';
 import {basketsView, matrixView, topologiesView} from './matrix.js';
 import {cellView} from './cell.js';
 import {pairView} from './pair.js';
@@ -9,17 +11,22 @@ import {loadView} from './load.js';
 import {stepView} from './step.js';
 import {mineView} from './mine.js';
 import {lessonsView} from './lessons.js';
+import {triedView} from './tried.js';
 
 const root = document.documentElement;
 const main = document.getElementById('main');
 document.body.prepend(h('a', {class: 'skip', href: '#main', id: 'skip'}), h('header', {id: 'header'}), h('div', {id: 'strip', role: 'status', 'aria-live': 'polite'}));
-const views = {'': matrixView, baskets: basketsView, topologies: topologiesView, cell: cellView, run: cellView, pair: pairView, load: loadView, step: stepView, mine: mineView, lessons: lessonsView};
-const tabs = [['lessons', 'tab.lessons'], ['', 'tab.matrix'], ['baskets', 'tab.baskets'], ['pair', 'tab.pair'], ['load', 'tab.load'], ['step', 'tab.step'], ['mine', 'tab.mine']];
+const views = {'': matrixView, baskets: basketsView, topologies: topologiesView, cell: cellView, run: cellView, pair: pairView, load: loadView, step: stepView, mine: mineView, lessons: lessonsView, tried: triedView};
+// The tabs; a saved page has those that it can show.
+const tabs = () => [['lessons', !isSaved], ['', !isSaved || store.catalog.scenarios.length + store.catalog.topologies.length], ['baskets', store.catalog.baskets.scenarios.length],
+  ['pair', store.catalog.scenarios.length && store.catalog.strategies.length > 1], ['load', !isSaved || store.loads.length], ['step', !isSaved], ['mine', !isSaved]].filter(([, has]) => has);
 
 // route is the address behind #: the name of a view, and what it shows.
 const route = () => {
   const [name = '', ...rest] = location.hash.replace(/^#\/?/, '').split('/').map(decodeURIComponent);
-  return {name: views[name] ? name : '', rest};
+  if (name && views[name]) return {name, rest};
+  const [[first] = ['tried']] = isSaved ? tabs() : [['']];
+  return {name: first, rest: []};
 };
 
 let leave = null;
@@ -49,14 +56,14 @@ function header() {
   document.getElementById('skip').onclick = e => { e.preventDefault(); main.focus(); };
   fill(document.getElementById('header'),
     h('a', {class: 'brand', href: '#/'}, h('span', {class: 'mark', 'aria-hidden': 'true'}), 'stocklock'),
-    h('nav', {'aria-label': t('nav')}, tabs.map(([name, phrase]) =>
-      h('a', {href: '#/' + name, 'aria-current': at === name ? 'page' : null}, t(phrase))),
-      (store.catalog.tried || []).map(s => h('a', {href: s.page, class: 'tried'}, t('tried', {service: s.service, verdict: t('verdict.' + s.verdict)})))),
+    h('nav', {'aria-label': t('nav')}, tabs().map(([name]) =>
+      h('a', {href: '#/' + name, 'aria-current': at === name ? 'page' : null}, t('tab.' + (name || 'matrix')))),
+      (store.catalog.tried || []).map(s => h('a', {href: '#/' + s.page, class: 'tried', 'aria-current': location.hash === '#/' + s.page ? 'page' : null}, t('tried', {service: s.service, verdict: t('verdict.' + s.verdict)})))),
     h('div', {class: 'tools'},
       h('span', {class: 'score', id: 'score'}),
-      h('span', {class: 'role ' + (mayDrive() ? 'drives' : 'watches'), title: mayDrive() ? t('drive.yes') : t('drive.how')}, mayDrive() ? t('drives') : t('watches')),
-      button(t('large.short'), t('large'), () => { root.dataset.large = root.dataset.large ? '' : 'yes'; localStorage.setItem('large', root.dataset.large); header(); }, Boolean(root.dataset.large)),
-      button(isDark() ? '☀' : '☾', isDark() ? t('light') : t('dark'), () => { root.dataset.theme = isDark() ? 'light' : 'dark'; localStorage.setItem('theme', root.dataset.theme); header(); }),
+      isSaved ? h('span', {class: 'role', title: t('saved.means')}, t('saved')) : h('span', {class: 'role ' + (mayDrive() ? 'drives' : 'watches'), title: mayDrive() ? t('drive.yes') : t('drive.how')}, mayDrive() ? t('drives') : t('watches')),
+      button(t('large.short'), t('large'), () => { root.dataset.large = root.dataset.large ? '' : 'yes'; kept.setItem('large', root.dataset.large); header(); }, Boolean(root.dataset.large)),
+      button(isDark() ? '☀' : '☾', isDark() ? t('light') : t('dark'), () => { root.dataset.theme = isDark() ? 'light' : 'dark'; kept.setItem('theme', root.dataset.theme); header(); }),
       Object.keys(languages).filter(name => name !== language()).map(name =>
         h('button', {type: 'button', lang: name === 'zh' ? 'zh-CN' : 'en', id: 'language', onclick: async () => { await chooseLanguage(name); show(); strip(); }}, languages[name]))));
   score();
@@ -87,15 +94,17 @@ function strip() {
     run && h('a', {href: `#/cell/${run.strategy}/${run.scenario}`}, t('watch')));
 }
 
-root.dataset.theme = localStorage.getItem('theme') || '';
+root.dataset.theme = kept.getItem('theme') || '';
 if (!root.dataset.theme) delete root.dataset.theme;
-root.dataset.large = localStorage.getItem('large') || '';
+root.dataset.large = kept.getItem('large') || '';
 
 on(name => { if (name !== 'seen') { strip(); score(); } });
 // A state comes first, and after a lab that was started again.
 on(async name => { if (name === 'state' && mayDrive() && !(await confirmToken())) show(); });
 addEventListener('hashchange', () => { show(); scrollTo(0, 0); });
+addEventListener('keydown', e => { if (e.key === 'Escape' && views[route().name] === cellView) location.hash = '#/' + gridOf(route().rest[1]).back; });
 await chooseLanguage(preferredLanguage());
 store.catalog = await get('api/catalog');
+if (isSaved) take('state', await get('state'));
 show();
-connect();
+if (!isSaved) connect();

@@ -1,14 +1,13 @@
-import {drawn, fill, h} from './dom.js';
-import {docOf, known, language, nameOf, pageIn, said as inWords, t, under} from './words.js';
-import {ask, get, mayDrive, start} from './api.js';
+import {chart, fill, h, outcomes as kinds} from './dom.js';
+import {details} from './details.js';
+import {docOf, known, language, nameOf, pageIn, said as inWords, shopName, t, under} from './words.js';
+import {ask, mayDrive, start} from './api.js';
+import {isSaved} from './saved.js';
 import {gridOf, isCell, keyOf, on, runOf, store, waitingRuns} from './store.js';
-import {gauge, columnsView} from './columns.js';
+import {columnsView, explained, gauge} from './columns.js';
 import {player} from './player.js';
 import {askClass, classVotes} from './class.js';
 import {notice, skipped, verdictChip} from './verdict.js';
-
-// The outcomes of requests, in the order in which they are drawn.
-const kinds = ['sold', 'sold_out', 'busy', 'fenced', 'lost', 'conflict', 'refused', 'unknown', 'error'];
 
 // cellView shows one cell: before it runs, while it runs, and when it has ended.
 export function cellView(body, [strategyName, scenarioName]) {
@@ -120,19 +119,23 @@ export function cellView(body, [strategyName, scenarioName]) {
 // story is what was seen, line by line.
 const story = told => h('ol', {class: 'story'}, told.map(line => h('li', {}, language() === 'zh' && line.zh || inWords(line.en))));
 
+// orderTable has the orders that an explanation speaks of, as MySQL has them.
+const orderTable = orders => h('section', {}, h('h2', {}, t('orders.in.mysql')), h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('orders.in.mysql')},
+  h('table', {class: 'numbers'}, h('thead', {}, h('tr', {}, ['id', 'nth', 'request', 'shop', 'stock_read', 'stock_written', 'token'].map(c => h('th', {scope: 'col'}, t('order.' + c))))),
+    h('tbody', {}, orders.map(o => h('tr', {}, [o.id, o.nth, o.request, shopName(o.shop), o.stock_read, o.stock_written, o.token || '–'].map(v => h('td', {}, String(v)))))))));
+
 // endedView shows how a cell of a table ended, why, and its replay.
 function endedView(content, of, s, c, run, {topology, baskets}) {
   const single = !topology && !baskets;
   let replay = null, gone = false;
   fill(content, h('p', {class: 'soft'}, h('span', {class: 'spinner'}), ' ', t('loading')));
-  get(`api/runs/${of.id}?lang=${language()}`).then(d => {
+  details(of.id).then(d => {
     if (gone) return;
-    const n = d.numbers || {};
     replay = d.replay && player([{replay: d.replay, title: `${s.name} · ${c.name}`}]);
     const links = d.holding || [];
     fill(content,
       h('section', {class: 'ended is-' + d.verdict},
-        h('p', {class: 'cause'}, d.sentence || inWords(d.reason)),
+        h('p', {class: 'cause'}, d.cause),
         d.surprise && h('p', {class: 'bad'}, t('expected.long', {word: t('verdict.' + d.expected), because: because(d.because)})),
         d.promised && h('p', {id: 'promised'}, t('promised', {units: d.promised.split('/')[0], stock: d.promised.split('/')[1]})),
         !d.surprise && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('as.expected', {because: because(d.because)})),
@@ -140,16 +143,17 @@ function endedView(content, of, s, c, run, {topology, baskets}) {
         h('div', {class: 'bar'},
           mayDrive() && !(topology && topology.missing) && [h('button', {type: 'button', id: 'again', onclick: () => run(of.seed)}, '↻ ', t('run.again', {seed: of.seed})),
             h('button', {type: 'button', id: 'reseed', onclick: () => run(of.seed + 1)}, '↻ ', t('run.reseed', {seed: of.seed + 1}))],
-          !topology && !s.not_stepped && h('a', {class: 'button', href: `#/step/${baskets ? 'baskets:' : ''}${s.name}/2`}, t('step.it')),
-          topology && h('a', {class: 'button', href: pageIn('docs/choose.md#which-database'), target: '_blank', rel: 'noopener'}, t('page.topologies')),
+          !isSaved && !topology && !s.not_stepped && h('a', {class: 'button', href: `#/step/${baskets ? 'baskets:' : ''}${s.name}/2`}, t('step.it')),
+          topology && !isSaved && h('a', {class: 'button', href: pageIn('docs/choose.md#which-database'), target: '_blank', rel: 'noopener'}, t('page.topologies')),
           s.page && h('a', {class: 'button', href: pageIn(s.page), target: '_blank', rel: 'noopener'}, t('page.of', {name: s.name})),
           c.page && h('a', {class: 'button', href: pageIn(c.page), target: '_blank', rel: 'noopener'}, t('page.of', {name: c.name})))),
-      d.whole && h('section', {}, h('h2', {}, t(topology ? 'drawing.servers' : 'drawing.title')), drawn('scroll walk', d.whole), d.close_up && [h('h3', {}, t('drawing.closer')), drawn('scroll walk', d.close_up)]),
-      d.story && h('section', {}, h('h2', {}, t('story')), story(d.story), h('p', {}, h('code', {class: 'command'}, n.replay || ''))),
-      replay ? h('section', {}, h('h2', {}, t('replay.title')), h('p', {class: 'soft'}, t('replay.lead')), replay.element) : single && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('replay.gone')),
-      !baskets && n.requests > 0 && h('section', {}, h('h2', {}, t('numbers')), h('dl', {class: 'facts'}, [...d.facts || [], {name: 'seed', title: t('seed'), text: d.seed}].map(f => h('div', {}, h('dt', {}, f.title), h('dd', {id: 'fact-' + f.name, class: f.bad ? 'bad' : ''}, String(f.text))))),
-        single && h('div', {class: 'charts'}, h('figure', {}, h('figcaption', {}, t('chart.outcomes')), drawn('', d.outcomes)), h('figure', {}, h('figcaption', {}, t('chart.latency')), drawn('', d.latency))),
-        single && h('p', {}, h('code', {class: 'command'}, n.replay || ''), ' ', d.replay && h('a', {href: `api/runs/${of.id}/record`, download: `${s.name}-${c.name}-${of.seed}.jsonl`}, t('record.download')))));
+      d.drawing && h('section', {}, h('h2', {}, t(topology ? 'drawing.servers' : 'drawing.title')), explained(d.drawing)),
+      d.orders && orderTable(d.orders),
+      d.story && h('section', {}, h('h2', {}, t('story')), story(d.story)),
+      replay ? h('section', {}, h('h2', {}, t('replay.title')), h('p', {class: 'soft'}, t('replay.lead')), replay.element) : single && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t(isSaved ? 'replay.saved' : 'replay.gone')),
+      !baskets && d.requests > 0 && h('section', {}, h('h2', {}, t('numbers')), h('dl', {class: 'facts'}, [...d.facts || [], ...d.runs > 1 ? [{name: 'agreed', text: `${d.agreed}/${d.runs}`}] : [], {name: 'seed', text: d.seed}].map(f => h('div', {}, h('dt', {}, t('metric.' + f.name)), h('dd', {id: 'fact-' + f.name, class: f.bad ? 'bad' : ''}, String(f.text))))),
+        single && h('div', {class: 'charts'}, chart(t('chart.outcomes'), d.outcomes), chart(t('chart.latency'), d.latency))),
+      d.again && h('p', {}, h('code', {class: 'command'}, d.again), ' ', d.replay && h('a', {href: `api/runs/${of.id}/record`, download: `${s.name}-${c.name}-${of.seed}.jsonl`}, t('record.download'))));
   }, e => fill(content, h('p', {class: 'notice'}, e.message)));
   return () => { gone = true; if (replay) replay.stop(); };
 }

@@ -19,14 +19,19 @@ export function markup(className, html) {
   return element;
 }
 
-// drawn is markup of a drawing, with a key of the colours that it has.
-export function drawn(className, html) {
-  const element = markup(className, html), has = new Set([...element.querySelectorAll('svg [class]')].flatMap(mark => [...mark.classList]));
-  const keys = [...['sold', 'sold_out', 'busy', 'fenced', 'lost', 'conflict', 'refused', 'unknown', 'error'].map(o => ['o-' + o, 'k-' + o, 'outcome.' + o]),
+// keyed is something drawn with a key of the colours that it has.
+export function keyed(element) {
+  const has = new Set([...element.querySelectorAll('svg [class]')].flatMap(mark => [...mark.classList]));
+  const keys = [...outcomes.map(o => ['o-' + o, 'k-' + o, 'outcome.' + o]),
     ...['p50', 'p99', 's-waiting', 's-inside', 's-open', 's-fault', 's-locked', 's-value', 'both', 'shade'].map(c => [c, 'k-' + c, 'key.' + c])];
-  if (className) for (const [name, value] of [['tabindex', '0'], ['role', 'group'], ['aria-label', t('drawing')]]) element.setAttribute(name, value);
   return h('div', {}, element, h('p', {class: 'key'}, keys.filter(([mark]) => has.has(mark)).map(([, key, phrase]) => [h('span', {class: key}, t(phrase)), ' '])));
 }
+
+// outcomes are those of requests, in the order in which they are drawn.
+export const outcomes = ['sold', 'sold_out', 'busy', 'fenced', 'lost', 'conflict', 'refused', 'unknown', 'error'];
+
+// chart is a chart with its title.
+export const chart = (title, drawn) => drawn && h('figure', {}, h('figcaption', {}, title), keyed(markup('', drawn)));
 
 export const svgElement = (tag, attributes = {}) => {
   const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
@@ -43,7 +48,7 @@ export const fill = (element, ...children) => {
 export const ms = v => (Math.abs(v) >= 100 ? Math.round(v) : Math.round(v * 10) / 10) + ' ms';
 
 // Hints: what a mark of a drawing stands for, under the pointer or the focus.
-const hint = word => /^shop \d+$/.test(word) ? shopName(word) : known('point.' + word, known('done.' + word, word.replace(/ to (?=[+-])/, ' – ')));
+const hint = word => /^shop \d+$/.test(word) ? shopName(word) : known('point.' + word, known('done.' + word, word));
 const tip = document.getElementById('tip');
 export const hideHint = () => { tip.hidden = true; };
 export const showHint = mark => {

@@ -1,4 +1,6 @@
-import {drawn, fill, h, markup} from './dom.js';
+import {fill, h, markup} from './dom.js';
+import {explained} from './columns.js';
+import {details} from './details.js';
 import {language, pageIn, said as inWords, t, under} from './words.js';
 import {ask, get, mayDrive, start} from './api.js';
 import {lastRun, on, store} from './store.js';
@@ -97,14 +99,14 @@ function commandCard({line, output, action}, leaving) {
     const of = lastRun(c.strategy, c.scenario, shops);
     if (of && of.state === 'ended' && !why.has(of.id)) {
       why.set(of.id, {});
-      get(`api/runs/${of.id}?lang=${language()}`).then(d => { why.set(of.id, d); cells(); }, () => {});
+      details(of.id).then(d => { why.set(of.id, d); cells(); }, () => {});
     }
     const d = of && why.get(of.id) || {};
     return h('div', {class: 'ran', 'data-ran': `${c.strategy}/${c.scenario}`},
       h('p', {}, h('a', {href: `#/cell/${c.strategy}/${c.scenario}`}, under(c)), action.shops ? ` · ${t('lesson.shops', {n: action.shops})}` : '', ' ',
         !of ? h('span', {class: 'soft'}, t('state.empty')) : of.state === 'ended' ? verdictChip(of) : [of.state !== 'failed' && h('span', {class: 'spinner'}), ' ', inWords(of.error) || t('state.' + of.state)]),
-      of && of.state === 'ended' && action.cells.length < 3 && h('p', {class: 'cause'}, d.sentence || inWords(d.reason)),
-      action.explain && d.whole && drawn('scroll walk', d.whole));
+      of && of.state === 'ended' && action.cells.length < 3 && h('p', {class: 'cause'}, d.cause),
+      action.explain && d.drawing && explained(d.drawing));
   }));
   if (action && action.cells) { if (action.cells.some(c => lastRun(c.strategy, c.scenario, shops))) cells(); } else if (action && matches(store.played)) played(store.played);
   function matches(p) { return p && !action.explore && p.to_end && p.strategy === action.strategies[0] && p.schedule === action.schedule; }

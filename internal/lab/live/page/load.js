@@ -1,6 +1,8 @@
-import {drawn, fill, h, markup} from './dom.js';
+import {chart, fill, h} from './dom.js';
+import {details} from './details.js';
 import {language, said as inWords, t} from './words.js';
-import {ask, get, mayDrive} from './api.js';
+import {ask, mayDrive} from './api.js';
+import {isSaved} from './saved.js';
 import {on, store} from './store.js';
 import {notice, verdictChip} from './verdict.js';
 
@@ -23,38 +25,39 @@ export function loadView(body) {
   };
   const place = h('div', {});
   fill(body, h('div', {class: 'title'}, h('div', {}, h('h1', {}, t('load.title')), h('p', {class: 'lead'}, t('load.lead')))),
-    h('section', {class: 'load-form'}, h('fieldset', {}, h('legend', {}, t('strategies')), h('div', {class: 'picks'}, boxes)),
+    !isSaved && h('section', {class: 'load-form'}, h('fieldset', {}, h('legend', {}, t('strategies')), h('div', {class: 'picks'}, boxes)),
       h('div', {class: 'bar'}, h('label', {}, t('shape'), ' ', shape), own, h('label', {}, t('stock.units'), ' ', stock), h('button', {type: 'button', class: 'main', id: 'compare', disabled: !mayDrive(), onclick: compare}, '▶ ', t('compare'))),
       !mayDrive() && h('p', {class: 'soft'}, t('drive.how'))), said, place);
-  const details = new Map();
+  const found = new Map();
   let gone = false;
   const runsOf = c => [...store.runs.values()].filter(r => r.load === c.id).sort((a, b) => a.id - b.id);
   const draw = () => {
     if (gone) return;
     fill(place, [...store.loads].reverse().map(c => {
-      const runs = runsOf(c), rows = runs.map(r => ({run: r, n: (details.get(r.id) || {}).columns}));
+      const runs = runsOf(c), rows = runs.map(r => ({run: r, n: (found.get(r.id) || {}).columns}));
       // The columns that are worth it in one of the rows, with the largest value of each.
-      const known = rows.filter(r => r.n), shown = known.length ? known[0].n.map((of, i) => ({i, title: of.title, most: Math.max(1, ...known.map(r => r.n[i].value))})).filter(c => known.some(r => r.n[c.i].worth)) : [];
+      const known = rows.filter(r => r.n), shown = known.length ? known[0].n.map((of, i) => ({i, name: of.name, most: Math.max(1, ...known.map(r => r.n[i].value || 0))})).filter(c => known.some(r => r.n[c.i].worth)) : [];
       const ended = runs.filter(r => r.state === 'ended').length;
       return h('section', {class: 'load', 'data-load': c.id}, h('h2', {}, t('load.nth', {id: c.id, shape: c.shape || t('shape.closed'), stock: c.stock}), ' ', ended < runs.length && h('span', {class: 'spinner'})),
+        c.beside > 1 && h('p', {class: 'soft'}, t('load.beside', {n: c.beside})), c.others && h('p', {class: 'soft'}, t('load.others', {names: c.others.join(', ')})),
         h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('load.nth', {id: c.id, shape: c.shape, stock: c.stock})},
-          h('table', {class: 'numbers load-table'}, h('thead', {}, h('tr', {}, [t('strategy'), t('verdict'), ...shown.map(c => c.title)].map(title => h('th', {scope: 'col'}, title)))),
+          h('table', {class: 'numbers load-table'}, h('thead', {}, h('tr', {}, [t('strategy'), t('verdict'), ...shown.map(c => t('metric.' + c.name))].map(title => h('th', {scope: 'col'}, title)))),
             h('tbody', {}, rows.map(({run, n}) => h('tr', {}, h('th', {scope: 'row'}, run.strategy),
               n ? [h('td', {}, verdictChip(run)), shown.map(c => numberCell(n[c.i], c.most))]
                 : h('td', {colspan: 1 + shown.length, class: 'soft'}, (run.state === 'running' || run.state === 'waiting') && h('span', {class: 'spinner'}), ' ', run.state === 'running' && store.seen && store.seen.run === run.id
                   ? `${t('orders')} ${store.seen.sold} · ${t('rate')} ${Math.round(store.seen.rate)} · ${t('p99')} ${Math.round(store.seen.p99_ms)}` : inWords(run.error) || t('state.' + run.state))))))),
-        h('div', {class: 'small-charts'}, rows.filter(r => r.n).map(({run}) => { const d = details.get(run.id); return h('figure', {}, h('figcaption', {}, h('b', {}, run.strategy), ' · ', t('chart.rate'), ' · ', t('chart.latency')), drawn('', d.outcomes), drawn('', d.latency)); })),
-        known.length > 0 && h('ul', {class: 'knees'}, rows.map(({run}) => [run.strategy, knee((details.get(run.id) || {}).numbers)]).filter(([, words]) => words).map(([name, words]) => h('li', {}, h('b', {}, name), t('colon'), words))),
-        ended > 0 && h('p', {class: 'bar'}, h('a', {class: 'button', href: `api/loads/${c.id}/report.html`, download: `comparison-${c.id}.html`}, t('download.html')), h('a', {class: 'button', href: `api/loads/${c.id}/result.json`, download: `comparison-${c.id}.json`}, t('download.json'))));
+        rows.filter(r => r.n).map(({run}) => { const d = found.get(run.id); return [h('h3', {}, run.strategy), h('div', {class: 'charts'}, chart(t('chart.rate'), d.outcomes), chart(t('chart.latency'), d.latency), chart(t('chart.buckets'), d.buckets))]; }),
+        known.length > 0 && h('ul', {class: 'knees'}, rows.map(({run}) => [run.strategy, knee(found.get(run.id) || {})]).filter(([, words]) => words).map(([name, words]) => h('li', {}, h('b', {}, name), t('colon'), words))),
+        !isSaved && ended > 0 && h('p', {class: 'bar'}, h('a', {class: 'button', href: `api/loads/${c.id}/report.html`, download: `comparison-${c.id}.html`}, t('download.html')), h('a', {class: 'button', href: `api/loads/${c.id}/result.json`, download: `comparison-${c.id}.json`}, t('download.json'))));
     }));
   };
   const fetchEnded = async () => {
     for (const r of store.runs.values()) {
       const beside = runsOf({id: r.load}).filter(o => o.state === 'ended').length; // their charts have common axes
-      if (r.load && r.state === 'ended' && (details.get(r.id) || {}).beside !== beside) {
-        details.set(r.id, {...details.get(r.id), beside});
-        details.set(r.id, await get(`api/runs/${r.id}?lang=${language()}`).catch(() => ({})));
-        details.get(r.id).beside = beside;
+      if (r.load && r.state === 'ended' && (found.get(r.id) || {}).beside !== beside) {
+        found.set(r.id, {...found.get(r.id), beside});
+        found.set(r.id, await details(r.id).catch(() => ({})));
+        found.get(r.id).beside = beside;
         draw();
       }
     }
@@ -81,6 +84,6 @@ function knee({steps} = {}) {
 function numberCell(n, most) {
   if (!n.better) return h('td', {class: n.bad ? 'bad' : ''}, n.text);
   const cell = h('td', {class: 'meter-cell ' + (n.better === 'more' ? 'good' : 'slow')}, h('span', {class: 'meter-bar'}), n.text);
-  cell.firstChild.style.width = Math.round(100 * n.value / most) + '%';
+  cell.firstChild.style.width = Math.round(100 * (n.value || 0) / most) + '%';
   return cell;
 }

@@ -1,11 +1,14 @@
 import {fill, h} from './dom.js';
+import {kept} from './kept.js';
+import {isSaved} from './saved.js';
+import {heading, where} from './result.js';
 import {docOf, nameOf, t, under} from './words.js';
 import {ask, mayDrive, start} from './api.js';
 import {isCell, keyOf, on, runningRuns, runOf, store, waitingRuns} from './store.js';
 import {notice, skipped, verdict} from './verdict.js';
 
 // matrixView is the start page: every strategy under every scenario.
-export const matrixView = body => grid(body, store.catalog, 'matrix', databases(''));
+export const matrixView = body => store.catalog.scenarios.length ? grid(body, store.catalog, 'matrix', databases('')) : topologiesView(body, []);
 // basketsView is the same for sales of several items.
 export const basketsView = body => grid(body, store.catalog.baskets, 'baskets');
 
@@ -19,16 +22,20 @@ export function topologiesView(body, [name = 'all']) {
 }
 
 // databases leads to the matrix of one server, and to those of each topology.
-const databases = at => h('nav', {class: 'databases', 'aria-label': t('databases')}, h('span', {}, t('databases')),
-  [['', t('databases.one')], ...store.catalog.topologies.map(of => [of.name, of.name + (of.missing ? ' –' : '')]), ['all', t('databases.all')]].map(([name, words]) =>
+const databases = at => store.catalog.topologies.length > 0 && h('nav', {class: 'databases', 'aria-label': t('databases')}, h('span', {}, t('databases')),
+  [...store.catalog.scenarios.length ? [['', t('databases.one')]] : [], ...store.catalog.topologies.map(of => [of.name, of.name + (of.missing ? ' –' : '')]), ['all', t('databases.all')]].map(([name, words]) =>
     h('a', {href: name ? '#/topologies/' + name : '#/', 'data-topology': name, 'aria-current': at === name ? 'page' : null}, words)));
 
-function grid(body, {strategies, scenarios}, name, above) {
+// opened is the cell that was opened last: it has the focus when its table is shown again.
+let opened = '';
+
+function grid(body, {strategies: all, scenarios}, name, above) {
+  const strategies = all.filter(s => scenarios.some(c => isCell(s, c)));
   const said = h('p', {class: 'said', role: 'alert'});
   const cells = new Map(), drives = mayDrive();
-  const first = localStorage.getItem('predict') !== 'no';
+  const first = kept.getItem('predict') !== 'no';
   const predictFirst = h('input', {type: 'checkbox', id: 'predict-first', checked: first,
-    onchange: e => localStorage.setItem('predict', e.target.checked ? 'yes' : 'no')});
+    onchange: e => kept.setItem('predict', e.target.checked ? 'yes' : 'no')});
   const run = async list => {
     try { await start(list.map(([strategy, scenario]) => ({strategy, scenario, seed: 1}))); notice(said, ''); } catch (e) { notice(said, e.message); }
   };
@@ -37,11 +44,12 @@ function grid(body, {strategies, scenarios}, name, above) {
   const columnOf = c => strategies.filter(s => runs(s, c)).map(s => [s.name, c.name]);
   const open = (s, c) => {
     const known = runOf(s.name, c.name);
+    opened = keyOf(s.name, c.name);
     if (!mayDrive() || known || c.missing || predictFirst.checked) { location.hash = `#/cell/${s.name}/${c.name}`; return; }
     run([[s.name, c.name]]);
   };
-  const asExpected = name === 'topologies' && h('input', {type: 'checkbox', id: 'as-expected', checked: localStorage.getItem('expected') === 'yes',
-    onchange: e => { localStorage.setItem('expected', e.target.checked ? 'yes' : 'no'); paintAll(); }});
+  const asExpected = name === 'topologies' && !isSaved && h('input', {type: 'checkbox', id: 'as-expected', checked: kept.getItem('expected') === 'yes',
+    onchange: e => { kept.setItem('expected', e.target.checked ? 'yes' : 'no'); paintAll(); }});
   const table = h('table', {class: 'matrix grid' + (scenarios.length < 9 ? ' few' : '')},
     h('thead', {}, h('tr', {}, h('td', {class: 'corner'}, drives && scenarios.some(c => !c.missing) && h('button', {type: 'button', class: 'run', id: 'run-all', onclick: () => run(strategies.flatMap(rowOf))}, '▶ ', t('all'))),
       scenarios.map(c => h('th', {scope: 'col'}, h('span', {class: 'name', 'data-t': docOf('scenario', c)}, nameOf(c)),
@@ -77,8 +85,8 @@ function grid(body, {strategies, scenarios}, name, above) {
   const buttons = h('div', {class: 'bar'}, asExpected && h('label', {class: 'check', for: 'as-expected'}, asExpected, ' ', t('as.expected.show')), drives && [
     h('label', {class: 'check', for: 'predict-first'}, predictFirst, ' ', t('predict.first')),
     strategies.some(s => s.telling && scenarios.some(c => c.name === s.telling)) && h('button', {type: 'button', id: 'telling', title: t('telling.means'), onclick: () => run(strategies.filter(s => s.telling).map(s => [s.name, s.telling]))}, '▶ ', t('run.telling')), stop]);
-  fill(body, h('div', {class: 'title'}, h('div', {}, h('h1', {}, t(name + '.title')), h('p', {class: 'lead'}, t('matrix.lead'))), buttons), above, said,
-    legend(), h('div', {class: 'scroll', role: 'region', 'aria-label': t(name + '.title')}, table));
+  fill(body, h('div', {class: 'title'}, isSaved ? heading() : h('div', {}, h('h1', {}, t(name + '.title')), h('p', {class: 'lead'}, t('matrix.lead'))), buttons), above, said,
+    legend(), h('div', {class: 'scroll', role: 'region', 'aria-label': t(name + '.title')}, table), isSaved && where());
   const paintStop = () => { stop.disabled = !runningRuns().length && !waitingRuns().length; };
   const paintAll = () => { for (const cell of cells.values()) paint(cell); paintStop(); };
   table.style.setProperty('--columns', scenarios.length);
@@ -87,7 +95,10 @@ function grid(body, {strategies, scenarios}, name, above) {
   // One cell alone is reached with Tab, the others from there with the arrow keys.
   let reached = cells.values().next().value[0];
   const reach = cell => { reached.tabIndex = -1; reached = cell; reached.tabIndex = 0; };
-  reach(reached);
+  const [from] = cells.get(opened) || [];
+  reach(from || reached);
+  if (from) from.focus();
+  opened = '';
   table.addEventListener('focusin', e => e.target.matches('.cell-button') && reach(e.target));
   return on((name, data) => {
     if (name === 'seen' || name === 'preparing' || name === 'attempt' || name === 'told' || name === 'connected') return;

@@ -1,12 +1,17 @@
 import {fill, h} from './dom.js';
-import {docOf, language, nameOf, said as inWords, t} from './words.js';
-import {get, mayDrive, start} from './api.js';
+import {docOf, nameOf, t} from './words.js';
+import {mayDrive, start} from './api.js';
+import {explained} from './columns.js';
+import {details} from './details.js';
+import {isSaved} from './saved.js';
 import {on, runOf, store} from './store.js';
 import {player} from './player.js';
 import {notice, verdictChip} from './verdict.js';
 
 // pairView shows two strategies under the same scenario and seed, on one clock.
-export function pairView(body, [scenario = 'pause', a = 'owner-checked', b = 'fenced']) {
+export function pairView(body, asked) {
+  const [scenario, a, b] = [['pause', store.catalog.scenarios], ['owner-checked', store.catalog.strategies], ['fenced', store.catalog.strategies]].map(([usual, all], i) =>
+    asked[i] || (all.find(of => of.name === usual) || all[Math.max(i - 1, 0)]).name);
   const said = h('p', {class: 'said', role: 'alert', hidden: true});
   const place = h('div', {});
   const go = (s, x, y) => { location.hash = `#/pair/${s}/${x}/${y}`; };
@@ -19,8 +24,8 @@ export function pairView(body, [scenario = 'pause', a = 'owner-checked', b = 'fe
   fill(body, h('div', {class: 'title'}, h('div', {}, h('h1', {}, t('pair.title')), h('p', {class: 'lead'}, t('pair.lead')))),
     h('div', {class: 'bar pair-bar'}, select('pair-scenario', 'scenario', scenario, store.catalog.scenarios, s => go(s, a, b)),
       select('pair-a', 'strategy.a', a, store.catalog.strategies, s => go(scenario, s, b)), select('pair-b', 'strategy.b', b, store.catalog.strategies, s => go(scenario, a, s)),
-      h('label', {}, t('seed'), ' ', seed), h('button', {type: 'button', class: 'main', id: 'run-both', disabled: !mayDrive(), onclick: run}, '▶ ', t('run.both'))),
-    c && h('p', {class: 'soft'}, docOf('scenario', c)), !mayDrive() && h('p', {class: 'soft'}, t('drive.how')), said, place);
+      !isSaved && [h('label', {}, t('seed'), ' ', seed), h('button', {type: 'button', class: 'main', id: 'run-both', disabled: !mayDrive(), onclick: run}, '▶ ', t('run.both'))]),
+    c && h('p', {class: 'soft'}, docOf('scenario', c)), !isSaved && !mayDrive() && h('p', {class: 'soft'}, t('drive.how')), said, place);
   let shown = '', replay = null, gone = false;
   const update = async () => {
     const runs = [a, b].map(s => runOf(s, scenario));
@@ -34,12 +39,12 @@ export function pairView(body, [scenario = 'pause', a = 'owner-checked', b = 'fe
         r.state === 'running' && h('a', {href: `#/cell/${[a, b][i]}/${scenario}`}, t('watch'))])))), h('p', {class: 'soft'}, t('pair.waiting')));
       return;
     }
-    const details = await Promise.all(runs.map(r => get(`api/runs/${r.id}?lang=${language()}`))).catch(e => { notice(said, e.message); return null; });
-    if (gone || shown !== now || !details) return;
-    if (!details.every(d => d.replay)) { fill(place, h('p', {class: 'soft'}, t('replay.gone'))); return; }
-    replay = player(details.map((d, i) => ({replay: d.replay, title: d.strategy, chip: verdictChip(runs[i])})));
-    fill(place, h('div', {class: 'pair-why'}, details.map((d, i) => h('section', {class: 'ended is-' + d.verdict}, h('h2', {}, d.strategy, ' ', verdictChip(runs[i])), h('p', {class: 'cause'}, d.sentence || inWords(d.reason)), h('p', {class: 'soft'}, t('seed'), ' ', d.seed)))),
-      h('section', {}, replay.element));
+    const both = await Promise.all(runs.map(r => details(r.id))).catch(e => { notice(said, e.message); return null; });
+    if (gone || shown !== now || !both) return;
+    replay = both.every(d => d.replay) && player(both.map((d, i) => ({replay: d.replay, title: d.strategy, chip: verdictChip(runs[i])})));
+    fill(place, h('div', {class: 'pair-why'}, both.map((d, i) => h('section', {class: 'ended is-' + d.verdict}, h('h2', {}, d.strategy, ' ', verdictChip(runs[i])), h('p', {class: 'cause'}, d.cause), h('p', {class: 'soft'}, t('seed'), ' ', d.seed)))),
+      replay ? h('section', {}, replay.element) : [h('p', {class: 'soft'}, t(isSaved ? 'replay.saved' : 'replay.gone')),
+        both.map(d => d.drawing && h('section', {}, h('h2', {}, d.strategy), explained(d.drawing)))]);
   };
   update();
   const off = on(name => { if (name !== 'seen') update(); });

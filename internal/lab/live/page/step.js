@@ -1,4 +1,5 @@
 import {fill, h} from './dom.js';
+import {session} from './kept.js';
 import {said as inWords, t} from './words.js';
 import {ask, mayDrive} from './api.js';
 import {on, store} from './store.js';
@@ -52,7 +53,7 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
       const found = await ask('POST', 'api/shortest', {strategy: name, baskets: several, customers, schedule: ''}, leaving.signal);
       if (gone) return;
       notice(said, [t(found.found ? 'shortest.found' : 'shortest.none', {runs: found.runs, kinds: kinds(found.searched)}), found.left.length ? t('shortest.left', {kinds: kinds(found.left)}) : ''].join(' '));
-      if (found.found && location.hash !== linkOf(strategy, customers, found.schedule)) { sessionStorage.setItem('step-said', said.textContent); go(strategy, customers, found.schedule); }
+      if (found.found && location.hash !== linkOf(strategy, customers, found.schedule)) { session.setItem('step-said', said.textContent); go(strategy, customers, found.schedule); }
     } catch (e) { notice(said, e.message); } finally { find.disabled = searching = false; }
   }
 
@@ -87,15 +88,15 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
       h('section', {}, h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('record')}, several ? h('pre', {class: 'drawing'}, p.drawing) : recordTable(p, customers)),
         h('p', {class: 'soft'}, t('the.command'), t('colon'), h('code', {class: 'command'}, `loadtest step ${name} ${schedule}`.trim() + (several ? ' --baskets --draw' : '') + (customers === 3 ? ' --customers 3' : '')))));
     const first = place.querySelector('.choice');
-    if (first && sessionStorage.getItem('step-keys')) first.focus();
+    if (first && session.getItem('step-keys')) first.focus();
   }
   const said_ = (p, letter) => p.ended || !p.options.length ? (p.outcome.answers && p.outcome.answers[letter] ? t('outcome.' + p.outcome.answers[letter].replace('-', '_')) : '') : last(p, letter);
   const last = (p, letter) => { const e = [...p.entries].reverse().find(e => e.customer === letter && e.blocked && !e.answer); return e ? t('blocked', {by: inWords(e.blocked)}) : '–'; };
 
-  const note = sessionStorage.getItem('step-said');
-  if (note) { sessionStorage.removeItem('step-said'); notice(said, note); }
-  place.addEventListener('keydown', () => sessionStorage.setItem('step-keys', 'yes'));
-  place.addEventListener('pointerdown', () => sessionStorage.removeItem('step-keys'));
+  const note = session.getItem('step-said');
+  if (note) { session.removeItem('step-said'); notice(said, note); }
+  place.addEventListener('keydown', () => session.setItem('step-keys', 'yes'));
+  place.addEventListener('pointerdown', () => session.removeItem('step-keys'));
   const follow = () => { // who watches sees what was played last
     const p = store.played;
     if (!p) { fill(place, h('p', {class: 'soft'}, t('step.watch'))); return; }

@@ -67,6 +67,9 @@ const apply = {
   explored() {},
 };
 
+// take notes what the server has sent, and tells who listens.
+export const take = (name, data) => { apply[name](data); tell(name, data); };
+
 const connected = is => {
   if (store.connected !== is) { store.connected = is; tell('connected'); }
 };
@@ -77,19 +80,16 @@ const silence = 15000;
 // connect listens to the server for as long as the page is open. After a gap it goes on where it was.
 export function connect() {
   let source, last = '', heard = Date.now();
-  const take = (name, e) => {
+  const came = (name, e) => {
     heard = Date.now();
     connected(true);
     if (e.lastEventId) last = e.lastEventId;
-    if (!apply[name]) return;
-    const data = JSON.parse(e.data);
-    apply[name](data);
-    tell(name, data);
+    if (apply[name]) take(name, JSON.parse(e.data));
   };
   const open = () => {
     heard = Date.now();
     source = new EventSource('api/events' + (last ? '?after=' + encodeURIComponent(last) : ''));
-    for (const name of [...Object.keys(apply), 'heartbeat', 'begun']) source.addEventListener(name, e => take(name, e));
+    for (const name of [...Object.keys(apply), 'heartbeat', 'begun']) source.addEventListener(name, e => came(name, e));
     source.onerror = () => connected(false);
   };
   open();

@@ -1,4 +1,5 @@
 import {fill, h} from './dom.js';
+import {session} from './kept.js';
 import {chooseLanguage, known, language, languages, preferredLanguage, t, under} from './words.js';
 
 // The page of a phone: what is asked, and what it said.
@@ -9,7 +10,7 @@ let ballot = null, chosen = '', problem = '';
 async function vote(word) {
   problem = '';
   const response = await fetch('api/votes', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({ballot: ballot.id, word})}).catch(() => null);
-  if (response && response.ok) { chosen = word; sessionStorage.setItem('vote', JSON.stringify([ballot.id, word])); }
+  if (response && response.ok) { chosen = word; session.setItem('vote', JSON.stringify([ballot.id, word])); }
   else if (response && response.status === 403) location.reload(); // the lab was started again, and knows no phone
   else problem = t(!response ? 'offline' : response.status === 429 ? 'vote.changed' : 'vote.closed');
   show();
@@ -33,7 +34,7 @@ await chooseLanguage(preferredLanguage());
 show();
 new EventSource('api/ballot').addEventListener('ballot', e => {
   const next = JSON.parse(e.data);
-  const [of, word] = JSON.parse(sessionStorage.getItem('vote') || '[]');
+  const [of, word] = JSON.parse(session.getItem('vote') || '[]');
   chosen = next && of === next.id ? word : '';
   ballot = next;
   problem = '';

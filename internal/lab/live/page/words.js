@@ -1,3 +1,6 @@
+import {kept} from './kept.js';
+import {answer, isSaved} from './saved.js';
+
 // The words of the page, in the language that is chosen. English stands in where a word is missing.
 const files = {};
 let chosen = 'en';
@@ -7,10 +10,11 @@ export const languages = {en: 'English', zh: '中文'};
 export async function chooseLanguage(name) {
   chosen = languages[name] ? name : 'en';
   for (const language of new Set(['en', chosen])) {
-    if (!files[language]) files[language] = await (await fetch(`words/${language}.json`)).json();
+    const address = `words/${language}.json`;
+    files[language] ??= isSaved ? await answer(address) : await (await fetch(address)).json();
   }
   document.documentElement.lang = chosen === 'zh' ? 'zh-CN' : 'en';
-  localStorage.setItem('language', chosen);
+  kept.setItem('language', chosen);
 }
 
 export const language = () => chosen;
@@ -18,7 +22,7 @@ export const language = () => chosen;
 export const pageIn = address => (chosen === 'zh' ? address.replace('.md', '.zh-CN.md') : address);
 
 export const preferredLanguage = () =>
-  localStorage.getItem('language') || ((navigator.language || 'en').startsWith('zh') ? 'zh' : 'en');
+  kept.getItem('language') || ((navigator.language || 'en').startsWith('zh') ? 'zh' : 'en');
 
 // t says a phrase. {name} in it stands for a value.
 export function t(phrase, values = {}) {
