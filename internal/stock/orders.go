@@ -37,11 +37,12 @@ func (s *Store) ClearKeys(ctx context.Context, from time.Time, ttl time.Duration
 		if err != nil || len(old) == 0 {
 			return err
 		}
-		ids := make([]uint64, len(old))
+		ids := make([]any, len(old))
 		for i, order := range old {
 			ids[i] = order.ID
 		}
-		return tx.db.Exec("UPDATE orders SET idempotency_key = NULL, keyed_at = NULL WHERE id IN ?", ids).Error
+		_, _, err = tx.Exec("UPDATE orders SET idempotency_key = NULL, keyed_at = NULL WHERE id IN ("+marks(len(ids))+")", ids...)
+		return err
 	})
 	if err != nil {
 		return 0, from, fmt.Errorf("clear idempotency keys: %w", err)

@@ -35,7 +35,7 @@ func (t Tx) Exec(statement string, args ...any) (matched, last int64, err error)
 	return exec(t.db, statement, args...)
 }
 
-// exec sends a statement in a transaction. gorm does not return the server's LAST_INSERT_ID, and takes a
+// exec sends a statement on a connection, in a transaction, or from the pool. gorm does not return the server's LAST_INSERT_ID, and takes a
 // quarter of a sale's time to build an INSERT.
 func exec(tx *gorm.DB, statement string, args ...any) (matched, last int64, err error) {
 	done, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, statement, args...)
@@ -110,7 +110,7 @@ func (s *Store) GetLock(ctx context.Context, name string, wait time.Duration, fn
 		if got = answer.Int64 == 1; !got {
 			return nil
 		}
-		defer db.WithContext(context.WithoutCancel(ctx)).Exec("DO RELEASE_LOCK(?)", name)
+		defer func() { _, _, _ = exec(db.WithContext(context.WithoutCancel(ctx)), "DO RELEASE_LOCK(?)", name) }()
 		return fn(&Store{db: db, pool: s.pool, addr: s.addr, extra: s.extra, commits: s.commits, repeats: s.repeats, ahead: s.ahead, pinned: true})
 	})
 	return got, err

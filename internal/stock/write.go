@@ -102,12 +102,12 @@ func (s *Store) WriteVersioned(ctx context.Context, sale Sale, read ...Item) (Or
 // before it reads. If only the write compared tokens, an old holder could write between the new
 // holder's read and its write.
 func (s *Store) RaiseFence(ctx context.Context, itemID uint64, token int64) error {
-	done := s.db.WithContext(ctx).Exec("UPDATE items SET fence = ? WHERE id = ? AND fence <= ?", token, itemID, token)
-	s.leave(done.Error)
-	if done.Error != nil {
-		return fmt.Errorf("raise the fence of item %d: %w", itemID, classify(done.Error))
+	matched, _, err := exec(s.db.WithContext(ctx), "UPDATE items SET fence = ? WHERE id = ? AND fence <= ?", token, itemID, token)
+	s.leave(err)
+	if err != nil {
+		return fmt.Errorf("raise the fence of item %d: %w", itemID, classify(err))
 	}
-	if done.RowsAffected == 1 {
+	if matched == 1 {
 		return nil
 	}
 	if _, err := s.Read(ctx, itemID); err != nil {
