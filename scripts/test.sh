@@ -8,7 +8,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 meet='./internal/redislock/... ./internal/stock ./internal/strategy/... ./internal/shop ./internal/shop/labmode
-./internal/lab/load ./internal/lab/trial ./internal/lab/stage ./internal/lab/wire ./internal/lab/wirestage ./internal/stalltest'
+./internal/lab/load ./internal/lab/trial ./internal/lab/step ./internal/lab/wire ./internal/stalltest'
 most=3 # tests that could not measure
 packages=$(getconf _NPROCESSORS_ONLN) # at once, of each half: tests wait for servers half of the time
 

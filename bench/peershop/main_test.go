@@ -8,8 +8,8 @@ import (
 
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage"
-	"stocklock/internal/lab/stage/stagetest"
+	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/step/steptest"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/testserver"
 )
@@ -23,7 +23,7 @@ func TestSchedulesAtThePointsOfTheSale(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	on := stagetest.Open(t, program, stage.Options{Lease: time.Second, Slots: 1})
+	on := steptest.Open(t, program, step.Options{Lease: time.Second, Slots: 1})
 	var playing sync.WaitGroup
 	for _, tt := range []struct {
 		strategy, schedule string
@@ -37,7 +37,7 @@ func TestSchedulesAtThePointsOfTheSale(t *testing.T) {
 		{"etcd", "A.acquire A.select B.acquire pause:A B.select", verdict.Oversold, schedule.LateWrite},
 		{"etcd-fenced", "A.acquire A.update A.select B.acquire pause:A B.update B.select", verdict.Held, ""},
 	} {
-		plan := stagetest.Parse(t, tt.schedule)
+		plan := steptest.Parse(t, tt.schedule)
 		playing.Go(func() {
 			r, err := on.PlaySchedule(t.Context(), tt.strategy, 2, plan)
 			if err != nil || r.Outcome.Verdict != tt.verdict || r.Outcome.Cause != tt.cause {

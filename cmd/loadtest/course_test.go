@@ -18,7 +18,7 @@ import (
 	"stocklock/internal/lab/course"
 	"stocklock/internal/lab/exercise"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/step"
 	"stocklock/internal/testserver"
 )
 
@@ -199,7 +199,7 @@ var leftOut = regexp.MustCompile(`(?m)^.*: left out: .*$`)
 // classroom runs commands as the program does, but plays all schedules on stages that stay.
 type classroom struct {
 	shop   *catalog.Catalog
-	stages map[time.Duration]*stage.Stage // by lease
+	stages map[time.Duration]*step.Shops // by lease
 	test   *testing.T
 }
 
@@ -210,7 +210,7 @@ func openClassroom(t *testing.T) classroom {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { shop.Close() })
-	return classroom{shop, map[time.Duration]*stage.Stage{}, t}
+	return classroom{shop, map[time.Duration]*step.Shops{}, t}
 }
 
 // run runs one command, and returns its exit code.
@@ -243,9 +243,9 @@ func (r classroom) run(ctx context.Context, s streams) int {
 
 // stage is the one with this lease. It is opened for the first command that needs it. What is put into a page
 // is played on a stage of its own, as the command does: a lock that somebody waited for before answers otherwise.
-func (r classroom) stage(lease time.Duration) *stage.Stage {
+func (r classroom) stage(lease time.Duration) *step.Shops {
 	if r.stages[lease] == nil || *updateLessons {
-		s, err := stage.Open(r.test.Context(), r.shop, stage.Options{Lease: lease})
+		s, err := step.OpenShops(r.test.Context(), r.shop, step.Options{Lease: lease})
 		if err != nil {
 			r.test.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/step"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -24,7 +24,7 @@ func (c *explainCommand) search(ctx context.Context, of matrix.Pair, shop *catal
 	way := of.Strategy
 	events, drawn := drawnBy[of.Scenario.Attacks]
 	circles := len(events) > 0 && !way.Baskets.Meets(declared.Crossable) // each schedule with an event would show a circle
-	if !of.Scenario.OfBaskets() || !drawn || circles || way.Baskets.Meets(of.Scenario.Attacks) || stage.Unplayable(way) != "" {
+	if !of.Scenario.OfBaskets() || !drawn || circles || way.Baskets.Meets(of.Scenario.Attacks) || step.Unplayable(way) != "" {
 		return nil
 	}
 	on, err := stageSettings{shopSettings: c.shopSettings, redisSettings: c.redisSettings, mysqlSettings: c.mysqlSettings, Lease: stageLease}.open(ctx, s, shop, way)

@@ -8,7 +8,7 @@ import (
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/step"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -90,14 +90,14 @@ func (c *exploreCommand) chosen(shop *catalog.Catalog) ([]declared.Strategy, err
 }
 
 // search explores strategies on a stage, and shows what was found.
-func (c *exploreCommand) search(ctx context.Context, s streams, on *stage.Stage, strategies []declared.Strategy) error {
+func (c *exploreCommand) search(ctx context.Context, s streams, on *step.Shops, strategies []declared.Strategy) error {
 	surveys, err := c.surveys()
 	if err != nil {
 		return err
 	}
 	var results []explore.Result
 	for _, st := range strategies {
-		why := stage.Unplayable(st)
+		why := step.Unplayable(st)
 		if why == "" {
 			if why, err = on.Lacks(ctx, st); err != nil {
 				return err

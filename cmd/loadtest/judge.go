@@ -11,7 +11,7 @@ import (
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
@@ -89,7 +89,7 @@ func (c *judgeCommand) measure(ctx context.Context, s streams, shop *catalog.Cat
 
 // explore returns what the strategy declares for the MySQL of the stage, and what was found there.
 func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Catalog, of declared.Strategy) (declared.Strategy, []explore.Result, error) {
-	if why := stage.Unplayable(of); why != "" {
+	if why := step.Unplayable(of); why != "" {
 		fmt.Fprintf(s.err, "%s: not explored: %s\n", of.Name, why)
 		return of, nil, nil
 	}

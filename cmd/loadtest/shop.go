@@ -9,7 +9,7 @@ import (
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/step"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -111,7 +111,7 @@ const stageLease = 300 * time.Millisecond
 
 // open starts what schedules of these strategies are played on. The caller closes it before the
 // catalog.
-func (o stageSettings) open(ctx context.Context, s streams, shop *catalog.Catalog, of ...declared.Strategy) (*stage.Stage, error) {
+func (o stageSettings) open(ctx context.Context, s streams, shop *catalog.Catalog, of ...declared.Strategy) (*step.Shops, error) {
 	for _, st := range of {
 		if o.Lease < st.ShortestLease {
 			o.Lease = st.ShortestLease
@@ -122,5 +122,5 @@ func (o stageSettings) open(ctx context.Context, s streams, shop *catalog.Catalo
 		fmt.Fprint(s.err, "starting MySQL, Redis and the shops …")
 		defer fmt.Fprint(s.err, "\r\x1b[2K")
 	}
-	return stage.Open(ctx, shop, stage.Options{Lease: o.Lease, RedisServer: string(o.RedisServer), MySQLSet: o.MySQLSet})
+	return step.OpenShops(ctx, shop, step.Options{Lease: o.Lease, RedisServer: string(o.RedisServer), MySQLSet: o.MySQLSet})
 }

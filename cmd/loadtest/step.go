@@ -11,7 +11,7 @@ import (
 
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/step"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -55,7 +55,7 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 			return usage("%w", err)
 		}
 		c.Baskets = c.Baskets || of.OnlyBaskets
-		why := stage.Unplayable(of)
+		why := step.Unplayable(of)
 		switch {
 		case c.Baskets && of.Baskets == nil:
 			return usage("%s sells one item at a time", of.Name)
@@ -84,9 +84,9 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 	var on steps = opened
 	switch {
 	case c.OneShop:
-		on = stage.OneShop{Stage: opened}
+		on = step.As{Shops: opened, OneShop: true}
 	case c.Baskets:
-		on = stage.Baskets{Stage: opened}
+		on = step.As{Shops: opened, Baskets: true}
 	}
 	if len(plan) == 0 && isTerminal(s.out) && isTerminal(os.Stdin) {
 		return c.interact(ctx, s, on, max(n, 2))
@@ -97,7 +97,7 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 // steps is a stage as this command uses it.
 type steps interface {
 	PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error)
-	Position(ctx context.Context, strategy string, customers int, order schedule.Schedule) (stage.Position, error)
+	Position(ctx context.Context, strategy string, customers int, order schedule.Schedule) (step.Position, error)
 	Script(sha string) string
 }
 
@@ -128,7 +128,7 @@ func (c *stepCommand) play(ctx context.Context, s streams, on steps) error {
 	}
 	record, err := on.PlaySchedule(ctx, c.Strategy, n, plan)
 	switch {
-	case errors.Is(err, stage.ErrCannot):
+	case errors.Is(err, step.ErrCannot):
 		return usage("%w", err)
 	case err != nil:
 		return err
@@ -181,7 +181,7 @@ func (c *stepCommand) interact(ctx context.Context, s streams, on steps, n int) 
 	var plan schedule.Schedule
 	for {
 		position, err := on.Position(ctx, c.Strategy, n, plan)
-		if errors.Is(err, stage.ErrCannot) {
+		if errors.Is(err, step.ErrCannot) {
 			fmt.Fprintln(s.out, err)
 			plan = plan[:len(plan)-1]
 			continue
@@ -221,7 +221,7 @@ func (c *stepCommand) interact(ctx context.Context, s streams, on steps, n int) 
 }
 
 // choose returns the schedule after a line that a person typed.
-func (c *stepCommand) choose(s streams, at stage.Position, plan schedule.Schedule, line string) schedule.Schedule {
+func (c *stepCommand) choose(s streams, at step.Position, plan schedule.Schedule, line string) schedule.Schedule {
 	if line == "u" {
 		return plan[:max(len(plan)-1, 0)]
 	}

@@ -10,9 +10,9 @@ import (
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/service"
+	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/wire"
-	"stocklock/internal/lab/wirestage"
 )
 
 // tryFaults are those that need no point inside of the service.
@@ -35,7 +35,7 @@ var tryFaults = []struct {
 
 // faults breaks one sale behind each of its requests, lets another customer buy, and then the first one go
 // on.
-func (t *try) faults(ctx context.Context, on *wirestage.Stage) (tasks []task) {
+func (t *try) faults(ctx context.Context, on *step.Service) (tasks []task) {
 	leases, renewed := on.Leases()
 	asked := slices.ContainsFunc(t.probe.Sold, func(s service.Step) bool { return s.Server == wire.Redis })
 	for _, f := range tryFaults {
@@ -60,7 +60,7 @@ func (t *try) faults(ctx context.Context, on *wirestage.Stage) (tasks []task) {
 	return tasks
 }
 
-func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Event, name string, until time.Time) {
+func (t *try) fault(ctx context.Context, on *step.Service, event schedule.Event, name string, until time.Time) {
 	part := report.TriedPart{Part: "faults", Verdict: verdict.Held}
 	var decided schedule.Decided
 	_, renewed := on.Leases()
@@ -86,7 +86,7 @@ func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Eve
 		record, err := on.Fault(ctx, event, steps, renewed)
 		t.done()
 		switch {
-		case errors.Is(err, wirestage.ErrUnmet):
+		case errors.Is(err, step.ErrUnmet):
 			continue
 		case err != nil && ctx.Err() == nil:
 			decided.Fail(fmt.Sprint(steps), firstLine(err))
@@ -97,7 +97,7 @@ func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Eve
 			break
 		}
 		if event == schedule.Pause && !renewed && record.Outcome.Bad() { // the lease was ended early
-			if record, err = on.InTime(ctx, record.Schedule); err != nil || !record.Outcome.Bad() {
+			if record, err = on.InTime(ctx, record.Customers, record.Schedule); err != nil || !record.Outcome.Bad() {
 				decided.Fail(fmt.Sprint(steps), "it is bad where the lease is ended early, and not in its own time")
 				continue
 			}

@@ -12,9 +12,8 @@ import (
 	"stocklock/internal/lab/mistakes"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/lab/wirestage"
 )
 
 // task is what is played of a part, with a share of the time.
@@ -30,11 +29,11 @@ func (t *try) atTheWire(ctx context.Context) {
 	if t.Step != "" {
 		parts = []string{"step"}
 	}
-	var on *wirestage.Stage
+	var on *step.Service
 	opened := func() (err error) {
 		if on == nil {
 			t.progress("looking for a lease and for what renews it")
-			on, err = wirestage.Open(ctx, t.on, t.probe)
+			on, err = step.OpenService(ctx, t.on, t.probe)
 		}
 		return err
 	}
@@ -48,7 +47,7 @@ func (t *try) atTheWire(ctx context.Context) {
 			if err := opened(); err != nil {
 				return err
 			}
-			tasks = append(tasks, map[string]func(context.Context, *wirestage.Stage) []task{"explore": t.explore, "faults": t.faults, "step": t.step}[part](ctx, on)...)
+			tasks = append(tasks, map[string]func(context.Context, *step.Service) []task{"explore": t.explore, "faults": t.faults, "step": t.step}[part](ctx, on)...)
 			return nil
 		})
 	}
@@ -81,13 +80,13 @@ func (t *try) unplayable() string {
 }
 
 // step plays one schedule, and prints all requests.
-func (t *try) step(ctx context.Context, on *wirestage.Stage) []task {
+func (t *try) step(ctx context.Context, on *step.Service) []task {
 	return []task{{part: "step", play: func(time.Time) error {
 		t.progress("%s; a lease ends in its own time", t.order)
 		on.Spare(t.Spare)
-		record, err := on.InTime(ctx, t.order)
+		record, err := on.InTime(ctx, 2, t.order)
 		t.done()
-		if errors.Is(err, stage.ErrCannot) {
+		if errors.Is(err, step.ErrCannot) {
 			t.mistake = fmt.Errorf("--step: %w", err)
 		}
 		if err != nil {
@@ -108,22 +107,38 @@ func (t *try) step(ctx context.Context, on *wirestage.Stage) []task {
 // longestSearched is the longest lease whose end is searched in its own time: each schedule takes one.
 const longestSearched = 3 * time.Second
 
-// explore plays every order of two sales, and those in which a lease ends.
-func (t *try) explore(ctx context.Context, on *wirestage.Stage) []task {
-	search := func(by player, events ...schedule.Event) task {
+// explore plays every order of two sales, and those in which a lease ends; and orders of three, where those have
+// shown nothing bad.
+func (t *try) explore(ctx context.Context, on *step.Service) (tasks []task) {
+	search := func(by player, customers int, events ...schedule.Event) task {
 		what := searched[""]
+		if customers > 2 {
+			what = fmt.Sprintf("orders of three sales with at most %d switches", explore.ThreeSwitches)
+		}
 		for _, e := range events {
 			what += searched[e]
 		}
 		if leases, _ := on.Leases(); !leases && len(events) > 0 {
 			what = searched[""] + ", while a key of one ends that is no lock"
 		}
-		return task{part: "explore", what: what, play: func(until time.Time) error { return t.search(ctx, on, by, what, until, events...) }}
+		return task{part: "explore", what: what, play: func(until time.Time) error {
+			search := explore.Search{Plan: on.Plan(customers, events...), FirstBad: t.Fast, Enough: func() bool { return time.Now().After(until) }}
+			if customers > 2 {
+				if slices.ContainsFunc(t.parts, func(p report.TriedPart) bool { return p.Part == "explore" && p.Record != nil }) {
+					return nil // two have shown what fails
+				}
+				search.Switches = explore.ThreeSwitches
+			}
+			return t.search(ctx, on, by, what, search)
+		}}
 	}
-	tasks := []task{search(on)}
+	tasks = []task{search(on, 2)}
 	leases, renewed := on.Leases()
 	if leases && !renewed || len(on.Ends()) > 0 {
-		tasks = append(tasks, search(on, schedule.Wait))
+		tasks = append(tasks, search(on, 2, schedule.Wait))
+	}
+	if on.Processes() > 2 {
+		defer func() { tasks = append(tasks, search(on, 3)) }()
 	}
 	switch {
 	case !renewed:
@@ -136,8 +151,8 @@ func (t *try) explore(ctx context.Context, on *wirestage.Stage) []task {
 	}
 	// A renewed lease ends only where its process is stopped, or its renewals are withheld. The process can
 	// notice that by its clock.
-	by := wirestage.InOwnTime{Stage: on}
-	return append(tasks, search(by, schedule.Pause), search(by, schedule.Withhold))
+	by := step.InOwnTime{Service: on}
+	return append(tasks, search(by, 2, schedule.Pause), search(by, 2, schedule.Withhold))
 }
 
 // player plays the schedules of a search, and plays those again that failed.
@@ -154,9 +169,8 @@ var searched = map[schedule.Event]string{
 	schedule.Withhold: ", while the renewals of one are withheld for a lease",
 }
 
-func (t *try) search(ctx context.Context, on *wirestage.Stage, by player, what string, until time.Time, events ...schedule.Event) error {
-	early := slices.Contains(events, schedule.Wait) // leases are ended early
-	search := explore.Search{Plan: on.Plan(events...), FirstBad: t.Fast, Enough: func() bool { return time.Now().After(until) }}
+func (t *try) search(ctx context.Context, on *step.Service, by player, what string, search explore.Search) error {
+	early := slices.Contains(search.Events, schedule.Wait) // leases are ended early
 	found, err := explore.Explore(ctx, by, search, func(done, left int) { t.progress("%s: %d played, %d known to be left", what, done, left) })
 	if err == nil {
 		t.progress("%s: playing the shortest once more", what)
@@ -173,7 +187,7 @@ func (t *try) search(ctx context.Context, on *wirestage.Stage, by player, what s
 	for _, record := range bad {
 		if early {
 			t.progress("%s: once more, and the lease ends in its own time", what)
-			again, err := on.InTime(ctx, record.Schedule)
+			again, err := on.InTime(ctx, record.Customers, record.Schedule)
 			t.done()
 			if ctx.Err() != nil {
 				return err
@@ -203,8 +217,12 @@ func (t *try) search(ctx context.Context, on *wirestage.Stage, by player, what s
 	case found.Bad > 0 && len(bad) == 0:
 		part.Verdict = verdict.Invalid
 		part.Reason += "; none of them ended alike when it was played again"
+	case found.Runs == 0 && search.Customers > 2:
+		part.Verdict, part.Reason = verdict.Inapplicable, what+": left out, since time was up: see --for"
 	case found.Runs == 0:
 		part.Verdict, part.Reason = verdict.Invalid, "nothing could be played in the time: see --for"
+	case found.Limited() && search.Customers > 2:
+		part.Reason += "; the rest is left out, since time was up: see --for"
 	case found.Limited():
 		part.Verdict = verdict.Invalid
 		part.Reason += "; not all, since time was up: see --for"

@@ -12,7 +12,7 @@ import (
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/step"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -65,7 +65,7 @@ type Checker struct {
 	market     *market // nil until a crowd was sent
 
 	mu     sync.Mutex // guards stages
-	stages map[time.Duration]*stage.Stage
+	stages map[time.Duration]*step.Shops
 }
 
 // Open makes a checker of a program that [Build] has built. It can check as long as ctx lasts. The
@@ -75,7 +75,7 @@ func Open(ctx context.Context, program string) (*Checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Checker{background: ctx, shop: shop, stages: map[time.Duration]*stage.Stage{}}, nil
+	return &Checker{background: ctx, shop: shop, stages: map[time.Duration]*step.Shops{}}, nil
 }
 
 // Close ends what was started.
@@ -95,13 +95,13 @@ func (c *Checker) player(e Exercise, lease time.Duration) (player, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stages[lease] == nil {
-		s, err := stage.Open(c.background, c.shop, stage.Options{Lease: lease, OwnSlots: c.ownSlots, RedisServer: c.RedisServer})
+		s, err := step.OpenShops(c.background, c.shop, step.Options{Lease: lease, OwnSlots: c.ownSlots, RedisServer: c.RedisServer})
 		if err != nil {
 			return player{}, err
 		}
 		c.stages[lease] = s
 	}
-	return player{Stage: c.stages[lease], exercise: e}, nil
+	return player{Shops: c.stages[lease], exercise: e}, nil
 }
 
 // Check has explorations decide, in the order of the exercise, then cells, and then a crowd. It ends with the first
@@ -144,7 +144,7 @@ func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(stri
 			found.Shortest = slices.DeleteFunc(found.Shortest, func(r schedule.Record) bool { return slices.Contains(s.Allowed, r.Outcome.Cause) })
 			err = explore.Confirm(ctx, on, &found)
 		}
-		if errors.Is(err, stage.ErrGivenUp) {
+		if errors.Is(err, step.ErrGivenUp) {
 			found, err = explore.Found{GivenUp: []string{err.Error()}}, nil
 		}
 		if err != nil {
@@ -203,7 +203,7 @@ func (c *Checker) alsoWith(ctx context.Context, a Answer, found schedule.Record,
 	}
 	again, err := on.PlaySchedule(ctx, a.Name, found.Customers, found.Schedule)
 	switch {
-	case errors.Is(err, stage.ErrCannot) || errors.Is(err, stage.ErrGivenUp):
+	case errors.Is(err, step.ErrCannot) || errors.Is(err, step.ErrGivenUp):
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -221,7 +221,7 @@ func (c *Checker) play(ctx context.Context, a Answer, text string, done func(str
 			return Verdict{}, err
 		}
 		record, err := on.playText(ctx, a.Name, text)
-		if errors.Is(err, stage.ErrGivenUp) {
+		if errors.Is(err, step.ErrGivenUp) {
 			continue
 		}
 		if err != nil {
@@ -259,8 +259,8 @@ func (c *Checker) Play(ctx context.Context, a Answer, customers int, order sched
 }
 
 func (a Answer) search(s Search) explore.Search {
-	search := explore.Search{Switches: s.Switches, Plan: stage.Plan{
-		Strategy: a.Name, OneShop: s.OneShop, Customers: s.Customers, MaxEvents: max(s.InARow, 1), InARow: true, LocalClock: stage.LocalClock(declared.Strategy{Properties: a.Exercise.Properties}),
+	search := explore.Search{Switches: s.Switches, Plan: step.Plan{
+		Strategy: a.Name, OneShop: s.OneShop, Customers: s.Customers, MaxEvents: max(s.InARow, 1), InARow: true, LocalClock: step.LocalClock(declared.Strategy{Properties: a.Exercise.Properties}),
 	}}
 	if s.Event != "" {
 		search.Events = []schedule.Event{s.Event}

@@ -11,7 +11,7 @@ import (
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
@@ -32,27 +32,27 @@ type failure struct {
 func (f failure) Error() string { return f.said }
 
 // Is makes a confirmation take a schedule that ends in a failure for one that cannot be played.
-func (f failure) Is(target error) bool { return target == stage.ErrCannot }
+func (f failure) Is(target error) bool { return target == step.ErrCannot }
 
 // player plays schedules of an answer on a stage. It ends a run that sends too much or says nothing, and
 // judges the others by more than a stage does: see [player.judge].
 type player struct {
-	*stage.Stage
+	*step.Shops
 	exercise Exercise
 	oneShop  bool
 }
 
 // Play plays one run of an exploration.
-func (p player) Play(ctx context.Context, plan stage.Plan, choose func() stage.Chooser) (schedule.Record, error) {
+func (p player) Play(ctx context.Context, plan step.Plan, choose func() step.Chooser) (schedule.Record, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silent := failure{TooSilent, fmt.Sprintf("nothing was heard of the shops for %s: does the code wait for itself?", maxSilence)}
 	alarm := time.AfterFunc(maxSilence, func() { cancel(silent) })
 	defer alarm.Stop()
 	heard := time.Now()
-	return p.bounded(ctx, plan, func() stage.Chooser {
+	return p.bounded(ctx, plan, func() step.Chooser {
 		next := choose()
-		return func(n stage.Next) (int, error) {
+		return func(n step.Next) (int, error) {
 			// A try that was begun anew after almost as long was as silent.
 			if time.Since(heard) > maxSilence*3/4 {
 				cancel(silent)
@@ -65,12 +65,12 @@ func (p player) Play(ctx context.Context, plan stage.Plan, choose func() stage.C
 }
 
 // bounded ends a run that sends too much. It does not make the run again: no lease explains so many requests.
-func (p player) bounded(ctx context.Context, plan stage.Plan, choose func() stage.Chooser) (schedule.Record, error) {
+func (p player) bounded(ctx context.Context, plan step.Plan, choose func() step.Chooser) (schedule.Record, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	record, err := p.Stage.Play(ctx, plan, func() stage.Chooser {
+	record, err := p.Shops.Play(ctx, plan, func() step.Chooser {
 		next := choose()
-		return func(n stage.Next) (int, error) {
+		return func(n step.Next) (int, error) {
 			for c, sent := range n.Requests {
 				if sent > maxRequests {
 					cancel(failure{TooManyRequests, fmt.Sprintf("customer %s has sent more than %d requests in one sale", c, maxRequests)})
@@ -83,7 +83,7 @@ func (p player) bounded(ctx context.Context, plan stage.Plan, choose func() stag
 	if cause := context.Cause(ctx); errors.As(cause, new(failure)) {
 		return record, cause
 	}
-	if errors.Is(err, stage.ErrEndless) {
+	if errors.Is(err, step.ErrEndless) {
 		return record, failure{TooManyRequests, err.Error()}
 	}
 	return p.judged(record), err
@@ -93,20 +93,20 @@ func (p player) bounded(ctx context.Context, plan stage.Plan, choose func() stag
 // left out: the code does without it.
 func (p player) playText(ctx context.Context, strategy, text string) (schedule.Record, error) {
 	words := strings.Fields(text)
-	plan := stage.Plan{Strategy: strategy, Customers: 2, MaxEvents: len(words), Everything: true, Observe: true}
+	plan := step.Plan{Strategy: strategy, Customers: 2, MaxEvents: len(words), Everything: true, Observe: true}
 	for _, word := range words {
 		event, _, _ := strings.Cut(word, ":")
 		if len(word) > 1 && !slices.Contains(plan.Events, schedule.Event(event)) {
 			plan.Events = append(plan.Events, schedule.Event(event))
 		}
 	}
-	return p.Play(ctx, plan, func() stage.Chooser {
+	return p.Play(ctx, plan, func() step.Chooser {
 		left := words
-		return func(n stage.Next) (int, error) {
+		return func(n step.Next) (int, error) {
 			for len(left) > 0 {
 				word := left[0]
 				left = left[1:]
-				i := slices.IndexFunc(n.Options, func(o stage.Option) bool {
+				i := slices.IndexFunc(n.Options, func(o step.Option) bool {
 					return o.Choice.String() == word || o.Choice.IsStep() && o.Choice.Customer.String() == word
 				})
 				if i >= 0 {
@@ -120,8 +120,8 @@ func (p player) playText(ctx context.Context, strategy, text string) (schedule.R
 
 // PlaySchedule plays a schedule as loadtest step does. It waits for a free slot as long as it takes.
 func (p player) PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error) {
-	plan := stage.Plan{Strategy: strategy, Customers: customers, OneShop: p.oneShop}.Following(order)
-	return p.bounded(ctx, plan, func() stage.Chooser { return stage.Follow(order) })
+	plan := step.Plan{Strategy: strategy, Customers: customers, OneShop: p.oneShop}.Following(order)
+	return p.bounded(ctx, plan, func() step.Chooser { return step.Follow(order) })
 }
 
 // judged is the record with a cause of its own as its outcome, where [player.judge] finds one.

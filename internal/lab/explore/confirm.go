@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/step"
 )
 
 // Once is a cause that some runs had, and that none had when their schedules were played again: what
@@ -27,7 +27,7 @@ func (o Once) String() string {
 // maxReplays is how often a bad schedule is played again until it ends alike.
 const maxReplays = 3
 
-// SchedulePlayer plays a schedule by its text. A [stage.Stage] does it on real servers.
+// SchedulePlayer plays a schedule by its text. A [step.Shops] does it on real servers.
 type SchedulePlayer interface {
 	PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error)
 }
@@ -39,7 +39,7 @@ func Confirm(ctx context.Context, on SchedulePlayer, found *Found) error {
 	return confirm(ctx, func(ctx context.Context, found schedule.Record, order schedule.Schedule) (schedule.Record, error) {
 		record, err := on.PlaySchedule(ctx, found.Strategy, found.Customers, order)
 		switch {
-		case errors.Is(err, stage.ErrCannot) || errors.Is(err, stage.ErrGivenUp):
+		case errors.Is(err, step.ErrCannot) || errors.Is(err, step.ErrGivenUp):
 			return schedule.Record{}, fmt.Errorf("%w: %w", errDifferent, err)
 		case err != nil:
 			return schedule.Record{}, err

@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage/stagetest"
+	"stocklock/internal/lab/step/steptest"
 	"stocklock/internal/lab/verdict"
 )
 
 // found has one bad schedule of a cause, which some of the runs had.
 func foundBad(t *testing.T, runs int, text string) Found {
 	t.Helper()
-	r := schedule.Record{Schedule: stagetest.Parse(t, text), Outcome: schedule.Outcome{Verdict: verdict.Oversold, Cause: schedule.Overrun}}
+	r := schedule.Record{Schedule: steptest.Parse(t, text), Outcome: schedule.Outcome{Verdict: verdict.Oversold, Cause: schedule.Overrun}}
 	return Found{Runs: 100, Bad: runs, Shortest: []schedule.Record{r}, bad: map[schedule.Cause]int{schedule.Overrun: runs}, candidates: map[schedule.Cause][]schedule.Record{schedule.Overrun: {r}}}
 }
 

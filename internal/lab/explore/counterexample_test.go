@@ -6,8 +6,8 @@ import (
 
 	"stocklock/internal/lab/overlaytest"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage"
-	"stocklock/internal/lab/stage/stagetest"
+	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/step/steptest"
 )
 
 // The decrement of none, and the guard of setnx, for strategies that exploration did not see through.
@@ -115,7 +115,7 @@ func TestWhatExplorationDidNotFind(t *testing.T) {
 	program := overlaytest.Shop(t, "../../..", map[string]string{
 		"internal/strategy/ladder/none.go": countThenInsert, "internal/strategy/ladder/setnx.go": leaseInRow,
 	})
-	s := stagetest.Open(t, program, stage.Options{Lease: 300 * time.Millisecond})
+	s := steptest.Open(t, program, step.Options{Lease: 300 * time.Millisecond})
 	for _, tt := range []struct {
 		strategy, schedule string
 		event              schedule.Event
@@ -125,14 +125,14 @@ func TestWhatExplorationDidNotFind(t *testing.T) {
 		{"setnx", "A.update A.select wait B.update B.select", schedule.Wait, schedule.Overrun},
 		{"setnx", "A.update A.select pause:A B.update B.select", schedule.Pause, schedule.LateWrite},
 	} {
-		record, err := s.PlaySchedule(t.Context(), tt.strategy, 2, stagetest.Parse(t, tt.schedule))
+		record, err := s.PlaySchedule(t.Context(), tt.strategy, 2, steptest.Parse(t, tt.schedule))
 		if err != nil || record.Outcome.N != 1 {
 			t.Errorf("%s: %s: %+v, %v", tt.strategy, tt.schedule, record.Outcome, err)
 		}
 		if tt.event == schedule.Pause {
 			continue // on shops of its own: most of a minute
 		}
-		search := Search{Plan: stage.Plan{Strategy: tt.strategy, Customers: 2, MaxEvents: 1}, Limit: 60}
+		search := Search{Plan: step.Plan{Strategy: tt.strategy, Customers: 2, MaxEvents: 1}, Limit: 60}
 		if tt.event != "" {
 			search.Events = []schedule.Event{tt.event}
 		}

@@ -16,12 +16,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/step"
 )
 
 // Search says which schedules are explored.
 type Search struct {
-	stage.Plan
+	step.Plan
 	// Switches bounds how often a run goes to another customer although the last one could go on. 0
 	// is no bound.
 	Switches int
@@ -36,9 +36,9 @@ type Search struct {
 	FirstBad bool
 }
 
-// Player plays one run. A [stage.Stage] does it on real servers.
+// Player plays one run. A [step.Shops] does it on real servers.
 type Player interface {
-	Play(ctx context.Context, p stage.Plan, choose func() stage.Chooser) (schedule.Record, error)
+	Play(ctx context.Context, p step.Plan, choose func() step.Chooser) (schedule.Record, error)
 	// Slots is how many runs with these events can be played at a time.
 	Slots(events []schedule.Event) int
 }
@@ -107,7 +107,7 @@ func (f Found) shows(causes []schedule.Cause) bool {
 // node is a place in the tree of schedules from which something new goes on.
 type node struct {
 	past   schedule.Schedule
-	asleep []stage.Option // what leads from here only to what is seen elsewhere
+	asleep []step.Option // what leads from here only to what is seen elsewhere
 }
 
 // maxGivenUp is how many runs may be given up before an exploration fails.
@@ -189,16 +189,16 @@ func (e *exploration) work(ctx context.Context) error {
 		e.mu.Lock()
 		e.running--
 		switch {
-		case errors.Is(err, stage.ErrStop):
+		case errors.Is(err, step.ErrStop):
 			e.found.Partial++
 			err = nil
-		case errors.Is(err, stage.ErrGivenUp) && !e.last && len(e.postponed) < maxPostponed(e.found.Runs):
+		case errors.Is(err, step.ErrGivenUp) && !e.last && len(e.postponed) < maxPostponed(e.found.Runs):
 			e.postponed = append(e.postponed, n)
 			err, more = nil, nil
 		case errors.As(err, new(unreachedError)) && e.last:
 			e.found.Unreached = append(e.found.Unreached, n.past.String())
 			err, more = nil, nil
-		case errors.Is(err, stage.ErrGivenUp) && e.last && len(e.found.GivenUp) < maxGivenUp:
+		case errors.Is(err, step.ErrGivenUp) && e.last && len(e.found.GivenUp) < maxGivenUp:
 			e.found.GivenUp = append(e.found.GivenUp, err.Error())
 			err, more = nil, nil
 		case err == nil:
@@ -272,7 +272,7 @@ func shorter(a, b schedule.Record) int { return a.Schedule.Compare(b.Schedule) }
 // run plays a node to its end, and returns what could have been chosen on the way.
 func (e *exploration) run(ctx context.Context, n node) (schedule.Record, []node, error) {
 	var d descent
-	record, err := e.player.Play(ctx, e.search.Plan, func() stage.Chooser {
+	record, err := e.player.Play(ctx, e.search.Plan, func() step.Chooser {
 		d = descent{search: e.search, from: n, left: n.past, asleep: n.asleep}
 		return d.choose
 	})
@@ -284,23 +284,23 @@ type descent struct {
 	search   Search
 	from     node
 	left     schedule.Schedule // of the node's past: still to be replayed
-	asleep   []stage.Option
+	asleep   []step.Option
 	switched int
 	more     []node // what could have been chosen instead
 }
 
-func (d *descent) choose(next stage.Next) (int, error) {
+func (d *descent) choose(next step.Next) (int, error) {
 	if len(d.left) > 0 {
 		return d.replay(next)
 	}
 	return d.fork(next)
 }
 
-func (d *descent) replay(next stage.Next) (int, error) {
+func (d *descent) replay(next step.Next) (int, error) {
 	i := next.Index(d.left[0])
 	switch {
-	case i < 0 && next.ByDefault() == stage.LetTimePass:
-		return stage.LetTimePass, nil
+	case i < 0 && next.ByDefault() == step.LetTimePass:
+		return step.LetTimePass, nil
 	case i < 0:
 		return 0, unreachedError(fmt.Sprintf("%s: %s", d.from.past, next.Why(d.left[0])))
 	}
@@ -308,13 +308,13 @@ func (d *descent) replay(next stage.Next) (int, error) {
 	return d.take(next, i), nil
 }
 
-func (d *descent) fork(next stage.Next) (int, error) {
+func (d *descent) fork(next step.Next) (int, error) {
 	d.renew(next)
 	awake := d.awake(next)
-	first := stage.LetTimePass // where nobody can go on, an event is one more chance
-	if next.ByDefault() != stage.LetTimePass || next.Arriving() {
+	first := step.LetTimePass // where nobody can go on, an event is one more chance
+	if next.ByDefault() != step.LetTimePass || next.Arriving() {
 		if len(awake) == 0 {
-			return 0, stage.ErrStop
+			return 0, step.ErrStop
 		}
 		first = awake[0]
 	}
@@ -328,7 +328,7 @@ func (d *descent) fork(next stage.Next) (int, error) {
 			before = append(before, o)
 		}
 	}
-	if first == stage.LetTimePass {
+	if first == step.LetTimePass {
 		return first, nil
 	}
 	d.asleep = d.stillAsleep(d.asleep, next.Options[first])
@@ -337,8 +337,8 @@ func (d *descent) fork(next stage.Next) (int, error) {
 
 // renew has what is asleep touch what it would touch now, in this run: items have other names in each run.
 // What cannot be chosen now is awake when it can be.
-func (d *descent) renew(next stage.Next) {
-	var now []stage.Option
+func (d *descent) renew(next step.Next) {
+	var now []step.Option
 	for _, o := range d.asleep {
 		if i := next.Index(o.Choice); i >= 0 {
 			now = append(now, next.Options[i])
@@ -347,7 +347,7 @@ func (d *descent) renew(next stage.Next) {
 	d.asleep = now
 }
 
-func (d *descent) take(next stage.Next, i int) int {
+func (d *descent) take(next step.Next, i int) int {
 	if next.Switches(next.Options[i]) {
 		d.switched++
 	}
@@ -355,10 +355,10 @@ func (d *descent) take(next stage.Next, i int) int {
 }
 
 // awake are the options that lead to something that is not seen elsewhere, within the bound of switches.
-func (d *descent) awake(next stage.Next) []int {
+func (d *descent) awake(next step.Next) []int {
 	var awake []int
 	for i, o := range next.Options {
-		asleep := slices.ContainsFunc(d.asleep, func(a stage.Option) bool { return a.Choice == o.Choice })
+		asleep := slices.ContainsFunc(d.asleep, func(a step.Option) bool { return a.Choice == o.Choice })
 		bounded := d.search.Switches > 0 && d.switched == d.search.Switches && next.Switches(o)
 		if !o.Retry && (!o.RowHeld || d.search.Unpruned) && !asleep && !bounded {
 			awake = append(awake, i)
@@ -368,8 +368,8 @@ func (d *descent) awake(next stage.Next) []int {
 }
 
 // stillAsleep is what stays asleep after a choice: all that is independent of it.
-func (d *descent) stillAsleep(asleep []stage.Option, after stage.Option) []stage.Option {
-	var still []stage.Option
+func (d *descent) stillAsleep(asleep []step.Option, after step.Option) []step.Option {
+	var still []step.Option
 	for _, o := range asleep {
 		if independent(o, after) {
 			still = append(still, o)
@@ -380,7 +380,7 @@ func (d *descent) stillAsleep(asleep []stage.Option, after stage.Option) []stage
 
 // independent says whether two choices that follow each other can change places without anybody
 // noticing.
-func independent(a, b stage.Option) bool {
+func independent(a, b step.Option) bool {
 	if a.Choice.Customer == b.Choice.Customer && a.Choice.Customer != 0 || !a.Choice.IsStep() && !b.Choice.IsStep() {
 		return false
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage"
-	"stocklock/internal/lab/stage/stagetest"
+	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/step/steptest"
 	"stocklock/internal/lab/verdict"
 )
 
@@ -40,7 +40,7 @@ type modelSale struct {
 	tries int
 }
 
-func (m model) Play(_ context.Context, p stage.Plan, choose func() stage.Chooser) (schedule.Record, error) {
+func (m model) Play(_ context.Context, p step.Plan, choose func() step.Chooser) (schedule.Record, error) {
 	steps := []string{"select", "update", "insert", "commit"}
 	if m.guarded {
 		steps = slices.Concat([]string{"set"}, steps, []string{"del"})
@@ -54,7 +54,7 @@ func (m model) Play(_ context.Context, p stage.Plan, choose func() stage.Chooser
 	var past schedule.Schedule
 	chooser := choose()
 	for {
-		next := stage.Next{Past: past, Why: func(c schedule.Choice) string { return c.String() + " cannot be" }}
+		next := step.Next{Past: past, Why: func(c schedule.Choice) string { return c.String() + " cannot be" }}
 		for i, s := range sales {
 			if s.next == len(s.steps) || !p.Everything && i > 0 && sales[i-1].next == 0 {
 				continue
@@ -71,7 +71,7 @@ func (m model) Play(_ context.Context, p stage.Plan, choose func() stage.Chooser
 			if name == "set" {
 				nth += s.tries
 			}
-			next.Options = append(next.Options, stage.Option{
+			next.Options = append(next.Options, step.Option{
 				Choice: schedule.Choice{Customer: schedule.Customer('A' + i), Step: schedule.StepName(name, nth)}, Touches: tables.Touches(request),
 				RowHeld: name == "update" && row >= 0 && row != i, Retry: name == "set" && s.tries > 0 && lock >= 0,
 			})
@@ -132,7 +132,7 @@ func explore(t *testing.T, m Player, s Search) Found {
 // TestTheNumberOfSchedules holds enumeration to what was counted by hand: the second SELECT lies at
 // one of five places beside the first customer's four steps, for two customers who may come first.
 func TestTheNumberOfSchedules(t *testing.T) {
-	two := Search{Plan: stage.Plan{Customers: 2}}
+	two := Search{Plan: step.Plan{Customers: 2}}
 	if got := explore(t, rowBound{}, two); got.Runs >= 5 || got.Bad == 0 {
 		t.Errorf("two plain sales: %d runs, %d bad, want fewer than five, and bad ones", got.Runs, got.Bad)
 	}
@@ -147,12 +147,12 @@ func TestTheNumberOfSchedules(t *testing.T) {
 // rowBound is a model in which nobody is offered a row that is held.
 type rowBound struct{ model }
 
-func (m rowBound) Play(ctx context.Context, p stage.Plan, choose func() stage.Chooser) (schedule.Record, error) {
-	return m.model.Play(ctx, p, func() stage.Chooser {
+func (m rowBound) Play(ctx context.Context, p step.Plan, choose func() step.Chooser) (schedule.Record, error) {
+	return m.model.Play(ctx, p, func() step.Chooser {
 		chooser := choose()
-		return func(next stage.Next) (int, error) {
+		return func(next step.Next) (int, error) {
 			kept := next
-			kept.Options = slices.DeleteFunc(slices.Clone(next.Options), func(o stage.Option) bool { return o.RowHeld })
+			kept.Options = slices.DeleteFunc(slices.Clone(next.Options), func(o step.Option) bool { return o.RowHeld })
 			i, err := chooser(kept)
 			if err != nil || i < 0 {
 				return i, err
@@ -165,11 +165,11 @@ func (m rowBound) Play(ctx context.Context, p stage.Plan, choose func() stage.Ch
 func TestPruningLosesNoOutcome(t *testing.T) {
 	for m, most := range map[Player]int{rowBound{}: 3, rowBound{model{guarded: true}}: 2} {
 		for customers := 2; customers <= most; customers++ {
-			pruned, err := Explore(t.Context(), m, Search{Plan: stage.Plan{Customers: customers}}, nil)
+			pruned, err := Explore(t.Context(), m, Search{Plan: step.Plan{Customers: customers}}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			all, err := Explore(t.Context(), m, Search{Plan: stage.Plan{Customers: customers, Everything: true}, Unpruned: true}, nil)
+			all, err := Explore(t.Context(), m, Search{Plan: step.Plan{Customers: customers, Everything: true}, Unpruned: true}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,7 +185,7 @@ func TestABoundOfSwitches(t *testing.T) {
 	m := rowBound{model{guarded: true}}
 	before := 0
 	for _, switches := range []int{1, 2, 3, 0} {
-		found, err := Explore(t.Context(), m, Search{Plan: stage.Plan{Customers: 3}, Switches: switches}, nil)
+		found, err := Explore(t.Context(), m, Search{Plan: step.Plan{Customers: 3}, Switches: switches}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +205,7 @@ type moody struct {
 	asked int
 }
 
-func (m *moody) Play(ctx context.Context, p stage.Plan, choose func() stage.Chooser) (schedule.Record, error) {
+func (m *moody) Play(ctx context.Context, p step.Plan, choose func() step.Chooser) (schedule.Record, error) {
 	r, err := m.Player.Play(ctx, p, choose)
 	if err != nil || r.Schedule.String() != m.about {
 		return r, err
@@ -213,14 +213,14 @@ func (m *moody) Play(ctx context.Context, p stage.Plan, choose func() stage.Choo
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.asked++; m.asked < m.at {
-		return schedule.Record{}, stage.ErrGivenUp
+		return schedule.Record{}, step.ErrGivenUp
 	}
 	return r, nil
 }
 
 // TestARunThatFailedIsTriedOnceMore: what could not be played beside other runs is played alone.
 func TestARunThatFailedIsTriedOnceMore(t *testing.T) {
-	search := Search{Plan: stage.Plan{Customers: 2, Everything: true}, Unpruned: true}
+	search := Search{Plan: step.Plan{Customers: 2, Everything: true}, Unpruned: true}
 	const about = "A.select B.select A.update A.insert A.commit B.update B.insert B.commit"
 	for at, givenUp := range map[int]int{1: 0, 2: 0, 3: 1} {
 		found, err := Explore(t.Context(), &moody{Player: rowBound{}, about: about, at: at}, search, nil)
@@ -232,7 +232,7 @@ func TestARunThatFailedIsTriedOnceMore(t *testing.T) {
 
 // TestExplorations explores on real servers what stops no process.
 func TestExplorations(t *testing.T) {
-	s := stagetest.Open(t, "", stage.Options{Lease: 300 * time.Millisecond})
+	s := steptest.Open(t, "", step.Options{Lease: 300 * time.Millisecond})
 	t.Run("explorations find what the strategies' properties say", func(t *testing.T) {
 		for _, tt := range []struct {
 			strategy string
@@ -261,7 +261,7 @@ func TestExplorations(t *testing.T) {
 		}
 	})
 	t.Run("two plain sales without pruning", func(t *testing.T) {
-		found, err := Explore(t.Context(), s, Search{Plan: stage.Plan{Strategy: "none", Customers: 2, Everything: true}, Unpruned: true}, nil)
+		found, err := Explore(t.Context(), s, Search{Plan: step.Plan{Strategy: "none", Customers: 2, Everything: true}, Unpruned: true}, nil)
 		if err != nil || found.Runs != 24 || found.outcomes["oversold no-lock 1→0 1→0"] == 0 || found.outcomes["held  1→0"] == 0 {
 			t.Errorf("%d runs, %v, %v, want 24", found.Runs, found.outcomes, err)
 		}

@@ -15,7 +15,7 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	look "stocklock/internal/lab/seen"
-	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/redisconn"
 )
@@ -49,7 +49,7 @@ func newProgramServers(t *testing.T, dsn string, client redisconn.Client, worker
 			t.Fatal(err)
 		}
 	}
-	if s.schema, err = stage.LoadSchema(t.Context(), db); err != nil {
+	if s.schema, err = step.LoadSchema(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 	for range schedule.MaxCustomers {
@@ -99,7 +99,7 @@ type programAnswer struct {
 
 const noTransaction = "-"
 
-func (s programPlayer) Play(ctx context.Context, p stage.Plan, choose func() stage.Chooser) (schedule.Record, error) {
+func (s programPlayer) Play(ctx context.Context, p step.Plan, choose func() step.Chooser) (schedule.Record, error) {
 	s.run += 10
 	if _, err := s.db.ExecContext(ctx, s.names.Replace(fmt.Sprintf("INSERT INTO a (id, grp, v) VALUES (%d, %d, 1), (%d, %d, 2)", s.run+1, s.run, s.run+2, s.run))); err != nil {
 		return schedule.Record{}, err
@@ -112,11 +112,11 @@ func (s programPlayer) Play(ctx context.Context, p stage.Plan, choose func() sta
 	defer s.end(customers)
 	var past schedule.Schedule
 	for chooser := choose(); ; {
-		next := stage.Next{Past: past, Why: func(c schedule.Choice) string { return c.String() + " cannot be" }}
+		next := step.Next{Past: past, Why: func(c schedule.Choice) string { return c.String() + " cannot be" }}
 		parties := s.parties(customers)
 		for i, c := range customers {
 			if parties[i].AtStep {
-				next.Options = append(next.Options, stage.Option{
+				next.Options = append(next.Options, step.Option{
 					Choice:  schedule.Choice{Customer: schedule.Customer('A' + i), Step: fmt.Sprint("s", c.sent+1)},
 					Touches: s.schema.StepTouches(i, parties), RowHeld: s.schema.IsHeld(i, parties),
 				})

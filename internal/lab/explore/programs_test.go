@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/step"
 	"stocklock/internal/testserver"
 )
 
@@ -173,7 +173,7 @@ func randomProgram(r *rand.Rand) program {
 // compare plays a program with and without pruning, and returns in how many orders each.
 func (s *programServers) compare(t *testing.T, n int64, p program) (pruned, all int64) {
 	explored := func(unpruned bool) Found {
-		found, err := Explore(t.Context(), programPlayer{s, p}, Search{Plan: stage.Plan{Customers: len(p)}, Unpruned: unpruned}, nil)
+		found, err := Explore(t.Context(), programPlayer{s, p}, Search{Plan: step.Plan{Customers: len(p)}, Unpruned: unpruned}, nil)
 		if err != nil {
 			t.Errorf("program %d, %s: %v", n, p, err)
 		}

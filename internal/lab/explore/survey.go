@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/step"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -19,7 +19,7 @@ type Survey struct {
 	Customers int
 	Switches  int  // 0 for no bound
 	OneShop   bool // all customers buy at one shop
-	Baskets   bool // each customer buys two items: see [stage.Plan]
+	Baskets   bool // each customer buys two items: see [step.Plan]
 }
 
 // Default has the surveys that the properties of a strategy call for: two customers under each event
@@ -77,7 +77,7 @@ func LeftOut(of declared.Strategy, surveys []Survey) string {
 		})
 	}
 	for _, e := range schedule.Events() {
-		if !played(e, 2, false) && !played(e, 3, false) && stage.Inapplicable(of, e) == "" {
+		if !played(e, 2, false) && !played(e, 3, false) && step.Inapplicable(of, e) == "" {
 			left = append(left, string(e))
 		}
 	}
@@ -146,7 +146,7 @@ func (r Result) Name() string {
 
 // Run explores, and plays the shortest schedule of each cause once more after taking from it what
 // it does not need. Each result is passed on when it is there.
-func (v Survey) Run(ctx context.Context, on *stage.Stage, progress func(of Result, done, left int), each func(Result)) error {
+func (v Survey) Run(ctx context.Context, on *step.Shops, progress func(of Result, done, left int), each func(Result)) error {
 	of, err := on.Shop().Any(v.Strategy)
 	if err != nil {
 		return err
@@ -156,12 +156,12 @@ func (v Survey) Run(ctx context.Context, on *stage.Stage, progress func(of Resul
 		events = []schedule.Event{""}
 	}
 	for _, event := range events {
-		result := Result{Strategy: v.Strategy, Event: event, Customers: v.Customers, Switches: v.Switches, OneShop: v.OneShop, Baskets: v.Baskets, Skipped: stage.Inapplicable(of, event), AtPoints: of.AtPoints()}
+		result := Result{Strategy: v.Strategy, Event: event, Customers: v.Customers, Switches: v.Switches, OneShop: v.OneShop, Baskets: v.Baskets, Skipped: step.Inapplicable(of, event), AtPoints: of.AtPoints()}
 		if result.Skipped != "" {
 			each(result)
 			continue
 		}
-		search := Search{Switches: v.Switches, Plan: stage.Plan{Strategy: v.Strategy, Customers: v.Customers, OneShop: v.OneShop, Baskets: v.Baskets, MaxEvents: 1, LocalClock: stage.LocalClock(of)}}
+		search := Search{Switches: v.Switches, Plan: step.Plan{Strategy: v.Strategy, Customers: v.Customers, OneShop: v.OneShop, Baskets: v.Baskets, MaxEvents: 1, LocalClock: step.LocalClock(of)}}
 		if event != "" {
 			search.Events = []schedule.Event{event}
 		}
@@ -172,10 +172,10 @@ func (v Survey) Run(ctx context.Context, on *stage.Stage, progress func(of Resul
 		}
 		var again SchedulePlayer = on
 		if v.OneShop {
-			again = stage.OneShop{Stage: on}
+			again = step.As{Shops: on, OneShop: true}
 		}
 		if v.Baskets {
-			again = stage.Baskets{Stage: on}
+			again = step.As{Shops: on, Baskets: true}
 		}
 		if err := Confirm(ctx, again, &found); err != nil {
 			return err

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage"
-	"stocklock/internal/lab/stage/stagetest"
+	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/step/steptest"
 )
 
 // limit bounds the orders of one search. Some strategies have tens of thousands; of those a sample
@@ -20,20 +20,20 @@ const limit = 1500
 // TestPruningLosesNoOutcomeOnRealServers runs every order of two sales of each strategy, those that
 // differ only in independent steps included: without an event, and with wait, forget and lag.
 func TestPruningLosesNoOutcomeOnRealServers(t *testing.T) {
-	s := stagetest.Open(t, "", stage.Options{Lease: 600 * time.Millisecond})
+	s := steptest.Open(t, "", step.Options{Lease: 600 * time.Millisecond})
 	for _, of := range s.Shop().Strategies {
-		if stage.Unplayable(of) != "" {
+		if step.Unplayable(of) != "" {
 			continue
 		}
 		t.Run(of.Name, func(t *testing.T) {
 			for _, events := range [][]schedule.Event{nil, {schedule.Wait}, {schedule.Forget}, {schedule.Lag}} {
-				comparePruned(t, s, stage.Plan{Strategy: of.Name, Customers: 2, Events: events, MaxEvents: 1, LocalClock: stage.LocalClock(of)})
+				comparePruned(t, s, step.Plan{Strategy: of.Name, Customers: 2, Events: events, MaxEvents: 1, LocalClock: step.LocalClock(of)})
 			}
 		})
 	}
 }
 
-func comparePruned(t *testing.T, s *stage.Stage, plan stage.Plan) {
+func comparePruned(t *testing.T, s *step.Shops, plan step.Plan) {
 	pruned, err := Explore(t.Context(), s, Search{Plan: plan}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"stocklock/internal/lab/mistakes"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
-	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
@@ -175,7 +175,7 @@ func notStepped(s declared.Strategy) string {
 		return "state"
 	case s.AnswersFirst:
 		return "answers-first"
-	case s.OnlyBaskets && stage.Unplayable(s) != "":
+	case s.OnlyBaskets && step.Unplayable(s) != "":
 		return "one-lock"
 	}
 	return ""

@@ -17,7 +17,7 @@ import (
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
-	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/trial"
 )
 
@@ -54,7 +54,7 @@ type Server struct {
 
 	// Of whoever has the turn.
 	cells, compared, baskets, topologies *matrix.Session
-	stage                                *stage.Stage
+	stage                                *step.Shops
 
 	mu          sync.Mutex // guards what everybody sees
 	runs        []*run     // by id, from 1

@@ -12,7 +12,7 @@ import (
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/verdict"
 )
 
@@ -65,7 +65,7 @@ type option struct {
 const busyWords = "cells run: ask again when they are done"
 
 // stage is opened by the first who asks. It is called by whoever has the machine.
-func (s *Server) openStage(ctx context.Context) (*stage.Stage, error) {
+func (s *Server) openStage(ctx context.Context) (*step.Shops, error) {
 	if s.stage != nil {
 		return s.stage, nil
 	}
@@ -75,7 +75,7 @@ func (s *Server) openStage(ctx context.Context) (*stage.Stage, error) {
 	for _, st := range slices.Concat(s.o.Shop.Strategies, s.o.Shop.Baskets) {
 		lease = max(lease, st.ShortestLease)
 	}
-	stage, err := stage.Open(ctx, s.o.Shop, stage.Options{Lease: lease, OwnSlots: 2, RedisServer: s.o.Plan.RedisServer})
+	stage, err := step.OpenShops(ctx, s.o.Shop, step.Options{Lease: lease, OwnSlots: 2, RedisServer: s.o.Plan.RedisServer})
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (s *Server) openStage(ctx context.Context) (*stage.Stage, error) {
 }
 
 // onStage checks a request, waits for the machine, and gives the stage to play.
-func (s *Server) onStage(w http.ResponseWriter, r *http.Request, patience time.Duration, play func(context.Context, *stage.Stage, stepRequest, schedule.Schedule) (any, error)) {
+func (s *Server) onStage(w http.ResponseWriter, r *http.Request, patience time.Duration, play func(context.Context, *step.Shops, stepRequest, schedule.Schedule) (any, error)) {
 	var asked stepRequest
 	if !read(w, r, &asked) {
 		return
@@ -113,7 +113,7 @@ func (s *Server) onStage(w http.ResponseWriter, r *http.Request, patience time.D
 	switch {
 	case errors.As(err, new(lackError)):
 		refuse(w, http.StatusConflict, "skipped", err.Error())
-	case errors.Is(err, stage.ErrCannot):
+	case errors.Is(err, step.ErrCannot):
 		refuse(w, http.StatusConflict, "cannot", err.Error())
 	case err != nil:
 		refuse(w, http.StatusInternalServerError, "failed", err.Error())
@@ -127,7 +127,7 @@ type lackError string
 
 func (e lackError) Error() string { return string(e) }
 
-func lacks(ctx context.Context, on *stage.Stage, shop *catalog.Catalog, name string) error {
+func lacks(ctx context.Context, on *step.Shops, shop *catalog.Catalog, name string) error {
 	of, err := shop.Any(name)
 	if err != nil {
 		return err
@@ -166,8 +166,8 @@ func (s *Server) checkStep(asked stepRequest) (schedule.Schedule, error) {
 }
 
 func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
-	s.onStage(w, r, positionPatience, func(ctx context.Context, on *stage.Stage, asked stepRequest, plan schedule.Schedule) (any, error) {
-		var at stage.Position
+	s.onStage(w, r, positionPatience, func(ctx context.Context, on *step.Shops, asked stepRequest, plan schedule.Schedule) (any, error) {
+		var at step.Position
 		var err error
 		if asked.ToEnd {
 			s.mu.Lock()
@@ -176,10 +176,10 @@ func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
 		}
 		var steps interface {
 			PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error)
-			Position(ctx context.Context, strategy string, customers int, order schedule.Schedule) (stage.Position, error)
+			Position(ctx context.Context, strategy string, customers int, order schedule.Schedule) (step.Position, error)
 		} = on
 		if asked.Baskets {
-			steps = stage.Baskets{Stage: on}
+			steps = step.As{Shops: on, Baskets: true}
 		}
 		if asked.ToEnd {
 			at.Ended = true
@@ -244,7 +244,7 @@ func (s *shortest) take(r schedule.Record, baskets bool) {
 // kind, and answers with the shortest schedule that oversells. One without an event is shorter than
 // all with one.
 func (s *Server) serveShortest(w http.ResponseWriter, r *http.Request) {
-	s.onStage(w, r, searchPatience+positionPatience, func(ctx context.Context, on *stage.Stage, asked stepRequest, _ schedule.Schedule) (any, error) {
+	s.onStage(w, r, searchPatience+positionPatience, func(ctx context.Context, on *step.Shops, asked stepRequest, _ schedule.Schedule) (any, error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, searchPatience, errSearched)
 		defer cancel()
 		result := shortest{Searched: []schedule.Event{}, Left: []schedule.Event{}}
@@ -311,7 +311,7 @@ type explored struct {
 // serveExploration runs every order of the steps, with the event that was asked for at every place, as
 // loadtest explore does.
 func (s *Server) serveExploration(w http.ResponseWriter, r *http.Request) {
-	s.onStage(w, r, searchPatience+positionPatience, func(ctx context.Context, on *stage.Stage, asked stepRequest, _ schedule.Schedule) (any, error) {
+	s.onStage(w, r, searchPatience+positionPatience, func(ctx context.Context, on *step.Shops, asked stepRequest, _ schedule.Schedule) (any, error) {
 		survey := explore.Survey{Strategy: asked.Strategy, Customers: asked.Customers, Events: asked.Events, Baskets: asked.Baskets}
 		event := schedule.Event("")
 		if len(asked.Events) > 0 {

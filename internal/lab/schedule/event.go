@@ -12,7 +12,7 @@ type Event string
 // The events. [Event.Doc] says what each does. All but wait, forget, lose and arrive need shops of
 // one's own, because they stop or cut off a whole process or server. Lag and DBFailover need a primary and a
 // replica of MySQL besides. Restart, Evict and Withhold are for a
-// described service alone: see package wirestage.
+// described service alone: see package step.
 const (
 	Wait     Event = "wait"
 	Arrive   Event = "arrive"

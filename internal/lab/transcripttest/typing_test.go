@@ -14,8 +14,8 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/stage"
-	"stocklock/internal/lab/stage/stagetest"
+	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/step/steptest"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/redisconn"
 	"stocklock/internal/testserver"
@@ -35,7 +35,7 @@ func TestTranscripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	on := stagetest.Open(t, "", stage.Options{Lease: 300 * time.Millisecond})
+	on := steptest.Open(t, "", step.Options{Lease: 300 * time.Millisecond})
 	servers := testserver.Start(t)
 	redisServer, err := servers.Redis(t.Context(), testserver.RedisOptions{})
 	if err != nil {

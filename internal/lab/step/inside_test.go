@@ -1,0 +1,103 @@
+package step_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"stocklock/internal/lab/explore"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/step/steptest"
+)
+
+// endings are a player's runs by what those have in common that ended alike, each with a schedule.
+type endings struct {
+	explore.Player
+
+	mu   sync.Mutex // several runs at once
+	seen map[string]string
+}
+
+func (e *endings) Play(ctx context.Context, p step.Plan, choose func() step.Chooser) (schedule.Record, error) {
+	r, err := e.Player.Play(ctx, p, choose)
+	if err == nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.seen[ending(r)] = r.Schedule.String()
+	}
+	return r, err
+}
+
+func ending(r schedule.Record) string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s, %d orders", r.Outcome.Verdict, r.Outcome.Cause, len(r.Outcome.Orders)))
+}
+
+// explorable is a stage of either kind.
+type explorable interface {
+	explore.Player
+	explore.SchedulePlayer
+}
+
+// allEndings explores a strategy, without what pruning leaves out.
+func allEndings(t *testing.T, on explorable, strategy string, events ...schedule.Event) (map[string]string, explore.Found) {
+	t.Helper()
+	keeps := &endings{Player: on, seen: map[string]string{}}
+	plan := step.Plan{Strategy: strategy, Customers: 2, Events: events, MaxEvents: 1}
+	found, err := explore.Explore(t.Context(), keeps, explore.Search{Plan: plan}, nil)
+	if err != nil || found.Unknown() != "" {
+		t.Fatalf("%s under %v: %v %s", strategy, events, err, found.Unknown())
+	}
+	return keeps.seen, found
+}
+
+// sameEndings wants the same endings of an exploration at the wire and of one inside the shop.
+func sameEndings(t *testing.T, inside *step.Shops, wire explorable, strategy string, events ...schedule.Event) {
+	t.Helper()
+	there, foundThere := allEndings(t, inside, strategy, events...)
+	here, foundHere := allEndings(t, wire, strategy, events...)
+	t.Logf("%s under %v: inside %d runs, at the wire %d: %v", strategy, events, foundThere.Runs, foundHere.Runs, here)
+	if a, b := slices.Sorted(maps.Keys(there)), slices.Sorted(maps.Keys(here)); !slices.Equal(a, b) {
+		t.Errorf("%s under %v ends inside as %q, and at the wire as %q", strategy, events, there, here)
+	}
+	if _, early := wire.(*step.Service); !early {
+		return // the second customer comes after the event, which the stepper inside does not ask for
+	}
+	if foundThere.Bad > 0 && (foundHere.Bad == 0 || foundHere.Shortest[0].Schedule.String() != foundThere.Shortest[0].Schedule.String()) {
+		t.Errorf("%s under %v: the shortest bad schedule is not %s at the wire: %v", strategy, events, foundThere.Shortest[0].Schedule, foundHere.Causes())
+	}
+}
+
+// TestBothSteppers: the strategies of this repository end at the wire as they end in the stepper inside the shop.
+func TestBothSteppers(t *testing.T) {
+	inside := steptest.Open(t, "", step.Options{Lease: insideLease})
+	for _, strategy := range []string{"none", "conditional", "for-update", "fenced-relative", "owner-get-del"} {
+		s := open(t, strategy)
+		sameEndings(t, inside, s, strategy)
+		switch strategy {
+		case "none", "conditional", "for-update":
+			sameEndings(t, inside, s, strategy, schedule.Lose)
+		case "owner-get-del":
+			for _, order := range []string{
+				"A.set A.select wait B.set B.select", "A.set wait B.set B.select", "A.set A.select wait B.set A.update",
+				"A.set A.select A.update A.insert A.commit A.get wait B.set B.select A.del",
+			} {
+				there, err := inside.PlaySchedule(t.Context(), strategy, 2, steptest.Parse(t, order))
+				if err != nil {
+					t.Fatal(err)
+				}
+				here, err := s.InTime(t.Context(), 2, steptest.Parse(t, order))
+				if err != nil || ending(here) != ending(there) || fmt.Sprint(here.Outcome.Answers) != fmt.Sprint(there.Outcome.Answers) {
+					t.Errorf("%s, %s: inside %s %v, at the wire %s %v, %v", strategy, order, ending(there), there.Outcome.Answers, ending(here), here.Outcome.Answers, err)
+				}
+			}
+		}
+	}
+}
+
+const insideLease = 600 * time.Millisecond

@@ -1,0 +1,268 @@
+package step
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/shop/labmode"
+)
+
+// run is one run of a schedule, on items of its own.
+type run struct {
+	source
+	plan     Plan
+	schema   schedule.Schema
+	units    int64 // of each item
+	most     int   // choices, 0 for any number
+	buyers   []*buyer
+	messages chan any // for [source.handle]
+
+	begun   time.Time
+	entries []schedule.Entry
+	chosen  schedule.Schedule
+	listed  int                 // so many of the chosen have to be listed
+	used    int                 // events
+	eventAt time.Time           // when the last one was over
+	struck  []schedule.Customer // see [schedule.Record]
+	behind  string
+	leaves  bool
+	blind   bool // a sale keeps counts waiting
+
+	unseen  bool           // the requests of the lock are not held
+	lock    schedule.State // what Redis had at the last look
+	keeps   bool           // the sales have something in Redis; not known where no event is about that
+	owner   schedule.Customer
+	ids     map[string]schedule.Customer // who is called so in the lock's value
+	holds   []schedule.Hold
+	version int
+	changed map[schedule.Customer]int // the version at the last change of the lock by each
+	wrote   map[schedule.Customer]int // and of the stock, wherever the strategy keeps it
+
+	pace
+}
+
+// source is where the requests of one run come from, and what is done to it: the shops of this repository, or
+// the processes of a described service.
+type source interface {
+	// arrive has a customer send its request. What comes of it are messages.
+	arrive(ctx context.Context, b *buyer)
+	// handle takes in a message. It calls hold, answered and replied.
+	handle(ctx context.Context, message any) error
+	// goesOn says whether a customer who has its answer can have more to send.
+	goesOn(b *buyer) bool
+	// listen adds what is known of a customer who is silent, other than what MySQL works on.
+	listen(ctx context.Context, b *buyer, s *silence) error
+	// atRest is called when all are at rest. It reports whether it has sent somebody on the way.
+	atRest(ctx context.Context) (bool, error)
+	// passTime lets time pass where nobody can go on, and reports whether that is all: before somebody polls,
+	// and again where nobody does.
+	passTime(ctx context.Context, polled bool) (bool, error)
+
+	// pointless says whether the next step repeats a try that is as vain as the one before.
+	pointless(b *buyer) bool
+	// touches is what the next step of a customer touches.
+	touches(b *buyer) []schedule.Touch
+	// canHappen says whether an event can change anything now, and canHit whether it can hit a customer.
+	canHappen(e schedule.Event) bool
+	canHit(e schedule.Event, b *buyer) bool
+	eventTouches(e schedule.Event, b *buyer) []schedule.Touch
+	// inapplicable says why an event says nothing here, empty where it does.
+	inapplicable(e schedule.Event) string
+
+	// sends and sent are called before a request goes, and when all are at rest after it.
+	sends(b *buyer, h *held, quiet bool)
+	sent(ctx context.Context, b *buyer, h *held) error
+	inject(ctx context.Context, c schedule.Choice) error
+	// passLease lets a lease end, of a customer or of any.
+	passLease(ctx context.Context, c schedule.Choice) error
+	process(b *buyer) process
+	// killed returns the connections to MySQL whose end frees something.
+	killed(ctx context.Context, b *buyer) (conns []uint64, err error)
+
+	// lookAtLock is what Redis has, and whether the lock has changed hands.
+	lookAtLock(ctx context.Context, by schedule.Customer) (now schedule.State, changed bool, err error)
+	// holder is whose the lock is, where its requests are not held; 0 as long as that is not known.
+	holder() schedule.Customer
+	// wakes says whether one who waits for the lock can go on.
+	wakes(b *buyer) bool
+	// count is what the servers have.
+	count(ctx context.Context) (schedule.State, error)
+	db() *sql.DB
+
+	// conclude ends a run whose customers have all ended.
+	conclude(ctx context.Context) (schedule.Record, error)
+}
+
+// process is what a customer buys at.
+type process interface {
+	Pause() error
+	Resume() error
+	Kill() error
+}
+
+func (r *run) play(ctx context.Context, choose Chooser) (schedule.Record, error) {
+	r.begun = time.Now()
+	r.segment = r.begun
+	for {
+		if err := r.settle(ctx); err != nil {
+			return schedule.Record{}, err
+		}
+		if again, err := r.atRest(ctx); err != nil || again {
+			if err != nil {
+				return schedule.Record{}, err
+			}
+			continue
+		}
+		if !slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state != ended }) {
+			break
+		}
+		next := Next{Options: r.options(), Past: r.chosen, Requests: r.requests(), Why: r.why, entries: len(r.entries), oneShop: r.plan.OneShop}
+		i, err := choose(next)
+		if err != nil {
+			r.endSegment() // what was to be next may have failed to come because the machine is slow
+			return schedule.Record{}, r.counted(err)
+		}
+		if i == LetTimePass {
+			err = r.letTimePass(ctx, next)
+		} else {
+			err = r.take(ctx, next, i)
+		}
+		if err != nil {
+			return schedule.Record{}, err
+		}
+	}
+	if r.idle.IsZero() {
+		r.endSegment()
+	}
+	record, err := r.conclude(ctx)
+	if err != nil {
+		return schedule.Record{}, err
+	}
+	return record, r.counted(nil)
+}
+
+// take does what was chosen.
+func (r *run) take(ctx context.Context, next Next, i int) error {
+	if !r.idle.IsZero() {
+		r.passed += time.Since(r.idle)
+		r.idle, r.segment = time.Time{}, time.Now()
+	}
+	o := next.Options[i]
+	if i != next.ByDefault() {
+		r.listed = len(r.chosen) + 1
+	}
+	r.meets(o.Choice)
+	r.chosen = append(r.chosen, o.Choice)
+	if r.most > 0 && len(r.chosen) > r.most {
+		return fmt.Errorf("%w: they have sent %d requests and go on, such as %s: if that belongs to no sale, name it in background",
+			ErrEndless, r.most, r.entries[len(r.entries)-1].Sent)
+	}
+	if !o.Choice.IsStep() {
+		return r.happen(ctx, o.Choice)
+	}
+	return r.send(ctx, o.Choice.Customer, false)
+}
+
+// letTimePass is what happens when nobody can go on as things are: those who poll try again, and what is
+// silent fails.
+func (r *run) letTimePass(ctx context.Context, next Next) error {
+	if r.idle.IsZero() {
+		r.endSegment()
+		r.idle, r.forgotten = time.Now(), 0
+	}
+	if time.Since(r.idle) > r.patience {
+		return fmt.Errorf("%w: nothing has happened for %s: %s", ErrEndless, r.patience, r.whoWaits())
+	}
+	if done, err := r.passTime(ctx, false); done || err != nil {
+		return err
+	}
+	for _, o := range next.Options {
+		if o.Choice.IsStep() && o.Retry {
+			return r.send(ctx, o.Choice.Customer, true)
+		}
+	}
+	if done, err := r.passTime(ctx, true); done || err != nil {
+		return err
+	}
+	for _, b := range r.buyers {
+		if b.waits() {
+			b.state, b.heard = moving, time.Now()
+		}
+	}
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
+	return r.look(ctx, 0, "")
+}
+
+// meets notes behind which request the event happens, or the second customer comes. What a request whose answer is
+// lost will leave is not known yet.
+func (r *run) meets(c schedule.Choice) {
+	if r.behind != "" || c.IsStep() && c.Customer == r.buyers[0].customer {
+		return
+	}
+	if r.behind = "the start"; len(r.chosen) > 0 {
+		r.behind = r.chosen[len(r.chosen)-1].String()
+	}
+	r.leaves = r.keeps || r.lock.Locked() || c.Event == schedule.Lose || slices.ContainsFunc(r.buyers, func(b *buyer) bool { return len(b.holds()) > 0 })
+}
+
+// note adds an entry.
+func (r *run) note(e schedule.Entry) int {
+	e.AtMS = float64(time.Since(r.begun).Microseconds()) / 1000
+	r.entries = append(r.entries, e)
+	return len(r.entries) - 1
+}
+
+// observe keeps what both servers have after an entry. It would wait for tables that a customer has locked, or
+// waits for.
+func (r *run) observe(ctx context.Context, entry int) error {
+	locked := func(b *buyer) bool {
+		return slices.ContainsFunc(b.holds(), locksTables) || b.flying != nil && b.flying.Server == labmode.MySQLServer && !ofRows.MatchString(b.flying.Text)
+	}
+	if !r.plan.Observe || r.blind || slices.ContainsFunc(r.buyers, locked) {
+		return nil
+	}
+	looking, cancel := context.WithTimeout(ctx, r.lookLimit)
+	defer cancel()
+	now, err := r.count(looking)
+	if err != nil && looking.Err() != nil && ctx.Err() == nil { // what a sale has locked keeps the count waiting
+		r.blind = true
+		return nil
+	}
+	r.entries[entry].State = &now
+	return err
+}
+
+// ofRows are statements that leave other readers of a table alone.
+var ofRows = regexp.MustCompile(`(?i)^(?:SELECT|INSERT|UPDATE|DELETE|REPLACE|COMMIT|ROLLBACK|DO|SET|WITH|CALL|XA)\b`)
+
+func (r *run) buyer(c schedule.Customer) *buyer { return r.buyers[c-'A'] }
+
+func (r *run) requests() map[schedule.Customer]int {
+	sent := map[schedule.Customer]int{}
+	for _, b := range r.buyers {
+		sent[b.customer] = b.sent - b.polls
+	}
+	return sent
+}
+
+func (r *run) customerOf(id string) string {
+	for _, b := range r.buyers {
+		if b.id == id {
+			return b.customer.String()
+		}
+	}
+	return schedule.OrdinaryCustomer
+}
+
+func newRun(p Plan, schema schedule.Schema, units int64, pace pace) *run {
+	pace.renewed, pace.resumed = map[schedule.Customer]renewals{}, map[schedule.Customer]time.Time{}
+	return &run{plan: p, schema: schema, units: units, pace: pace, messages: make(chan any, 4096), lock: noLock,
+		ids: map[string]schedule.Customer{}, changed: map[schedule.Customer]int{}, wrote: map[schedule.Customer]int{}}
+}

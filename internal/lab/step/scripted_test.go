@@ -1,0 +1,188 @@
+package step_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"stocklock/internal/lab/explore"
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/step/steptest"
+	"stocklock/internal/lab/verdict"
+	"stocklock/internal/redisconn"
+)
+
+// scripted sells by the lines of the file STEPS: SQL on a connection, behind "2" on another one, behind "&" there and a
+// little later; and commands of Redis behind "redis". What a SELECT finds is {stock}, and less than 1 is sold out, as is an
+// UPDATE with AND of no row. A line behind "~" is tried until its answer is OK or 1. One behind "-" is carried out in any
+// case, "!" only where nothing was sold.
+func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, customer string) (sold bool, err error) {
+	lines, err := os.ReadFile(os.Getenv("STEPS"))
+	conn, fails := db.Conn(ctx)
+	second, fail := db.Conn(ctx)
+	if err = errors.Join(err, fails, fail); err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	defer second.Close()
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	stock := 1
+	do := func(line string) (got bool, err error) {
+		line = strings.NewReplacer("{item}", item, "{customer}", customer, "{left}", fmt.Sprint(stock-1)).Replace(line)
+		switch kind, rest, _ := strings.Cut(line, " "); kind {
+		case "redis":
+			var args []any
+			for word := range strings.FieldsSeq(rest) {
+				args = append(args, strings.ReplaceAll(word, "_", " "))
+			}
+			reply := cache.Do(ctx, args...)
+			return reply.Value == "OK" || reply.Value == int64(1), reply.Err
+		case "&":
+			beside.Go(func() {
+				time.Sleep(30 * time.Millisecond)
+				_, _ = second.ExecContext(ctx, rest)
+			})
+		case "2":
+			_, err = second.ExecContext(ctx, rest)
+		case "SELECT":
+			err = conn.QueryRowContext(ctx, line).Scan(&stock)
+		default:
+			var result sql.Result
+			if result, err = conn.ExecContext(ctx, line); err == nil && strings.Contains(line, " AND ") {
+				n, _ := result.RowsAffected()
+				stock = int(n)
+			}
+		}
+		return true, err
+	}
+	for line := range strings.Lines(string(lines)) {
+		line, always := strings.CutPrefix(strings.TrimSpace(line), "-")
+		line, unsold := strings.CutPrefix(line, "!")
+		line, tries := strings.CutPrefix(line, "~")
+		if goes := err == nil && stock > 0; !always && goes == unsold {
+			continue
+		}
+		got, failed := do(line)
+		for try := 0; tries && !got && failed == nil && try < 250; try++ {
+			time.Sleep(20 * time.Millisecond)
+			got, failed = do(line)
+		}
+		if err = errors.Join(err, failed); tries && !got {
+			return false, errors.Join(err, errors.New("busy"))
+		}
+	}
+	return stock > 0, err
+}
+
+const (
+	begin, commit, rollback = "BEGIN", "COMMIT", "!ROLLBACK"
+
+	read    = "SELECT stock FROM items WHERE id = {item}"
+	readRow = read + " FOR UPDATE"
+	write   = "UPDATE items SET stock = {left} WHERE id = {item}"
+	order   = "INSERT INTO orders (item_id, customer) VALUES ({item}, '{customer}')"
+	unlock  = "-redis DEL lock:{item}"
+)
+
+// TestOddServices: what a sale may send, so that it oversells, and whether that is found, with its cause.
+func TestOddServices(t *testing.T) {
+	steps := filepath.Join(t.TempDir(), "steps")
+	sells := func(lines []string) {
+		if err := os.WriteFile(steps, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("STEPS", steps)
+	on := started(t, described(t, "scripted", ""))
+	for _, tt := range []struct {
+		name  string
+		lines []string
+		step  string // a schedule that is played, empty for all
+		want  string // the causes, empty for a service that is right
+	}{
+		{"a second BEGIN", []string{begin, readRow, begin, write, order, commit, rollback}, "", "no-lock"},
+		{"DDL", []string{begin, readRow, "ALTER TABLE orders COMMENT 'x'", write, order, commit, rollback}, "", "no-lock"},
+		{"LOCK TABLES", []string{begin, readRow, "LOCK TABLES items WRITE, orders WRITE", "UNLOCK TABLES", write, order, rollback}, "", "no-lock"},
+		{"checked before FOR UPDATE", []string{read, begin, "DO (SELECT id FROM items WHERE id = {item} FOR UPDATE)", write, order, commit, rollback}, "", "checked-early"},
+		{"a SELECT in a SET", []string{"SET @s = (SELECT stock FROM items WHERE id = {item})", "SELECT @s", write, order}, "", "no-lock"},
+		{"several statements in one text", []string{read, "BEGIN; " + write + "; " + order + "; COMMIT"}, "", "no-lock"},
+		{"lock by INCR", []string{"~redis INCR lock:{item}", "redis PEXPIRE lock:{item} 1500", read, write, order, unlock}, "A.incr A.pexpire B.incr wait B.incr2 B.pexpire B.select", "overrun"},
+		{"lock by ZADD", []string{"~redis ZADD lock:{item} NX 1 me", "redis PEXPIRE lock:{item} 1500", read, write, order, unlock}, "A.zadd A.pexpire wait B.zadd B.pexpire B.select", "overrun"},
+		{"lock by SADD", []string{"~redis SADD lock:{item} me", "redis PEXPIRE lock:{item} 1500", read, write, order, unlock}, "A.sadd A.pexpire wait B.sadd B.pexpire B.select", "overrun"},
+		{"lock by a script that does not name it", []string{"~redis EVAL return_redis.call('SET','lock:'..ARGV[1],'x','NX','PX',1500) 0 {item}", read, write, order, unlock}, "A.eval wait B.eval B.select", "overrun"},
+		{"lock beside a session", []string{"redis SET session:{item} x EX 600", "~redis SET lock:{item} {customer} NX PX 1500", read, write, order, unlock}, "A.set A.set2 wait B.set B.set2 B.select", "overrun"},
+		{"a worker that has the row", []string{"2 BEGIN", "2 UPDATE items SET stock = stock WHERE id = {item}", "& COMMIT", "UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock > 0", order}, "A.update", ""},
+		{"a key that ends", []string{"redis SET cached:{item} x PX 1500", "UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock > 0", order}, "A.set wait B.set", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			sells(tt.lines)
+			probe, err := on.Probe(t.Context())
+			if err != nil || len(probe.Unseen) > 0 {
+				t.Fatalf("%+v %v", probe, err)
+			}
+			s, err := step.OpenService(t.Context(), on, probe)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if leases, _ := s.Leases(); leases != strings.HasPrefix(tt.name, "lock ") || strings.Contains(tt.step, "wait") != (leases || len(s.Ends()) > 0) {
+				t.Errorf("keeps a lease: %v; other keys that end: %v", leases, s.Ends())
+			}
+			var shown []schedule.Record
+			if tt.step != "" {
+				r, err := s.PlaySchedule(t.Context(), "", 2, steptest.Parse(t, tt.step))
+				if err != nil {
+					t.Fatal(err)
+				}
+				shown = append(shown, r)
+			} else {
+				found := explored(t, s)
+				if err := explore.Confirm(t.Context(), s, &found); err != nil || len(found.Once) > 0 {
+					t.Fatalf("%v, once: %v", err, found.Once)
+				}
+				shown = found.Shortest
+			}
+			var causes []string
+			for _, r := range shown {
+				if r.Outcome.Bad() {
+					causes = append(causes, string(r.Outcome.Cause))
+				}
+			}
+			if got := strings.Join(causes, " "); got != tt.want {
+				for _, r := range shown {
+					schedule.Draw(os.Stdout, r, 0)
+				}
+				t.Errorf("found %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestAProcessDiesWithItsWorkers: what a shell, php -S or gunicorn has started sells no more.
+func TestAProcessDiesWithItsWorkers(t *testing.T) {
+	path := described(t, "family", "")
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, []byte(strings.Replace(string(text), "command: [", `command: ["/bin/sh", "-c", "$0 & wait", `, 1)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := openFile(t, path).Fault(t.Context(), schedule.Kill, 1, false)
+	if err != nil || r.Outcome.Verdict != verdict.Left || r.Outcome.Answers["A"] != load.NoAnswer {
+		t.Errorf("%+v %v", r.Outcome, err)
+	}
+	var drawn strings.Builder
+	if schedule.Draw(&drawn, r, 0); !strings.Contains(drawn.String(), "· kill:A ·") {
+		t.Errorf("nothing says who died:\n%s", &drawn)
+	}
+}

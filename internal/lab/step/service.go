@@ -1,0 +1,381 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/service"
+	"stocklock/internal/lab/wire"
+)
+
+// Service plays one run after the other on a described service. It is safe for concurrent use: runs take turns.
+//
+// Each customer has a process with proxies of its own: what comes through them while its customer buys belongs
+// to that sale. So it is certain whose a request is. A late answer and a
+// message of a subscription are not steps, and are passed on at once. The process then sends its
+// next request, which is held: until then, no other customer can see what the process does with the
+// answer.
+//
+// Counts have a process of their own. A request that counts and a request of a sale look alike at
+// the wire, so one more process, at which nobody buys and nothing is held, is asked. It lives when
+// a customer's process is killed. Its price is a worker in it that takes jobs of a shared queue,
+// unseen: then the search says that the same schedule goes more than one way.
+//
+// A lease that was ended early is no finding. A search ends the key at once. Each finding is played
+// again, and the lease ends in its own time. So a process that goes by its own clock is not blamed
+// for a time that this clock has not shown. A key that rises again while its sale is held is
+// renewed: it ends only while its process is stopped, or its renewals are withheld. Then the other
+// customer comes afterwards: a customer who polls meanwhile does so by a clock, and no two runs
+// would go alike.
+//
+// Redis is broken as a server, where the sale has something in it. A failover, a restart and an
+// eviction are those of the rig. The proxies lead to the new primary, and all connections end. A
+// fault at a place where the run has named no key that Redis has would show nothing: it counts as
+// not met.
+//
+// A request of a process whose customer has not come belongs to another run. A service may try a
+// release again later. Such a request is passed on.
+//
+// A request that comes when its customer has been answered is a step of that sale. A command that
+// Redis blocks, such as BLPOP, and a statement that waits for a row, are seen to wait: others go on
+// meanwhile.
+//
+// Whatever command gave a key of the sale its end, that end is played. It is called the lock where
+// the sale makes the key only if there is none, or deletes it. Elsewhere, as for a cache or a
+// session, it is called a key that ends. A key that lives for more than a minute and is no lock
+// always ends early. While a lock is renewed, no other key ends.
+//
+// Locks end where the server says so. A second BEGIN, DDL, LOCK TABLES, SET autocommit=1, XA COMMIT
+// and a reset of the connection are steps, as is a SET with a SELECT in it. A text of several
+// statements is one step.
+//
+// A lock is what a sale makes exclusively or deletes. The first sales of a stage show which keys
+// are deleted, whatever command made them. A command's name says too little: INCR, ZADD and a
+// script take locks, and SET fills caches.
+//
+// A run that does not go as before is reported, not repeated, unless the machine was too slow for its
+// lease. A place that is not
+// reached a second time counts among those that decide nothing. Whether a request waits is asked of
+// InnoDB and of Redis' list of clients. A process that is silent with nothing under way is waited
+// for, up to settle.
+type Service struct {
+	on     *service.Service
+	probe  *service.Probe
+	schema schedule.Schema
+
+	database string // of the schema
+
+	// renewals are requests that renew a lock, in the form of [service.Shape].
+	renewals sync.Map
+
+	mu     sync.Mutex // held while a run is played; guards the rest
+	idled  bool       // the idle service was watched: see learns
+	dirty  []bool     // by process: it was killed, or must be started again
+	cold   []bool     // by process: its connections are gone
+	leases bool       // a sale keeps a key that ends by itself
+	renews bool       // and renews it
+	lease  time.Duration
+	inTime bool // leases end by themselves, and are not ended early
+	late   bool // the second customer comes after the event
+
+	learning      bool            // the first sales show which keys sales delete, and which end by themselves
+	deletes, ends map[string]bool // in the form of [service.Shape]
+	outlasted     bool            // a key of a sale ended by its time while the sale was held
+	kept          bool            // the stock is kept in Redis: it is there before a sale
+	spare         bool            // there is a unit for each customer
+
+	starved atomic.Int64
+}
+
+// OpenService prepares a service that was probed. It finds out whether sales keep leases, and renew them.
+func OpenService(ctx context.Context, on *service.Service, probe *service.Probe) (*Service, error) {
+	s := &Service{on: on, probe: probe, deletes: map[string]bool{}, ends: map[string]bool{}, dirty: make([]bool, len(on.Processes)), cold: make([]bool, len(on.Processes))}
+	if len(on.Processes) < 2 {
+		return nil, errors.New("it is one process, which can keep its own customers apart: each customer needs a process of its own")
+	}
+	var err error
+	if s.schema, err = LoadSchema(ctx, on.DB); err != nil {
+		return nil, err
+	}
+	if err = on.DB.QueryRowContext(ctx, "SELECT COALESCE(DATABASE(), '')").Scan(&s.database); err != nil {
+		return nil, err
+	}
+	lock, watched := "", false
+	look := func(r *serviceRun) error {
+		for name := range r.before {
+			s.kept = s.kept || strings.Contains(name, strconv.FormatInt(r.item, 10))
+		}
+		if !r.lock.Locked() || r.lock.TTLMS <= 0 || watched {
+			return nil
+		}
+		watched, s.leases, s.lease, lock = true, true, time.Duration(r.lock.TTLMS)*time.Millisecond, service.Shape(r.main)
+		var err error
+		s.renews, err = r.watchRenewals(ctx)
+		return err
+	}
+	s.learning = true
+	for range 2 { // the second time it is known which keys are deleted: they are locks, however they are made
+		for try := 0; try == 0 || try < slowTries && (s.outlasted || errors.Is(err, errLearned) || isSlow(err)); try++ {
+			watched, s.outlasted = false, false
+			_, err = s.play(ctx, s.Plan(2), Follow(nil), look, false)
+		}
+		if err != nil || watched || len(s.deletes) == 0 {
+			break
+		}
+	}
+	s.learning = false
+	delete(s.ends, lock)
+	return s, err
+}
+
+// Leases says whether a sale keeps others out by a key in Redis that ends by itself, and whether that is renewed while
+// the sale goes on.
+func (s *Service) Leases() (leases, renewed bool) { return s.leases, s.renews }
+
+// Ends are the other keys of a sale that end by themselves, in the form of [service.Shape]. It made them without asking
+// whether they were there, and did not delete them.
+func (s *Service) Ends() []string { return slices.Sorted(maps.Keys(s.ends)) }
+
+// Lease is about how long the lease of a lock is: what was left of it when it was seen first.
+func (s *Service) Lease() time.Duration { return s.lease }
+
+// KeepsStock says whether the stock is kept in Redis. What is lost there of a unit that is sold shows nothing: faults
+// of Redis are played with one more, too.
+func (s *Service) KeepsStock() bool { return s.kept }
+
+// Spare has a unit for each customer for sale from now on, or one less.
+func (s *Service) Spare(spare bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spare = spare
+}
+
+// Plan is what an exploration plays: so many customers, and one of the events at most.
+func (s *Service) Plan(customers int, events ...schedule.Event) Plan {
+	return Plan{Strategy: s.on.File.Name, Customers: customers, Events: events, MaxEvents: 1, Observe: true}
+}
+
+// Processes is how many customers can buy in one run.
+func (s *Service) Processes() int { return min(len(s.on.Processes), schedule.MaxCustomers) }
+
+// Slots is one: a service has one Redis.
+func (s *Service) Slots([]schedule.Event) int { return 1 }
+
+const (
+	slowTries = 3   // how often a run is made that the machine is too slow for
+	maxSteps  = 200 // what a run may have
+)
+
+// Play plays one run. A run that could not be played is not made again until it fits: its error has
+// [ErrGivenUp] in its chain.
+func (s *Service) Play(ctx context.Context, p Plan, choose func() Chooser) (schedule.Record, error) {
+	record, err := s.play(ctx, p, choose(), nil, false)
+	for try := 1; errors.Is(err, errLearned) || isSlow(err) && try < slowTries; try++ {
+		record, err = s.play(ctx, p, choose(), nil, try == slowTries-1)
+	}
+	switch {
+	case err == nil, ctx.Err() != nil, errors.Is(err, ErrStop), errors.Is(err, ErrCannot):
+		return record, err
+	}
+	return record, fmt.Errorf("%w: %w", ErrGivenUp, err)
+}
+
+// PlaySchedule plays a schedule, with its events, and looks at both servers after each step.
+func (s *Service) PlaySchedule(ctx context.Context, _ string, customers int, order schedule.Schedule) (schedule.Record, error) {
+	p := s.Plan(max(customers, order.Customers()), order.Events()...)
+	if p.Customers > len(s.on.Processes) {
+		return schedule.Record{}, fmt.Errorf("%w: it has %d customers, and each needs a process of its own: want processes: %d", ErrCannot, p.Customers, p.Customers)
+	}
+	p.MaxEvents, p.Everything = len(order), true
+	return s.Play(ctx, p, func() Chooser { return Follow(order) })
+}
+
+// InTime plays a schedule in which leases end by themselves, however long that takes: no key is ended early.
+// Customers who make no step before that come when it is over, so that nothing of their sales is overdue.
+func (s *Service) InTime(ctx context.Context, customers int, order schedule.Schedule) (schedule.Record, error) {
+	event := slices.IndexFunc(order, func(c schedule.Choice) bool { return !c.IsStep() })
+	late := event >= 0 && !slices.ContainsFunc(order[:event], func(c schedule.Choice) bool { return c.Customer > 'A' })
+	s.timing(true, late)
+	defer s.timing(false, false)
+	return s.PlaySchedule(ctx, "", customers, order)
+}
+
+func (s *Service) timing(inTime, late bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inTime, s.late = inTime, late
+}
+
+// InOwnTime plays as a [Service] does, and leases end by themselves: a run in which one ends takes that long. The
+// others come when it is over: who polls meanwhile does that by a clock, and differently in each run.
+type InOwnTime struct{ *Service }
+
+// Play plays one run.
+func (s InOwnTime) Play(ctx context.Context, p Plan, choose func() Chooser) (schedule.Record, error) {
+	s.timing(true, true)
+	defer s.timing(false, false)
+	return s.Service.Play(ctx, p, choose)
+}
+
+// PlaySchedule plays a schedule.
+func (s InOwnTime) PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error) {
+	s.timing(true, true)
+	defer s.timing(false, false)
+	return s.Service.PlaySchedule(ctx, strategy, customers, order)
+}
+
+// nameOf is what a step with a request is called.
+func (s *Service) nameOf(x *wire.Exchange) string { return x.Name }
+
+// prepare starts all processes again where each run sells the same item, and elsewhere those that were killed. One
+// sale opens the connections of those, and of others that have lost theirs.
+func (s *Service) prepare(ctx context.Context) error {
+	if !s.on.File.Fresh() {
+		if err := s.on.Redis().Do(ctx, "FLUSHALL").Err; err != nil {
+			return err
+		}
+		for i := range s.dirty {
+			s.dirty[i] = true
+		}
+	}
+	if err := s.revive(ctx); err != nil {
+		return err
+	}
+	for i, p := range s.on.Processes {
+		if s.cold[i] {
+			if err := s.warm(ctx, p); err != nil {
+				return err
+			}
+		}
+		s.cold[i] = false
+	}
+	return nil
+}
+
+// revive starts the processes again that were killed.
+func (s *Service) revive(ctx context.Context) error {
+	for i, p := range s.on.Processes {
+		if !s.dirty[i] {
+			continue
+		}
+		if err := s.on.Restart(ctx, p); err != nil {
+			return err
+		}
+		s.dirty[i], s.cold[i] = false, true
+	}
+	return nil
+}
+
+// warmings is how often a process may fail to sell before it has connections.
+const warmings = 3
+
+func (s *Service) warm(ctx context.Context, p *service.Process) error {
+	for range warmings {
+		item := s.on.NewItem()
+		if err := s.on.SetStock(ctx, item, 1); err != nil {
+			return err
+		}
+		last := s.awaitLast()
+		reply := s.on.Buy(ctx, p, s.on.NewSale(item, fmt.Sprintf("%d-%d", item, time.Now().UnixNano()%1e6)))
+		if reply.Outcome == load.Sold {
+			return last(ctx)
+		}
+	}
+	return nil
+}
+
+// awaitLast watches for the last request of a sale that goes on when it has answered. The function that it returns
+// waits for that, so that no other run meets it.
+func (s *Service) awaitLast() func(context.Context) error {
+	if !s.probe.AfterAnswer {
+		return func(context.Context) error { return nil }
+	}
+	shape := s.probe.Last(load.Sold)
+	seen := make(chan struct{})
+	stop := s.on.Watch(&lastRequest{shape: shape, seen: seen})
+	return func(ctx context.Context) error {
+		defer stop()
+		select {
+		case <-seen:
+			return nil
+		case <-time.After(time.Duration(s.on.File.Settle)):
+			return fmt.Errorf("a sale did not send %s within %s, as another one did when it had answered", shape, time.Duration(s.on.File.Settle))
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// play makes one run. When all are at rest it calls looked, which may be nil. With certain, a lease that ends although
+// it is renewed counts.
+func (s *Service) play(ctx context.Context, p Plan, choose Chooser, looked func(*serviceRun) error, certain bool) (schedule.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.prepare(ctx); err != nil {
+		return schedule.Record{}, err
+	}
+	units := int64(p.Customers - 1)
+	if s.spare {
+		units++
+	}
+	r := &serviceRun{
+		run: newRun(p, s.schema, units, pace{
+			lease: s.lease, renews: s.renews, certain: certain, patience: longIdle, restLimit: max(shortRest, time.Duration(s.on.File.Settle)+time.Second),
+			lookLimit: lookLimit, starved: &s.starved,
+		}),
+		service: s, item: s.on.NewItem(), looked: looked, over: make(chan struct{}), conns: map[uint64]*wire.Conn{},
+	}
+	r.run.source, r.most = r, maxSteps
+	r.open(p.Customers)
+	if err := s.on.SetStock(ctx, r.item, units); err != nil {
+		return schedule.Record{}, err
+	}
+	if slices.Contains(p.Events, schedule.Failover) {
+		if err := s.on.HoldBackReplication(ctx); err != nil {
+			return schedule.Record{}, err
+		}
+	}
+	var err error
+	if r.before, err = r.keysNow(ctx); err != nil {
+		return schedule.Record{}, err
+	}
+	for i, c := range schedule.Customers(p.Customers) {
+		// The name leaves the form of a request as the probe has seen it: see [service.Shape].
+		sale := s.on.NewSale(r.item, fmt.Sprintf("%d-%c", r.item, c+'a'-'A'))
+		b := newBuyer(c, sale.Customer)
+		r.buyers = append(r.buyers, b)
+		r.customers = append(r.customers, &caller{buyer: b, at: s.on.Processes[i], sale: sale})
+	}
+	stop := s.on.Watch(tap{r})
+	record, err := r.play(ctx, choose)
+	stop()
+	r.end()
+	if r.unforeseen.Load() && s.learns(ctx) {
+		return schedule.Record{}, errLearned
+	}
+	return record, err
+}
+
+// errLearned is about a run that had requests of no sale among its steps.
+var errLearned = errors.New("a request comes without a customer, too")
+
+// learns watches the idle service once, when sales have sent what the probe has not seen: a heartbeat comes without
+// them, too. It says whether there was one.
+func (s *Service) learns(ctx context.Context) bool {
+	if s.idled || ctx.Err() != nil {
+		return false
+	}
+	s.idled = true
+	more, err := s.on.Learn(ctx, s.probe, service.LongWatch)
+	return more && err == nil
+}

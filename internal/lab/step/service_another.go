@@ -1,0 +1,66 @@
+package step
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/seen"
+	"stocklock/internal/lab/service"
+)
+
+// How long others come in the place of a customer whose sale failed after an event: at most so many, for a lease
+// and so long, with growing times between them.
+const (
+	maxOthers   = 10
+	othersLimit = 5 * time.Second
+	firstOther  = 20 * time.Millisecond
+	lastOther   = time.Second
+)
+
+// failed says whether a sale ended with none of the answers that the description knows.
+func failed(reply *service.Reply) bool {
+	return reply.Outcome == load.Failed && reply.Status >= 500 || reply.Outcome == load.Unknown
+}
+
+// othersMayCome says whether the time for that is not over.
+func (r *serviceRun) othersMayCome(came int) bool {
+	return came < maxOthers && time.Since(r.eventAt) < r.service.lease+othersLimit
+}
+
+// anotherComes has another customer come in the place of each one whom an event has not struck, and whose sale
+// failed after it. The same one never comes again: a service could rightly count two purchases.
+func (r *serviceRun) anotherComes(ctx context.Context) (came bool, err error) {
+	if !r.plan.Everything || r.used == 0 {
+		return false, nil
+	}
+	for i, b := range r.customers {
+		if b.state != ended || !failed(b.reply) || slices.Contains(r.struck, b.customer) || r.service.dirty[i] || !r.othersMayCome(b.others) {
+			continue
+		}
+		if err := seen.Pause(ctx, min(firstOther<<b.others, lastOther)); err != nil {
+			return false, err
+		}
+		r.note(schedule.Entry{Note: fmt.Sprintf("%s was answered with %s, and another customer comes", b.customer, b.reply)})
+		b.others++
+		b.sale = r.service.on.NewSale(r.item, fmt.Sprintf("%d-%c%d", r.item, b.customer+'a'-'A', b.others+1))
+		r.come(ctx, b.buyer)
+		came = true
+	}
+	return came, nil
+}
+
+// ordinary has another customer buy when all have ended, and returns how that was answered. Where the sale fails,
+// the next one comes: connections to a server that was broken may be open still.
+func (r *serviceRun) ordinary(ctx context.Context) string {
+	last := r.customers[len(r.customers)-1]
+	for came := 1; ; came++ {
+		reply := r.service.on.Buy(ctx, last.at, r.service.on.NewSale(r.item, fmt.Sprintf("item%d-ordinary%d", r.item, came)))
+		if !failed(&reply) || r.used == 0 || !r.othersMayCome(came) || seen.Pause(ctx, min(firstOther<<came, lastOther)) != nil {
+			return reply.String()
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package step
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/wire"
+)
+
+func (r *serviceRun) inapplicable(e schedule.Event) string {
+	if e == schedule.Cut || e == schedule.Forget || e == schedule.Lag || e == schedule.DBFailover {
+		return "it is not for a service"
+	}
+	return ""
+}
+
+func (r *serviceRun) canHappen(e schedule.Event) bool {
+	if e == schedule.Wait {
+		return r.ending != "" && (r.plan.Everything || r.ending != r.main || !r.renews)
+	}
+	return e.Forgets() && (r.keeps || r.plan.Everything)
+}
+
+func (r *serviceRun) canHit(e schedule.Event, b *buyer) bool {
+	holds := r.lock.Locked() && r.lock.TTLMS > 0 && (r.plan.Everything || r.owner == b.customer)
+	switch {
+	case b.state == ended || b.state == absent:
+		return false
+	case e == schedule.Pause:
+		return holds
+	case e == schedule.Withhold:
+		return holds && r.renews
+	case e == schedule.Kill:
+		return r.plan.Everything || b.sent > 0
+	}
+	return e == schedule.Lose && b.atStep()
+}
+
+// eventTouches is everything, as long as the wire does not say what an event can change.
+func (r *serviceRun) eventTouches(e schedule.Event, _ *buyer) []schedule.Touch {
+	if e == schedule.Lose {
+		return nil // the customer's next step does
+	}
+	return schedule.Everything("")
+}
+
+// passLease has a lease end: that of who is stopped, or the first that ends.
+func (r *serviceRun) passLease(ctx context.Context, c schedule.Choice) error {
+	name := r.main
+	if c.Event == schedule.Wait {
+		name = r.ending
+	}
+	r.other = r.other || name != r.main
+	began := time.Now()
+	err := r.endKey(ctx, name)
+	r.waited(time.Since(began))
+	return err
+}
+
+// inject makes an event happen that is not the same in our shop.
+func (r *serviceRun) inject(ctx context.Context, c schedule.Choice) error {
+	if c.Event != schedule.Withhold {
+		return r.breakRedis(ctx, c.Event)
+	}
+	r.withhold(c.Customer)
+	defer r.withhold(0)
+	return r.passLease(ctx, c)
+}
+
+// breakRedis has Redis lose what it has. Where the sale has nothing there that could be lost, it met nothing.
+func (r *serviceRun) breakRedis(ctx context.Context, e schedule.Event) error {
+	own, err := r.ownKeys(ctx)
+	if err != nil {
+		return err
+	}
+	if len(own) == 0 {
+		return fmt.Errorf("%w: the sale has nothing in Redis here", ErrUnmet)
+	}
+	switch e {
+	case schedule.FlushAll:
+		return r.service.on.Redis().Do(ctx, "FLUSHALL").Err
+	case schedule.Evict:
+		if n := r.service.on.Processes[0].Redis.Database(); n != 0 {
+			return fmt.Errorf("an eviction is played in database 0 of Redis, and the service uses %d", n)
+		}
+		_, err := r.service.on.Evict(ctx, own)
+		return err
+	case schedule.Failover:
+		err = r.service.on.FailOver(ctx)
+	default:
+		err = r.service.on.RestartRedis(ctx)
+	}
+	// Who was held at a request has lost its connection, and does not send that one any more.
+	for i, b := range r.buyers {
+		r.service.cold[i] = true
+		b.queue = slices.DeleteFunc(b.queue, func(h *held) bool {
+			if h.Server == wire.Redis {
+				h.drop()
+			}
+			return h.Server == wire.Redis
+		})
+		b.heard = time.Now()
+		if b.state != ended && b.state != absent && !b.atStep() && b.state != onRow {
+			b.state = moving
+		}
+	}
+	return err
+}
+
+// killed ends what was left of a process. It is started again before anybody else buys there.
+func (r *serviceRun) killed(ctx context.Context, b *buyer) (conns []uint64, err error) {
+	c := r.of(b)
+	r.service.dirty[b.customer-'A'] = true
+	r.dies(int(b.customer - 'A'))
+	c.stopAsking()
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	for thread := range maps.Keys(b.tx) {
+		conns = append(conns, thread)
+	}
+	for thread := range maps.Keys(b.named) {
+		conns = append(conns, thread)
+	}
+	for _, thread := range conns {
+		r.conns[thread].Cut()
+	}
+	return conns, nil
+}

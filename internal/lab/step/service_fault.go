@@ -1,0 +1,57 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"stocklock/internal/lab/schedule"
+)
+
+// ErrUnmet is in the chain of an error about a fault that met nothing: the sale had ended, or kept no lease.
+var ErrUnmet = errors.New("the fault met nothing")
+
+// Fault has one customer make so many steps, injects an event that hits it, has the other customer buy, and
+// then the first one go on. With inTime, leases end by themselves.
+func (s *Service) Fault(ctx context.Context, event schedule.Event, steps int, inTime bool) (schedule.Record, error) {
+	s.timing(inTime, inTime || event.Forgets()) // who was there when a server broke shows little: see [schedule.Record.Undecided]
+	defer s.timing(false, false)
+	what := schedule.Choice{Event: event}
+	if event.HitsOne() {
+		what.Customer = 'A'
+	}
+	p := s.Plan(2, event)
+	p.Everything = true
+	return s.Play(ctx, p, func() Chooser {
+		made, happened := 0, false
+		return func(next Next) (int, error) {
+			if !happened && made == steps {
+				i := next.Index(what)
+				if i < 0 {
+					return 0, ErrUnmet
+				}
+				happened = true
+				return i, nil
+			}
+			of := schedule.Customer('A')
+			if happened && event != schedule.Lose { // who has lost an answer goes on at once
+				of = 'B'
+			}
+			for _, c := range []schedule.Customer{of, 'A' + 'B' - of} {
+				i := slices.IndexFunc(next.Options, func(o Option) bool {
+					return o.Choice.IsStep() && o.Choice.Customer == c && !o.Retry && !o.RowHeld
+				})
+				switch {
+				case i >= 0 && (happened || c == 'A'):
+					if c == 'A' {
+						made++
+					}
+					return i, nil
+				case !happened && c == 'A':
+					return 0, ErrUnmet
+				}
+			}
+			return LetTimePass, nil
+		}
+	})
+}

@@ -1,0 +1,333 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/seen"
+	"stocklock/internal/lab/service"
+	"stocklock/internal/lab/wire"
+	"stocklock/internal/redisconn"
+)
+
+// key is what a key of Redis holds, and the milliseconds that are left to it: -1 for no end.
+type key struct {
+	value string
+	ttl   int64
+}
+
+// lookAtAll is a script that returns all keys with what they hold.
+const lookAtAll = `
+local found = {}
+for _, k in ipairs(redis.call('KEYS', '*')) do
+	local kind, held = redis.call('TYPE', k)['ok'], ''
+	if kind == 'string' then held = redis.call('GET', k)
+	elseif kind == 'hash' then held = table.concat(redis.call('HGETALL', k), ' ')
+	elseif kind == 'list' then held = table.concat(redis.call('LRANGE', k, 0, 20), ' ')
+	elseif kind == 'set' then held = table.concat(redis.call('SMEMBERS', k), ' ')
+	elseif kind == 'zset' then held = table.concat(redis.call('ZRANGE', k, 0, 20), ' ') end
+	table.insert(found, {k, string.sub(held, 1, 200), redis.call('PTTL', k)})
+end
+return found`
+
+// keysNow are those of the database that the service uses.
+func (r *serviceRun) keysNow(ctx context.Context) (map[string]key, error) {
+	all := map[string]key{}
+	found, err := r.inDatabase(ctx, "EVAL", lookAtAll, 0).Slice()
+	if err != nil {
+		return nil, fmt.Errorf("look into Redis: %w", err)
+	}
+	for _, each := range found {
+		row := each.([]any)
+		all[row[0].(string)] = key{row[1].(string), row[2].(int64)}
+	}
+	return all, nil
+}
+
+// inDatabase sends a command to the database that the service uses.
+func (r *serviceRun) inDatabase(ctx context.Context, command ...any) redisconn.Reply {
+	return r.service.on.InDatabase(ctx, command...)
+}
+
+// ownKeys are the keys that the run has named, and that were not there before it.
+func (r *serviceRun) ownKeys(ctx context.Context) (own []string, err error) {
+	all, err := r.keysNow(ctx)
+	return r.ownAmong(all), err
+}
+
+func (r *serviceRun) ownAmong(all map[string]key) (own []string) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if r.isOwn(name, all[name]) {
+			own = append(own, name)
+		}
+	}
+	return own
+}
+
+// isOwn says whether the sales have made or changed a key. A script, or a function, can make one that it does not name.
+func (r *serviceRun) isOwn(name string, now key) bool {
+	if was, there := r.before[name]; there && was.value == now.value {
+		return false
+	}
+	return slices.ContainsFunc(r.entries, func(e schedule.Entry) bool {
+		return e.Server == wire.Redis && (strings.Contains(e.Sent, name) || strings.HasPrefix(e.Sent, "EVALSHA ") || strings.HasPrefix(e.Sent, "FCALL "))
+	})
+}
+
+// takes says whether a command makes a key only where there is none.
+func takes(sent string) bool {
+	words := strings.Fields(sent)
+	if len(words) == 0 {
+		return false
+	}
+	switch words[0] {
+	case "SETNX", "HSETNX":
+		return true
+	case "SET", "ZADD":
+		return slices.Contains(words, "NX")
+	}
+	return false
+}
+
+// endsBefore says whether a key is rather the lock than another one: a lock ends first.
+func endsBefore(a, b key) bool { return a.ttl > 0 && (b.ttl <= 0 || a.ttl < b.ttl) }
+
+// learn notes which keys sales delete before they end, and which of them end. It is called in the first sales of a stage,
+// with what is there now, and with how many keys had expired before that look.
+func (r *serviceRun) learn(ctx context.Context, all map[string]key, expired string) error {
+	var gone []string
+	for name, was := range r.seen {
+		if _, there := all[name]; !there && r.isOwn(name, was) {
+			gone = append(gone, name)
+			if err := r.inDatabase(ctx, "EXISTS", name).Err; err != nil { // Redis counts an expired key when it is asked for
+				return err
+			}
+		}
+	}
+	now, err := r.expired(ctx)
+	if err != nil {
+		return err
+	}
+	elapsed := time.Since(r.seenAt).Milliseconds()
+	for _, name := range gone {
+		if was := r.seen[name]; now == r.expiredBefore || was.ttl < 0 || was.ttl > elapsed {
+			r.service.deletes[service.Shape(name)] = true
+		} else {
+			r.service.outlasted = true
+		}
+	}
+	for name, now := range all {
+		if now.ttl > 0 && r.isOwn(name, now) {
+			r.service.ends[service.Shape(name)] = true
+		}
+	}
+	r.seen, r.seenAt, r.expiredBefore = all, time.Now(), expired
+	return nil
+}
+
+// expired is how many keys have expired in Redis since it started.
+func (r *serviceRun) expired(ctx context.Context) (string, error) {
+	stats, err := r.service.on.Redis().Do(ctx, "INFO", "stats").Text()
+	_, after, _ := strings.Cut(stats, "expired_keys:")
+	count, _, _ := strings.Cut(after, "\r\n")
+	return count, err
+}
+
+// lockAmong is the key by which a sale keeps others out, empty where there is none: a command has made it where there was
+// none, or sales delete it.
+func (r *serviceRun) lockAmong(all map[string]key, sent string) (main string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, now := range all {
+		if _, was := r.before[name]; was || now.value == "" || !r.isOwn(name, now) {
+			continue
+		}
+		if !(takes(sent) && strings.Contains(sent, name)) && !r.service.deletes[service.Shape(name)] {
+			continue
+		}
+		r.made[name] = true
+		if main == "" || endsBefore(now, all[main]) || now.ttl == all[main].ttl && name < main {
+			main = name
+		}
+	}
+	return main
+}
+
+// firstEnd is the key of the sales that ends first by itself, empty for none. While a lock is renewed nothing else ends: what
+// is beside it may be renewed, too.
+func (r *serviceRun) firstEnd(all map[string]key) (first string) {
+	if _, held := all[r.main]; held && r.service.renews {
+		return r.main
+	}
+	for name, now := range all {
+		if now.ttl > 0 && (first == "" || now.ttl < all[first].ttl) && r.isOwn(name, now) {
+			first = name
+		}
+	}
+	return first
+}
+
+// lookAtLock asks Redis for the lock, once a sale has asked it for anything.
+func (r *serviceRun) lookAtLock(ctx context.Context, by schedule.Customer) (now schedule.State, changed bool, err error) {
+	if !slices.ContainsFunc(r.entries, func(e schedule.Entry) bool { return e.Server == wire.Redis }) {
+		return r.lock, false, nil
+	}
+	expired := ""
+	if r.service.learning {
+		if expired, err = r.expired(ctx); err != nil {
+			return r.lock, false, err
+		}
+	}
+	all, err := r.keysNow(ctx)
+	if err == nil && r.service.learning {
+		err = r.learn(ctx, all, expired)
+	}
+	if err == nil {
+		err = r.drain(ctx)
+	}
+	if err != nil {
+		return r.lock, false, err
+	}
+	r.passRenewals(func(word string) bool {
+		now, there := all[word]
+		return there && r.isOwn(word, now)
+	})
+	sent := ""
+	if last := len(r.entries) - 1; by != 0 && r.entries[last].Choice.Customer == by {
+		sent = r.entries[last].Sent
+	}
+	if r.main == "" {
+		r.main = r.lockAmong(all, sent)
+	}
+	r.ending = r.firstEnd(all)
+	about := r.plan.Everything && len(r.plan.Events) > 0 || slices.ContainsFunc(r.plan.Events, schedule.Event.Forgets)
+	r.keeps = about && len(r.ownAmong(all)) > 0
+	if r.main == "" {
+		return r.lock, false, nil
+	}
+	now = noLock
+	if k, ok := all[r.main]; ok {
+		now = schedule.State{Lock: k.value, TTLMS: max(k.ttl, -1)}
+	}
+	before, until := r.lock, r.until
+	r.until = time.Now().Add(time.Duration(now.TTLMS) * time.Millisecond)
+	counted := before.Locked() && now.Locked() && strings.HasPrefix(sent, "INCR") // by one who does not get it
+	if now.Locked() == before.Locked() && now.Lock == before.Lock || counted {
+		return now, false, nil
+	}
+	if before.TTLMS > 0 && !r.ended && !r.renews && time.Now().After(until) {
+		r.spoil("the lease of the lock has ended, and no time was to pass")
+		return now, true, r.spoiled
+	}
+	return now, true, nil
+}
+
+// watchRenewals watches the lock, whose holder is held, until something renews it, or it ends. A lease that is longer than
+// longestWatch is watched for that long.
+func (r *serviceRun) watchRenewals(ctx context.Context) (bool, error) {
+	r.ended = true
+	left := time.Duration(r.lock.TTLMS) * time.Millisecond
+	var last, gap time.Duration
+	for began := time.Now(); time.Since(began) < min(left+time.Second, longestWatch); {
+		elapsed := time.Since(began) // before Redis is asked: this process can be late afterwards
+		gap, last = max(gap, elapsed-last), elapsed
+		now, err := r.ttl(ctx, r.main)
+		if err != nil {
+			return false, err
+		}
+		switch {
+		case now < 0 && gap > left/slowGap: // the service can have been as late as this process
+			return false, spoiledError("the lease has ended, and was not watched closely")
+		case now < 0:
+			return false, nil
+		case now+elapsed > left+renewalMargin:
+			return true, nil
+		}
+		select {
+		case m := <-r.messages:
+			if err := r.handle(ctx, m); err != nil {
+				return false, err
+			}
+			r.passRenewals(func(word string) bool { return word == r.main })
+		case <-time.After(lookEvery):
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+	return false, nil
+}
+
+const (
+	longestWatch  = 16 * time.Second       // Redisson renews its 30 s after 10
+	renewalMargin = 100 * time.Millisecond // all renewals together have added more than that
+	lookEvery     = 25 * time.Millisecond
+	slowGap       = 5 // a gap of this part of the lease between two looks: a renewal can have been as late
+)
+
+// ttl is what is left to a key: negative for one without an end, or that is gone.
+func (r *serviceRun) ttl(ctx context.Context, name string) (time.Duration, error) {
+	all, err := r.keysNow(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if k, ok := all[name]; ok {
+		return time.Duration(k.ttl) * time.Millisecond, nil
+	}
+	return -2 * time.Millisecond, nil
+}
+
+var errRenewed = errors.New("the lease was renewed, and did not end")
+
+// longestEnd is the longest life of a key other than the lock that is waited for. No sale goes by a clock of its own there.
+const longestEnd = time.Minute
+
+// endKey has a key end as its time would end it: at once, or in its own time.
+func (r *serviceRun) endKey(ctx context.Context, name string) error {
+	r.ended = true
+	left, err := r.ttl(ctx, name)
+	if err != nil || left < 0 {
+		return err
+	}
+	inTime := r.service.inTime && (name == r.main || left <= longestEnd)
+	if !inTime {
+		if err := r.inDatabase(ctx, "PEXPIRE", name, 1).Err; err != nil {
+			return fmt.Errorf("end the lease: %w", err)
+		}
+	}
+	for until := time.Now().Add(left + time.Second); time.Now().Before(until); {
+		now, err := r.ttl(ctx, name)
+		if err != nil || now < 0 {
+			return err
+		}
+		if inTime && now > left {
+			return errRenewed
+		}
+		if err := seen.Pause(ctx, min(now+time.Millisecond, lookEvery)); err != nil {
+			return err
+		}
+		left = min(left, now)
+	}
+	return errRenewed
+}
+
+// outlast waits for the end of a lease that outlives its sale.
+func (r *serviceRun) outlast(ctx context.Context) (note string, err error) {
+	if r.lock.TTLMS < 0 {
+		return "the lock has no end", nil
+	}
+	killed := slices.Contains(r.service.dirty, true)
+	inTime := r.service.inTime
+	r.service.inTime = inTime || r.service.renews && !killed // a renewed one lives on where nobody stops that
+	err = r.endKey(ctx, r.main)
+	r.service.inTime = inTime
+	if errors.Is(err, errRenewed) {
+		return "the lock was renewed on", nil
+	}
+	return "the lease has passed", err
+}

@@ -1,0 +1,437 @@
+package step
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/seen"
+	"stocklock/internal/lab/service"
+	"stocklock/internal/lab/wire"
+)
+
+// serviceRun is a run on a described service.
+type serviceRun struct {
+	*run
+	service   *Service
+	item      int64
+	customers []*caller
+	looked    func(*serviceRun) error
+	over      chan struct{}         // closed when the run holds nothing any more
+	conns     map[uint64]*wire.Conn // by MySQL's number
+
+	before map[string]key // what Redis had at the start
+	main   string         // the key of the lock, empty before a customer has taken one
+	ending string         // the key of the sales that ends first by itself, empty for none
+	other  bool           // a key has ended that is not the lock
+	seen   map[string]key // what Redis had at the last look, while the service is learned
+	seenAt time.Time
+	// expiredBefore is how many keys had expired before that look.
+	expiredBefore string
+	until         time.Time // when the lock's lease ends, by the last look
+	ended         bool      // time was let pass, which can end a lease
+
+	tapped
+}
+
+// caller is a customer of a service.
+type caller struct {
+	*buyer
+	at     *service.Process
+	sale   service.Sale
+	reply  *service.Reply
+	others int           // how many have come in its place: see [serviceRun.anotherComes]
+	done   chan struct{} // closed when its request has ended
+	tries  []try         // of what it has sent since another customer changed something, or an event happened
+	used   int           // how many events there were when they were made
+
+	accepted atomic.Bool // the service has answered that it will decide later, and the customer asks for that
+	leave    func()      // ends the customer's request
+}
+
+// try is a request that was answered, as a poll is recognized by it.
+type try struct {
+	what    string
+	nothing bool // it has changed nothing: it was refused, or has only read
+	failed  bool // the answer was nil, 0 or nothing
+}
+
+// How long to wait for what.
+const (
+	pushQuiet  = 150 * time.Millisecond // silence of a process that listens to a channel: it waits for a message
+	pushDelay  = 5 * time.Millisecond   // in which a message comes that was published
+	lateQuiet  = 100 * time.Millisecond // silence after its last request after which a sale has ended that goes on behind its answer
+	shortRest  = 15 * time.Second       // in which all come to rest, or a second more than a process may be silent where that is longer
+	betweenTry = 5 * time.Millisecond   // between looks while time passes
+	longIdle   = 20 * time.Second       // for which nobody may be able to go on
+	lookLimit  = 2 * time.Second        // of a look at what the servers have while sales are held
+)
+
+var errSilent = errors.New("a process sends nothing, and nothing of it is under way")
+
+func (r *serviceRun) of(b *buyer) *caller { return r.customers[b.customer-'A'] }
+
+func (r *serviceRun) process(b *buyer) process { return r.of(b).at }
+
+// arrive sends a customer to its process.
+func (r *serviceRun) arrive(ctx context.Context, b *buyer) {
+	c := r.of(b)
+	r.comes(int(b.customer - 'A'))
+	c.reply, c.done = nil, make(chan struct{})
+	ctx, c.leave = context.WithCancel(ctx)
+	c.accepted.Store(false)
+	c.sale.Accepted = func() { c.accepted.Store(true) }
+	b.id = c.sale.Customer
+	go func() {
+		defer c.leave()
+		reply := r.service.on.Buy(ctx, c.at, c.sale)
+		close(c.done)
+		r.tell(replied{b.customer, reply})
+	}()
+}
+
+// stopAsking has a customer whose sale was accepted ask no more what became of it.
+func (c *caller) stopAsking() {
+	if c.accepted.Load() {
+		c.leave()
+	}
+}
+
+// atRest has those come who are due: all at the start, or the first one, and the others after the event; and another
+// one in the place of a customer whose sale failed.
+func (r *serviceRun) atRest(ctx context.Context) (came bool, err error) {
+	for i, b := range r.buyers {
+		if b.state == absent && (i == 0 || !r.service.late || r.used > 0 || r.buyers[0].state == ended) {
+			r.come(ctx, b)
+			came = true
+		}
+	}
+	if came {
+		return came, nil
+	}
+	if r.looked != nil {
+		if err := r.looked(r); err != nil {
+			return false, err
+		}
+	}
+	return r.anotherComes(ctx)
+}
+
+// end lets go what is held, and waits until all requests have ended.
+func (r *serviceRun) end() {
+	close(r.over)
+	for i, c := range r.customers {
+		if !r.service.dirty[i] {
+			_ = c.at.Resume()
+		}
+		if c.state != absent {
+			c.stopAsking()
+			<-c.done
+		}
+	}
+}
+
+// handle takes in a message.
+func (r *serviceRun) handle(ctx context.Context, m any) error {
+	switch m := m.(type) {
+	case *holding:
+		if b := r.buyers[m.Process]; b.dead {
+			m.go_ <- false
+		} else {
+			r.hold(b, r.held(m))
+		}
+	case passed:
+		r.landed(r.customers[m.Process], m.Exchange)
+	case replied:
+		c := r.customers[m.customer-'A']
+		c.reply = &m.reply
+		r.replied(c.buyer, m.reply.String())
+	case renewal:
+		r.noteRenewal(r.buyers[m.process].customer, m.at)
+	case pushed:
+		if m.process < len(r.buyers) && r.buyers[m.process].state == onLock {
+			b := r.buyers[m.process]
+			b.state, b.heard = moving, time.Now()
+		}
+	case closed:
+		if m.conn.Process >= len(r.buyers) {
+			return nil
+		}
+		b := r.buyers[m.conn.Process]
+		held := m.inTx || len(b.tx[m.conn.Thread])+len(b.named[m.conn.Thread]) > 0
+		delete(b.tx, m.conn.Thread)
+		delete(b.named, m.conn.Thread)
+		b.heard = time.Now()
+		if held {
+			return r.hungUp(ctx, m.conn.Thread)
+		}
+	}
+	return nil
+}
+
+// held is a request that waits in a proxy.
+func (r *serviceRun) held(m *holding) *held {
+	r.conns[m.Conn.Thread] = m.Conn
+	h := &held{
+		Request: schedule.Request{Server: m.Server, Text: m.Text, Tx: m.Tx, Isolation: m.Isolation, Source: m.Source},
+		id:      m.Exchange, name: r.service.nameOf(m.Exchange), conn: m.Conn.Thread, under: m.Conn.Thread,
+		release: func(h *held) {
+			if h.lost {
+				r.loses(m.Exchange)
+			}
+			m.go_ <- true
+		},
+		drop: func() { m.go_ <- false },
+	}
+	if m.Database != r.service.database {
+		h.database = m.Database
+	}
+	return h
+}
+
+// landed notes what a server has answered, and that what the others wait for may be there now.
+func (r *serviceRun) landed(c *caller, x *wire.Exchange) {
+	h := r.answered(c.buyer, x, answer{text: x.Answer, matched: x.Matched, failed: x.Failed, ends: x.Ends, open: x.Open})
+	if h == nil {
+		return
+	}
+	t := try{what: poll(x.Text), nothing: !x.Matched || !r.writes(c.buyer, h), failed: !x.Matched && !x.Failed}
+	c.tries = append(r.triesOf(c), t)
+	if x.Server == wire.MySQL || !t.nothing {
+		for _, other := range r.customers {
+			if other != c {
+				other.tries = nil
+			}
+		}
+	}
+}
+
+// triesOf are the tries of a customer since the last event.
+func (r *serviceRun) triesOf(c *caller) []try {
+	if c.used != r.used {
+		c.used, c.tries = r.used, nil
+	}
+	return c.tries
+}
+
+func (r *serviceRun) goesOn(*buyer) bool { return r.service.probe.AfterAnswer }
+
+// listen finds out why a customer is silent.
+func (r *serviceRun) listen(ctx context.Context, b *buyer, s *silence) (err error) {
+	c, settled := r.of(b), time.Duration(r.service.on.File.Settle)
+	switch {
+	case b.flying != nil:
+		if b.flying.Server == wire.Redis {
+			s.waits, err = r.waitsInRedis(ctx, b.flying.id.(*wire.Exchange).Conn.Local)
+		}
+	case s.answered:
+		r.ended = r.ended || s.since > lateQuiet // a lease can end while it is waited for
+		last := b.last != nil && r.service.probe.Last(c.reply.Outcome) == service.Shape(b.last.Text)
+		s.dropped = s.since > lateQuiet && last || s.since > settled
+	case s.since > pushQuiet && (c.at.Redis.Listening() || c.accepted.Load()):
+		s.locking, s.refused = true, true
+	case s.since > settled:
+		return fmt.Errorf("%w for %s: %s", errSilent, settled, r.whoWaits())
+	}
+	return err
+}
+
+// waitsInRedis says whether Redis has blocked a client.
+func (r *serviceRun) waitsInRedis(ctx context.Context, addr string) (bool, error) {
+	list, err := r.service.on.Redis().Do(ctx, "CLIENT", "LIST").Text()
+	if err != nil {
+		return false, fmt.Errorf("look for who waits: %w", err)
+	}
+	for line := range strings.Lines(list) {
+		if !strings.Contains(line, " addr="+addr+" ") {
+			continue
+		}
+		for field := range strings.FieldsSeq(line) {
+			if flags, ok := strings.CutPrefix(field, "flags="); ok {
+				return strings.Contains(flags, "b"), nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// wakes gives a message time that was published. That wakes who waits for it.
+func (r *serviceRun) wakes(*buyer) bool {
+	time.Sleep(pushDelay)
+	return false
+}
+
+// passTime ends the lease of a process that was killed: who polls would see nothing else.
+func (r *serviceRun) passTime(ctx context.Context, polled bool) (bool, error) {
+	r.ended = true
+	if polled {
+		time.Sleep(betweenTry)
+		return false, nil
+	}
+	if dead := r.owner != 0 && r.service.dirty[r.owner-'A']; !dead || r.lock.TTLMS <= 0 || r.service.inTime {
+		return false, nil
+	}
+	if err := r.endKey(ctx, r.main); err != nil {
+		return true, err
+	}
+	return true, r.look(ctx, 0, "")
+}
+
+func (r *serviceRun) sends(*buyer, *held, bool) {}
+
+func (r *serviceRun) sent(context.Context, *buyer, *held) error { return nil }
+
+// touches is what a step touches. What a customer does after another one's answer was lost is not known.
+func (r *serviceRun) touches(b *buyer) []schedule.Touch {
+	if b.lose {
+		return schedule.Everything("")
+	}
+	return r.schema.StepTouches(int(b.customer-'A'), r.parties())
+}
+
+// pointless says whether a step repeats a try that failed, although nobody else has made a step since. Who
+// reads the same again is believed twice, and who counts it up, as a lock by INCR does, three times.
+func (r *serviceRun) pointless(b *buyer) bool {
+	tries, h := r.triesOf(r.of(b)), b.queue[0]
+	if h.Server != wire.Redis && !strings.Contains(h.Text, "GET_LOCK(") || len(b.holds()) > 0 {
+		return false
+	}
+	what, same := poll(h.Text), 0
+	if n := len(tries); n >= countedUp && !slices.ContainsFunc(tries[n-countedUp:], func(t try) bool { return t.what != what }) {
+		return true
+	}
+	for _, t := range slices.Backward(tries) {
+		if t.what != what {
+			if !t.nothing {
+				break
+			}
+			continue
+		}
+		if same++; t.nothing && t.failed && !reads(h.name) || same == 2 {
+			return true
+		}
+	}
+	return false
+}
+
+const countedUp = 3
+
+// poll is what a poll repeats: its command and its key, and not the owner's name.
+func poll(text string) string {
+	words := strings.Fields(text)
+	n := 2
+	if words[0] == "EVALSHA" {
+		n = 4
+	}
+	return strings.Join(words[:min(n, len(words))], " ")
+}
+
+func reads(name string) bool {
+	switch name {
+	case "get", "exists", "ttl", "pttl", "hget", "hgetall", "hexists", "type", "mget", "llen", "zscore", "zrank", "strlen":
+		return true
+	}
+	return false
+}
+
+func (r *serviceRun) db() *sql.DB { return r.service.on.DB }
+
+func (r *serviceRun) holder() schedule.Customer { return 0 }
+
+// count is what the service has for sale and has sold, and what Redis had at the last look.
+func (r *serviceRun) count(ctx context.Context) (schedule.State, error) {
+	now := r.lock
+	if r.owner != 0 {
+		now.Holder = r.owner.String()
+	}
+	left, err := r.service.on.Left(ctx, r.item)
+	if err != nil {
+		return now, err
+	}
+	orders, err := r.service.on.Orders(ctx, r.item)
+	for i, o := range orders {
+		for range o.Units {
+			now.Orders = append(now.Orders, schedule.Order{ID: uint64(i + 1), Customer: r.customerOf(o.Customer)})
+		}
+	}
+	now.Stock = left
+	return now, err
+}
+
+// conclude has an ordinary customer come where a unit is left, and rules.
+func (r *serviceRun) conclude(ctx context.Context) (schedule.Record, error) {
+	o := r.outcome()
+	end, err := r.lookAtEnd(ctx, &o)
+	if err != nil {
+		return schedule.Record{}, err
+	}
+	record := r.record(o)
+	record.Wire, record.LeaseMS = true, 0
+	if int64(len(o.Orders)) < o.Stock || o.Lies() > 0 || record.NeedsAnother() {
+		if end, err = r.afterwards(ctx, &record.Outcome); err != nil {
+			return schedule.Record{}, err
+		}
+	}
+	for _, c := range r.customers {
+		if c.reply.Outcome == load.Failed && c.reply.Status < 500 {
+			return schedule.Record{}, fmt.Errorf("%s was answered with %s, which the description does not know", c.customer, c.answer)
+		}
+	}
+	r.whatWasRead(record.Outcome.Orders)
+	record.Entries, record.Holds = r.entries, r.holds
+	return concluded(record, end, r.other), nil
+}
+
+// afterwards has another customer come when what is held has ended, and counts again.
+func (r *serviceRun) afterwards(ctx context.Context, o *schedule.Outcome) (end schedule.State, err error) {
+	note := "nothing is held"
+	if r.lock.Locked() {
+		if note, err = r.outlast(ctx); err != nil {
+			return end, err
+		}
+	}
+	r.service.on.Watch(nil)
+	if err := r.service.revive(ctx); err != nil {
+		return end, err
+	}
+	for until := time.Now().Add(workerLimit); r.service.probe.AfterAnswer && o.Lies() > 0 && time.Now().Before(until); {
+		if err = seen.Pause(ctx, workerEvery); err == nil {
+			end, err = r.count(ctx)
+		}
+		if err != nil {
+			return end, err
+		}
+		o.Orders = end.Orders
+	}
+	o.Ordinary = r.ordinary(ctx)
+	end, err = r.lookAtEnd(ctx, o)
+	r.note(schedule.Entry{Note: note + ", and an ordinary customer was answered with " + o.Ordinary})
+	return end, err
+}
+
+// How long an order is awaited of a customer who was answered as sold: a worker of another process, or of one that was
+// started again, can write it.
+const (
+	workerLimit = 10 * time.Second
+	workerEvery = 100 * time.Millisecond
+)
+
+// whatWasRead puts into orders what was in stock when their customers found some for the last time: by that they have
+// decided. Two orders by one stock have the same cause.
+func (r *serviceRun) whatWasRead(orders []schedule.Order) {
+	for i := range orders {
+		for _, e := range slices.Backward(r.entries) {
+			if e.Customer == orders[i].Customer && e.Server == wire.MySQL && strings.HasPrefix(e.Sent, "SELECT") && e.State != nil && e.State.Stock > 0 {
+				orders[i].Read, orders[i].Written = e.State.Stock, e.State.Stock-1
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package step
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/service"
+	"stocklock/internal/lab/wire"
+)
+
+// The messages of proxies and of customers.
+type (
+	// holding is a request that waits in a proxy. What is sent to go_ says whether it may go to the server.
+	holding struct {
+		*wire.Exchange
+		go_ chan bool
+	}
+	passed  struct{ *wire.Exchange } // it was answered
+	replied struct {
+		customer schedule.Customer
+		reply    service.Reply
+	}
+	renewal struct {
+		process int
+		at      time.Time
+	}
+	pushed struct{ process int }
+	closed struct {
+		conn *wire.Conn
+		inTx bool
+	}
+)
+
+// tapped is what the proxies share with a run.
+type tapped struct {
+	unforeseen atomic.Bool // a request was held of a form that the probe has not seen
+
+	mu    sync.Mutex              // guards the rest
+	under map[*wire.Exchange]bool // the requests of sales that are held or under way
+	lost  map[*wire.Exchange]bool // those of them whose answer is kept from the sale
+	busy  []int                   // how many of them each customer has
+	came  []bool                  // by process: its customer has come
+	dead  []bool                  // by process: it was killed
+	made  map[string]bool         // the keys that came with the lock
+	// The renewals of a customer's process wait until withheld is closed. It is nil where none do.
+	withheld   chan struct{}
+	withheldOf schedule.Customer
+	inSale     map[*wire.Conn]bool // a statement of a sale was sent since the last transaction ended
+}
+
+func (t *tapped) open(customers int) {
+	t.busy, t.came, t.dead = make([]int, customers), make([]bool, customers), make([]bool, customers)
+	t.under, t.lost, t.inSale, t.made = map[*wire.Exchange]bool{}, map[*wire.Exchange]bool{}, map[*wire.Conn]bool{}, map[string]bool{}
+}
+
+// comes notes that the customer of a process has come.
+func (t *tapped) comes(process int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.came[process] = true
+}
+
+// dies notes that a process is killed. What is left of it sends nothing more.
+func (t *tapped) dies(process int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dead[process] = true
+}
+
+// loses has the answer to a request be kept from its sale.
+func (t *tapped) loses(x *wire.Exchange) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lost[x] = true
+}
+
+// tap holds what the service sends during a run.
+type tap struct{ *serviceRun }
+
+// Sent passes what belongs to no sale, and holds the rest.
+func (t tap) Sent(x *wire.Exchange) bool {
+	r := t.serviceRun
+	if x.Process >= len(r.buyers) {
+		return true
+	}
+	if r.isDead(x.Process) {
+		return false
+	}
+	if r.service.on.IsBackground(r.service.probe, x.Text) {
+		return true
+	}
+	r.mu.Lock()
+	if !r.came[x.Process] {
+		r.mu.Unlock()
+		return true // what its process is late with, of another run
+	}
+	if ends := x.Server == wire.MySQL && (x.Text == "COMMIT" || x.Text == "ROLLBACK"); ends && !r.inSale[x.Conn] {
+		r.mu.Unlock()
+		return true // the end of a transaction that belongs to no sale
+	} else if x.Server == wire.MySQL {
+		r.inSale[x.Conn] = !ends
+	}
+	renews := r.isRenewal(x)
+	if shape := service.Shape(x.Text); !renews && !r.service.probe.Sends(shape) {
+		r.unforeseen.Store(true)
+	}
+	withheld, of := r.withheld, r.withheldOf
+	if !renews {
+		r.busy[x.Process]++
+		r.under[x] = true
+	}
+	r.mu.Unlock()
+	if renews {
+		r.tell(renewal{x.Process, time.Now()})
+		if withheld != nil && r.buyers[x.Process].customer == of {
+			select {
+			case <-withheld:
+			case <-r.over:
+			}
+		}
+		return true
+	}
+	h := &holding{x, make(chan bool, 1)}
+	r.messages <- h
+	goes := true
+	select {
+	case goes = <-h.go_:
+	case <-r.over:
+		goes = !r.isDead(x.Process)
+	}
+	if !goes {
+		r.forget(x)
+	}
+	return goes
+}
+
+func (r *tapped) isDead(process int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.dead[process]
+}
+
+// isRenewal says whether a request is about the lock of a sale that is held meanwhile, or has the form of one that
+// was. A renewal can come between two requests of its sale, and at once after the lock was taken. It is called with
+// mu.
+func (r *serviceRun) isRenewal(x *wire.Exchange) bool {
+	if x.Server != wire.Redis {
+		return false
+	}
+	shape := service.Shape(x.Text)
+	if _, is := r.service.renewals.Load(shape); is {
+		return true
+	}
+	if r.busy[x.Process] == 0 || !names(x.Text, func(word string) bool { return r.made[word] }) {
+		return false
+	}
+	if !r.service.probe.Sends(shape) {
+		r.service.renewals.Store(shape, true)
+	}
+	return true
+}
+
+// names says whether a request has a word that is a key.
+func names(text string, key func(word string) bool) bool {
+	return slices.ContainsFunc(strings.Fields(text), key)
+}
+
+// passRenewals lets go the renewals that are held as steps, since they came before the run knew their key. A renewal
+// has a form that no sale has sent to the probe, and waits beside a request of its sale.
+func (r *serviceRun) passRenewals(own func(word string) bool) {
+	for _, b := range r.buyers {
+		if len(b.queue) < 2 {
+			continue
+		}
+		b.queue = slices.DeleteFunc(b.queue, func(h *held) bool {
+			shape := service.Shape(h.Text)
+			if h.Server != wire.Redis || r.service.probe.Sends(shape) || !names(h.Text, own) {
+				return false
+			}
+			r.service.renewals.Store(shape, true)
+			r.forget(h.id.(*wire.Exchange))
+			h.release(h)
+			return true
+		})
+	}
+}
+
+// forget notes that a request is not under way any more, and says whether it was one of a sale, and whether its answer is
+// lost.
+func (r *tapped) forget(x *wire.Exchange) (ofSale, lost bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ofSale, lost = r.under[x], r.lost[x]
+	delete(r.lost, x)
+	if ofSale {
+		delete(r.under, x)
+		r.busy[x.Process]--
+	}
+	return ofSale, lost
+}
+
+// withhold holds the renewals of a customer's process from now on, or lets all go for 0.
+func (r *tapped) withhold(c schedule.Customer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.withheld != nil {
+		close(r.withheld)
+		r.withheld = nil
+	}
+	if r.withheldOf = c; c != 0 {
+		r.withheld = make(chan struct{})
+	}
+}
+
+func (t tap) Answered(x *wire.Exchange) bool {
+	ofSale, lost := t.forget(x)
+	if ofSale {
+		t.tell(passed{x})
+	}
+	return !lost
+}
+
+func (t tap) Pushed(c *wire.Conn, _ string) { t.tell(pushed{c.Process}) }
+
+func (t tap) Closed(c *wire.Conn, inTx bool) { t.tell(closed{c, inTx}) }
+
+// tell passes a message on, for as long as the run takes any.
+func (r *serviceRun) tell(m any) {
+	select {
+	case r.messages <- m:
+	case <-r.over:
+	}
+}
+
+// lastRequest is a tap that closes a channel when a request has been answered. It holds nothing.
+type lastRequest struct {
+	shape string
+	once  sync.Once
+	seen  chan struct{}
+}
+
+func (*lastRequest) Sent(*wire.Exchange) bool { return true }
+
+func (l *lastRequest) Answered(x *wire.Exchange) bool {
+	if service.Shape(x.Text) == l.shape {
+		l.once.Do(func() { close(l.seen) })
+	}
+	return true
+}
+
+func (*lastRequest) Pushed(*wire.Conn, string) {}
+
+func (*lastRequest) Closed(*wire.Conn, bool) {}

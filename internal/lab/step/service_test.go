@@ -1,0 +1,448 @@
+package step_test
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/service"
+	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/step/steptest"
+	"stocklock/internal/lab/verdict"
+	"stocklock/internal/redisconn"
+	"stocklock/internal/testserver"
+)
+
+// TestMain is also the service of these tests: this program starts itself as one.
+func TestMain(m *testing.M) {
+	if mode := os.Getenv("SERVICE_MODE"); mode != "" {
+		if err := serve(mode); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// serve is a small shop in one of several modes:
+//
+//	blocking   a customer waits for a token with BLPOP, which the one before puts back
+//	late       the order is written when the customer has been answered
+//	lease      a lock in Redis with a lease of a second
+//	counting   the same lock, by INCR and PEXPIRE
+//	gives up   the same, and it sells nothing any more when Redis is another server than before
+//	panics     a sale that finds no unit where it read one panics
+//	redis      the stock is in Redis, and a service that is asked for it looks there
+//	queue      a customer is answered that it is decided later, by a worker of its process that waits for a list
+//	beating    each process writes a heartbeat every two seconds
+//	tables     a sale locks its tables
+//	outbox     a sale notes its order, and a worker of each process writes it twice a second
+//	polling    each process counts its polls all the time, from its first sale on
+func serve(mode string) error {
+	db, err := sql.Open("mysql", os.Getenv("MYSQL_DSN")+"?multiStatements=true")
+	if err != nil {
+		return err
+	}
+	cache, err := redisconn.Open("redis://" + os.Getenv("REDIS") + "?read_timeout=30s")
+	if err != nil {
+		return err
+	}
+	var polling sync.Once
+	var known sync.Map
+	sell := func(ctx context.Context, item, customer string) (sold bool, later func(), err error) {
+		take := func() error {
+			_, err := db.ExecContext(ctx, "INSERT INTO orders (item_id, customer) VALUES (?, ?)", item, customer)
+			return err
+		}
+		switch mode {
+		case "scripted":
+			sold, err = scripted(ctx, db, cache, item, customer)
+			return sold, nil, err
+		case "blocking":
+			if first := cache.Do(ctx, "SET", "made:"+item, 1, "NX"); first.Err != nil {
+				return false, nil, first.Err
+			} else if first.Value != nil {
+				cache.Do(ctx, "LPUSH", "token:"+item, "t")
+			}
+			if token := cache.Do(ctx, "BLPOP", "token:"+item, 20); token.Value == nil {
+				return false, nil, cmp.Or(token.Err, errors.New("no token"))
+			}
+			defer cache.Do(ctx, "LPUSH", "token:"+item, "t")
+			var stock int
+			if err := db.QueryRowContext(ctx, "SELECT stock FROM items WHERE id = ?", item).Scan(&stock); err != nil || stock < 1 {
+				return false, nil, err
+			}
+			if _, err := db.ExecContext(ctx, "UPDATE items SET stock = ? WHERE id = ?", stock-1, item); err != nil {
+				return false, nil, err
+			}
+			return true, nil, take()
+		case "lease", "gives up", "counting":
+			lock := "lock:" + item
+			if mode == "gives up" {
+				text, err := cache.Do(ctx, "INFO", "server").Text()
+				_, id, _ := strings.Cut(text, "run_id:")
+				if was, _ := known.LoadOrStore("server", id[:min(40, len(id))]); err != nil || was != id[:40] {
+					return false, nil, cmp.Or(err, errors.New("it has given up"))
+				}
+			}
+			for {
+				var taken redisconn.Reply
+				if mode != "counting" {
+					taken = cache.Do(ctx, "SET", lock, customer, "NX", "PX", 1000)
+				} else {
+					if taken = cache.Do(ctx, "INCR", lock); taken.Value == int64(1) {
+						taken = cache.Do(ctx, "PEXPIRE", lock, 1000)
+					} else {
+						taken.Value = nil
+					}
+				}
+				if taken.Err != nil {
+					return false, nil, taken.Err
+				}
+				if taken.Value != nil {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			defer cache.Do(context.WithoutCancel(ctx), "DEL", lock)
+			var stock int
+			if err := db.QueryRowContext(ctx, "SELECT stock FROM items WHERE id = ?", item).Scan(&stock); err != nil || stock < 1 {
+				return false, nil, err
+			}
+			if _, err := db.ExecContext(ctx, "UPDATE items SET stock = ? WHERE id = ?", stock-1, item); err != nil {
+				return false, nil, err
+			}
+			return true, nil, take()
+		case "redis":
+			left, err := cache.Do(ctx, "DECR", "stock:"+item).Int64()
+			if err == nil && left < 0 {
+				return false, nil, cache.Do(ctx, "INCR", "stock:"+item).Err
+			}
+			return err == nil, nil, cmp.Or(err, take())
+		case "tables":
+			conn, err := db.Conn(ctx)
+			if err != nil {
+				return false, nil, err
+			}
+			defer conn.Close()
+			if _, err := conn.ExecContext(ctx, "LOCK TABLES items WRITE, orders WRITE"); err != nil {
+				return false, nil, err
+			}
+			defer conn.ExecContext(context.WithoutCancel(ctx), "UNLOCK TABLES")
+			result, err := conn.ExecContext(ctx, "UPDATE items SET stock = stock - 1 WHERE id = ? AND stock >= 1", item)
+			if err != nil {
+				return false, nil, err
+			}
+			if n, _ := result.RowsAffected(); n == 0 {
+				return false, nil, nil
+			}
+			_, err = conn.ExecContext(ctx, "INSERT INTO orders (item_id, customer) VALUES (?, ?)", item, customer)
+			return true, nil, err
+		case "panics":
+			var stock int
+			if err := db.QueryRowContext(ctx, "SELECT stock FROM items WHERE id = ?", item).Scan(&stock); err != nil || stock < 1 {
+				return false, nil, err
+			}
+		case "polling":
+			polling.Do(func() {
+				go func() {
+					for range time.Tick(10 * time.Millisecond) {
+						cache.Do(context.Background(), "INCR", "polls")
+					}
+				}()
+			})
+		}
+		result, err := db.ExecContext(ctx, "UPDATE items SET stock = stock - 1 WHERE id = ? AND stock >= 1", item)
+		if err != nil {
+			return false, nil, err
+		}
+		if n, _ := result.RowsAffected(); n == 0 {
+			if mode == "panics" {
+				panic("no unit is left")
+			}
+			return false, nil, nil
+		}
+		if mode == "outbox" {
+			return true, nil, cache.Do(ctx, "RPUSH", "outbox", item+" "+customer).Err
+		}
+		if mode == "late" {
+			return true, func() { _, _ = db.Exec("INSERT INTO orders (item_id, customer) VALUES (?, ?)", item, customer) }, nil
+		}
+		return true, nil, take()
+	}
+	if mode == "beating" {
+		go func() {
+			for range time.Tick(2 * time.Second) {
+				cache.Do(context.Background(), "INCR", "beats")
+			}
+		}()
+	}
+	if mode == "outbox" {
+		go func() {
+			for range time.Tick(500 * time.Millisecond) {
+				for job := cache.Do(context.Background(), "LPOP", "outbox"); job.Value != nil; job = cache.Do(context.Background(), "LPOP", "outbox") {
+					item, customer, _ := strings.Cut(job.Value.(string), " ")
+					_, _ = db.Exec("INSERT INTO orders (item_id, customer) VALUES (?, ?)", item, customer)
+				}
+			}
+		}()
+	}
+	if mode == "queue" {
+		http.HandleFunc("POST /queue/{item}", func(w http.ResponseWriter, r *http.Request) {
+			cache.Do(r.Context(), "LPUSH", "queue:"+os.Getenv("PORT"), r.PathValue("item")+" "+r.Header.Get("Customer"))
+			w.WriteHeader(http.StatusAccepted)
+		})
+		http.HandleFunc("GET /queue/{customer}", func(w http.ResponseWriter, r *http.Request) {
+			status, _ := cache.Do(r.Context(), "GET", "outcome:"+r.PathValue("customer")).Int64()
+			w.WriteHeader(int(max(status, http.StatusNotFound)))
+		})
+		go func() {
+			for {
+				job, _ := cache.Do(context.Background(), "BRPOP", "queue:"+os.Getenv("PORT"), 20).Slice()
+				if len(job) < 2 {
+					continue
+				}
+				item, customer, _ := strings.Cut(job[1].(string), " ")
+				outcome := http.StatusConflict
+				if sold, _, err := sell(context.Background(), item, customer); err == nil && sold {
+					outcome = http.StatusGone
+				}
+				cache.Do(context.Background(), "SET", "outcome:"+customer, outcome)
+			}
+		}()
+	}
+	http.HandleFunc("GET /items/{item}", func(w http.ResponseWriter, r *http.Request) {
+		left, _ := cache.Do(r.Context(), "GET", "stock:"+r.PathValue("item")).Int64()
+		fmt.Fprintf(w, `{"left": %d}`, left)
+	})
+	http.HandleFunc("POST /items/{item}/orders", func(w http.ResponseWriter, r *http.Request) {
+		sold, later, err := sell(r.Context(), r.PathValue("item"), r.Header.Get("Customer"))
+		switch {
+		case err != nil:
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		case !sold:
+			w.WriteHeader(http.StatusConflict)
+		default:
+			w.WriteHeader(http.StatusCreated)
+			if later != nil {
+				go later()
+			}
+		}
+	})
+	return http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), nil)
+}
+
+// described writes a description of the service of these tests in a mode, with more lines at its end.
+func described(t *testing.T, mode, more string) string {
+	t.Helper()
+	testserver.NeedsServers(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := filepath.Abs(examples + "/tables.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "service.yaml")
+	text := fmt.Sprintf(`
+start:
+  command: [%q]
+  env: {SERVICE_MODE: %q, PORT: "{port}", REDIS: "{redis}", MYSQL_DSN: "{mysql.dsn}"}
+tables_file: %q
+buy: {path: "/items/{item}/orders", headers: {Customer: "{customer}"}}
+stock:
+  set: REPLACE INTO items (id, stock) VALUES ({item}, {stock})
+  left: SELECT stock FROM items WHERE id = {item}
+  orders: SELECT customer FROM orders WHERE item_id = {item}
+%s
+`, self, mode, tables, more)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestBlockingCommands: who waits in Redis is seen to, and nothing else.
+func TestBlockingCommands(t *testing.T) {
+	s := openFile(t, described(t, "blocking", ""))
+	if found := explored(t, s); found.Bad > 0 || found.Runs < 2 {
+		t.Errorf("%d of %d are bad: %v", found.Bad, found.Runs, found.Causes())
+	}
+	r, err := s.InTime(t.Context(), 2, steptest.Parse(t, "A.set A.lpush A.blpop B.set B.blpop A.select"))
+	if err != nil || r.Outcome.Verdict != verdict.Held {
+		t.Fatalf("%+v %v", r.Outcome, err)
+	}
+	waited := false
+	for _, e := range r.Entries {
+		waited = waited || e.Choice.String() == "B.blpop" && e.Blocked == "Redis makes it wait"
+	}
+	if !waited {
+		t.Errorf("nothing says that B waited in Redis: %+v", r.Entries)
+	}
+}
+
+// TestLateSales: a request that comes when the customer has been answered is a step like others. Where the process
+// dies before it, the answer was a lie.
+func TestLateSales(t *testing.T) {
+	s := openFile(t, described(t, "late", ""))
+	if found := explored(t, s); found.Bad > 0 {
+		t.Errorf("%d of %d are bad: %v", found.Bad, found.Runs, found.Causes())
+	}
+	r, err := s.Fault(t.Context(), schedule.Kill, 1, false)
+	if err != nil || r.Outcome.Verdict != verdict.Lied {
+		t.Errorf("killed after its UPDATE: %+v %v, want a lie", r.Outcome, err)
+	}
+	if r, err := s.Fault(t.Context(), schedule.Kill, 2, false); !errors.Is(err, step.ErrUnmet) {
+		t.Errorf("killed after its INSERT, with nothing more to send: %+v %v", r.Outcome, err)
+	}
+}
+
+// TestWhoComesAfterAServerBroke: the second customer comes when Redis is there again, and another one in the place of
+// one whose sale fails. Where nobody is sold anything, the place decides nothing.
+func TestWhoComesAfterAServerBroke(t *testing.T) {
+	s := openFile(t, described(t, "lease", ""))
+	for _, event := range []schedule.Event{schedule.Restart, schedule.Failover} {
+		if r, err := s.Fault(t.Context(), event, 2, false); err != nil || r.Outcome.Cause != schedule.Forgotten || !r.Leaves || r.Behind != "A.select" {
+			t.Errorf("%s: %+v, %v: both were to sell", event, r.Outcome, err)
+		}
+	}
+	s = openFile(t, described(t, "counting", ""))
+	if r, err := s.Fault(t.Context(), schedule.Kill, 2, false); err != nil || r.Outcome.Bad() || r.Undecided() != "" || r.Outcome.Answers["B"] != "sold" {
+		t.Errorf("who counts the lock up until it ends: %+v, undecided: %q, %v", r.Outcome, r.Undecided(), err)
+	}
+	s = openFile(t, described(t, "gives up", ""))
+	r, err := s.Fault(t.Context(), schedule.Restart, 3, false)
+	if err != nil || r.Outcome.Bad() || r.Undecided() != "B was answered with 500" || r.Outcome.Answers["A"] != "sold" {
+		t.Errorf("who gives up: %+v, undecided: %q, %v", r.Outcome, r.Undecided(), err)
+	}
+}
+
+// TestACrashIsFound: a sale that panics where it finds the item sold out.
+func TestACrashIsFound(t *testing.T) {
+	s := openFile(t, described(t, "panics", ""))
+	found := explored(t, s)
+	if found.Bad == 0 || found.Shortest[0].Outcome.Cause != schedule.Crash {
+		t.Errorf("%d of %d are bad: %v", found.Bad, found.Runs, found.Causes())
+	}
+}
+
+// TestServicesThatDecideElsewhere hold: the stock in Redis is counted there, or by a request to a process of which
+// nothing is held; a worker decides; a heartbeat and locked tables hinder nothing.
+func TestServicesThatDecideElsewhere(t *testing.T) {
+	stockBy := func(left string) func(string) string {
+		return func(text string) string {
+			return strings.NewReplacer("  set: REPLACE INTO items (id, stock) VALUES ({item}, {stock})", "  set_redis: SET stock:{item} {stock}",
+				"  left: SELECT stock FROM items WHERE id = {item}", left).Replace(text)
+		}
+	}
+	for name, tt := range map[string]struct {
+		mode    string
+		changed func(string) string
+		fault   schedule.Event
+		want    verdict.Kind
+	}{
+		"counted in Redis":     {"redis", stockBy("  left_redis: GET stock:{item}"), schedule.FlushAll, verdict.Left},
+		"counted by a request": {"redis", stockBy(`  left_request: {path: "/items/{item}", value: left}`), schedule.Kill, verdict.Left},
+		"decided by a worker": {"queue", func(text string) string {
+			return strings.Replace(text, "/items/{item}/orders", "/queue/{item}", 1) + "answers: {accepted: {status: [202]}, sold: {status: [410]}, sold_out: {status: [409]}}\noutcome: {path: \"/queue/{customer}\"}\n"
+		}, schedule.Lose, verdict.Left},
+		"with a heartbeat":    {"beating", func(text string) string { return text }, schedule.Lose, verdict.Held},
+		"written by a worker": {"outbox", func(text string) string { return text + "background: [^LPOP outbox, ^INSERT INTO orders]\n" }, schedule.Kill, verdict.Left},
+		"with locked tables":  {"tables", func(text string) string { return text }, schedule.Lose, verdict.Left},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := described(t, tt.mode, "")
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(tt.changed(string(text))), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := openFile(t, path)
+			if found := explored(t, s); found.Bad > 0 || !found.Decided().Held() {
+				t.Errorf("%d of %d are bad: %v, %s", found.Bad, found.Runs, found.Causes(), found.Decided())
+			}
+			s.Spare(tt.fault == schedule.FlushAll && s.KeepsStock())
+			if r, err := s.Fault(t.Context(), tt.fault, 1, false); err != nil || r.Outcome.Verdict != tt.want {
+				t.Errorf("%s: %+v %v, want %s", tt.fault, r.Outcome, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestBackground: requests that belong to no sale, and that come only once there was one, are named in the
+// description, or are learned where nobody buys.
+func TestBackground(t *testing.T) {
+	for _, named := range []string{`background: ["^INCR polls$"]`, ""} {
+		s := openFile(t, described(t, "polling", named))
+		if found := explored(t, s); found.Bad > 0 || found.Runs < 1 || len(found.Unreached) > 0 {
+			t.Errorf("%s: %d of %d are bad: %v, unreached: %v", named, found.Bad, found.Runs, found.Causes(), found.Unreached)
+		}
+	}
+}
+
+// TestThreeCustomers: a release of who has lost the lock frees the third one's way. Each customer needs a process.
+func TestThreeCustomers(t *testing.T) {
+	order := steptest.Parse(t, "A.set A.select A.update A.insert A.commit wait B.set B.select A.del C.set C.select")
+	if _, err := open(t, "set-ex-nx").InTime(t.Context(), 2, order); err == nil || !strings.Contains(err.Error(), "want processes: 3") {
+		t.Errorf("three customers at two processes: %v", err)
+	}
+	r, err := open(t, "set-ex-nx", "processes: 3").InTime(t.Context(), 2, order)
+	if err != nil || r.Outcome.Verdict != verdict.Oversold || r.Outcome.Cause != schedule.ForeignDelete {
+		t.Errorf("%+v %v", r.Outcome, err)
+	}
+}
+
+// openFile opens a stage on a described service.
+func openFile(t *testing.T, path string) *step.Service {
+	t.Helper()
+	s, err := tryOpen(t, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// started is the service that a file describes.
+func started(t *testing.T, path string) *service.Service {
+	t.Helper()
+	f, err := service.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, err := service.Start(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := on.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return on
+}
+
+func tryOpen(t *testing.T, path string) (*step.Service, error) {
+	t.Helper()
+	on := started(t, path)
+	probe, err := on.Probe(t.Context())
+	if err != nil || probe.Judgement.Kind != verdict.Held || len(probe.Unseen) > 0 {
+		t.Fatalf("the probe: %+v %v", probe, err)
+	}
+	return step.OpenService(t.Context(), on, probe)
+}

@@ -1,0 +1,36 @@
+package step
+
+import "testing"
+
+// TestWhyACustomerIsSilent: silence alone is no proof of waiting, unless it lasts for a lease.
+func TestWhyACustomerIsSilent(t *testing.T) {
+	for _, tt := range []struct {
+		what    string
+		of      silence
+		now     state
+		blocked string
+	}{
+		{"nothing is known", silence{}, moving, ""},
+		{"a request is under way", silence{server: "redis", long: true}, moving, ""},
+		{"it may write after its answer", silence{answered: true}, moving, ""},
+		{"it has written nothing for a lease", silence{answered: true, long: true}, moving, ""},
+		{"it writes nothing any more", silence{answered: true, dropped: true}, ended, ""},
+		{"it writes after its answer", silence{answered: true, server: "mysql", long: true}, moving, ""},
+		{"Redis is cut off", silence{server: "redis", cut: true}, cutOff, "Redis is silent"},
+		{"etcd is cut off", silence{server: "etcd", cut: true}, cutOff, "etcd is silent"},
+		{"MySQL is not", silence{server: "mysql", cut: true}, moving, ""},
+		{"the row is held", silence{server: "mysql", waits: true, row: 'B'}, onRow, "the row is held by B's transaction"},
+		{"the row may be held", silence{server: "mysql", row: 'B'}, moving, ""},
+		{"MySQL says no more", silence{server: "mysql", waits: true}, onRow, "MySQL makes it wait"},
+		{"another has the lock", silence{locking: true, lock: "held by B", theirs: true}, onLock, "the lock is held by B"},
+		{"it has the lock, and works", silence{locking: true, lock: "held by A"}, moving, ""},
+		{"it has had the lock for long", silence{locking: true, lock: "held by A", long: true}, onLock, "the lock is held by A"},
+		{"the lock is free", silence{locking: true}, moving, ""},
+		{"it was refused, by what is in no lock", silence{locking: true, refused: true}, onLock, ""},
+		{"the lock is free for long", silence{locking: true, long: true}, onLock, ""},
+	} {
+		if now, blocked := tt.of.why(); now != tt.now || blocked != tt.blocked {
+			t.Errorf("%s: state %d, %q, want %d, %q", tt.what, now, blocked, tt.now, tt.blocked)
+		}
+	}
+}

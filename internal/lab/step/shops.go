@@ -1,0 +1,272 @@
+package step
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/bench"
+	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/testserver"
+)
+
+// Options is how shops are set up.
+type Options struct {
+	Lease time.Duration // of every lock; a run that the machine is too slow for gets a longer one
+	// Slots is how many runs there are at a time, 0 for as many as is best for their events.
+	Slots int
+	// OwnSlots is how many of them there are with shops of their own, 0 for the same.
+	OwnSlots int
+	// RedisServer is the program that is started as Redis, empty for the one of the machine.
+	RedisServer string
+	// MySQLSet has settings of the MySQL, such as innodb_snapshot_isolation=ON.
+	MySQLSet []string
+}
+
+// Shops are those of this repository, on which schedules are played: one MySQL, shops for the customers A, B and C,
+// and slots in which one run after the other is played. Slots start when the first run needs them. They are safe
+// for concurrent use.
+//
+// Customers have a shop each, so that they share only Redis and MySQL. Playing the steps takes
+// milliseconds; the leases that pass take the time. So 48 runs share three shops, and only a few of
+// them work at a time. A run that waits for a lease gives its turn to another. A run in which a
+// lease may have ended by itself is not judged: it is made again, after three such runs with twice
+// the lease. Runs that stop a process have shops of their own.
+type Shops struct {
+	options Options
+	shop    *catalog.Catalog
+	servers *bench.Bench
+	rig     *rig.Rig
+	reports *reports
+	store   *stock.Store
+	slots   slots
+	// snapshotIsolation is what the server says: see [declared.Circumstances].
+	snapshotIsolation bool
+	// turns are the runs that may be at work at a time: all others wait for a lease. More than the
+	// machine has cores for would outlast their leases.
+	turns chan struct{}
+	runs  atomic.Int64
+	// starved are the runs that were made again because a renewal was late.
+	starved atomic.Int64
+
+	rehearsals rehearsals
+}
+
+// OpenShops starts MySQL. Shops are started when the first run needs them, as long as ctx lasts,
+// and sell by the strategies of the catalog, which is to stay open until the stage is closed.
+func OpenShops(ctx context.Context, shop *catalog.Catalog, o Options) (_ *Shops, err error) {
+	s := &Shops{options: o, shop: shop, turns: make(chan struct{}, turnsPerCore*runtime.NumCPU())}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	servers := bench.Options{Shop: shop.Program, Redis: o.RedisServer, MySQL: append(testserver.Settings(o.MySQLSet), fast), Connections: stock.PoolSize}
+	if s.servers, err = bench.Open(ctx, servers); err != nil {
+		return nil, err
+	}
+	s.rig, s.store = s.servers.Rig, s.servers.Store
+	if s.reports, err = openReports(); err != nil {
+		return nil, err
+	}
+	s.slots = slots{background: ctx, rig: s.rig, shared: &database{dsn: s.servers.MySQL.DSN(), store: s.store}, mysqlSet: s.options.MySQLSet, pools: map[slotKind]*pool{}, settings: map[string]string{
+		"SHOP_LAB": "true", "SHOP_LAB_STEP": s.reports.addr(), "SHOP_LOG_LEVEL": "error", "SHOP_RETRY": "2ms",
+	}}
+	s.snapshotIsolation, err = audit.SnapshotIsolation(ctx, s.store)
+	return s, err
+}
+
+const turnsPerCore = 2
+
+// Declared is what a strategy declares for the MySQL of the stage.
+func (s *Shops) Declared(of declared.Strategy) declared.Strategy {
+	return of.Under(declared.Circumstances{SnapshotIsolation: s.snapshotIsolation})
+}
+
+// Slots is how many runs with these events can be played at a time.
+func (s *Shops) Slots(events []schedule.Event) int {
+	switch kind := kindFor(events); {
+	case kind.Paired:
+		return min(cmp.Or(s.options.OwnSlots, s.options.Slots, pairSlots), pairSlots)
+	case kind.Alone:
+		return cmp.Or(s.options.OwnSlots, s.options.Slots, ownSlots)
+	}
+	return cmp.Or(s.options.Slots, sharedSlots)
+}
+
+// Close ends everything.
+func (s *Shops) Close() error {
+	var errs []error
+	if s.reports != nil {
+		errs = append(errs, s.reports.close())
+	}
+	errs = append(errs, s.slots.close())
+	if s.servers != nil {
+		errs = append(errs, s.servers.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Starved is how many runs were made again until now because the machine made a renewal late. They are
+// not judged.
+func (s *Shops) Starved() int64 { return s.starved.Load() }
+
+// Lacks says why the Redis of the stage cannot run a strategy, and nothing where it can.
+func (s *Shops) Lacks(ctx context.Context, of declared.Strategy) (string, error) {
+	return s.rig.Lacks(ctx, of.NeedsCommand)
+}
+
+// Shop is the catalog of the shops that the stage starts.
+func (s *Shops) Shop() *catalog.Catalog { return s.shop }
+
+// Script is the source of a script that was sent, empty for one that is not known.
+func (s *Shops) Script(sha string) string { return s.reports.script(sha) }
+
+var panicked = regexp.MustCompile(`panic: [^\n\\"]*`)
+
+// Panic returns what a shop of the stage said when it last panicked, empty where none did.
+func (s *Shops) Panic() string {
+	logs, _ := filepath.Glob(filepath.Join(s.rig.Dir(), "shop-*", "log")) // the pattern is right
+	for _, log := range logs {
+		if content, err := os.ReadFile(log); err == nil {
+			if all := panicked.FindAll(content, -1); len(all) > 0 {
+				return string(all[len(all)-1])
+			}
+		}
+	}
+	return ""
+}
+
+// PlaySchedule plays a schedule with its own events, and looks at both servers after each step.
+func (s *Shops) PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error) {
+	return As{Shops: s}.PlaySchedule(ctx, strategy, customers, order)
+}
+
+// Position plays a schedule and what follows it, and returns how things stood in between. So no
+// sale waits for whoever chooses the next step.
+func (s *Shops) Position(ctx context.Context, strategy string, customers int, order schedule.Schedule) (Position, error) {
+	return As{Shops: s}.Position(ctx, strategy, customers, order)
+}
+
+// As are shops whose schedules are those of customers of one shop, or of customers who buy two items.
+type As struct {
+	*Shops
+	OneShop, Baskets bool
+}
+
+func (a As) plan(strategy string, customers int, order schedule.Schedule) Plan {
+	return Plan{Strategy: strategy, Customers: customers, OneShop: a.OneShop, Baskets: a.Baskets}.Following(order)
+}
+
+// PlaySchedule plays a schedule as [Shops.PlaySchedule] does.
+func (a As) PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error) {
+	return a.Play(ctx, a.plan(strategy, customers, order), func() Chooser { return Follow(order) })
+}
+
+// Position is as [Shops.Position].
+func (a As) Position(ctx context.Context, strategy string, customers int, order schedule.Schedule) (Position, error) {
+	var at Position
+	p := a.plan(strategy, customers, order)
+	events, following := order.Events(), append(schedule.Events(), schedule.DBFailover)
+	if !kindFor(events).Alone {
+		following = []schedule.Event{schedule.Wait, schedule.Lose, schedule.Forget} // those without shops of one's own
+	}
+	for _, e := range following {
+		if !slices.Contains(events, e) {
+			events = append(events, e)
+		}
+	}
+	p.Events, p.MaxEvents = events, len(order)+1
+	entries := 0
+	record, err := a.Play(ctx, p, func() Chooser {
+		play := Follow(order)
+		at.Ended = true
+		return func(next Next) (int, error) {
+			if len(next.Past) == len(order) && at.Ended && next.ByDefault() != LetTimePass {
+				at.Ended = false
+				entries = next.entries
+				at.Options = nil
+				for _, o := range next.Options {
+					at.Options = append(at.Options, o.Choice)
+				}
+			}
+			return play(next)
+		}
+	})
+	at.Record = record
+	if !at.Ended {
+		at.Entries = at.Entries[:entries]
+	}
+	return at, err
+}
+
+// LocalClock says whether a strategy goes by other times than those of keys in Redis, as far as it
+// declares: by the clock of its process, or by times in rows of its own.
+func LocalClock(of declared.Strategy) bool {
+	return of.Standing(declared.ClockFree) == declared.Lacks || of.Standing(declared.LossAware) == declared.Has || of.State.Scattered() || of.Lease.Kept == declared.LeaseInMySQL
+}
+
+// Inapplicable says why an event says nothing about a strategy, and nothing where it does.
+func Inapplicable(of declared.Strategy, e schedule.Event) string {
+	breaksRedis := e == schedule.FlushAll || e == schedule.Failover
+	switch {
+	case e.AtTheWire():
+		return "it is an event of a described service"
+	case of.NeedsEtcd && (breaksRedis || e == schedule.Forget):
+		return "its lock is in etcd, which keeps on disk what it has acknowledged"
+	case of.NeedsQuorum && breaksRedis:
+		return "its lock is not on the server that this breaks"
+	case of.State.Scattered() && e == schedule.Cut:
+		return "its holds are in MySQL, which this does nothing to"
+	case of.Lease.Kept == declared.LeaseInMySQL && e == schedule.Cut:
+		return "its lease is in MySQL, which this does nothing to"
+	}
+	return ""
+}
+
+// Unplayable says why schedules of a strategy cannot be played, and nothing where they can.
+func Unplayable(of declared.Strategy) string {
+	switch {
+	case of.ByChance:
+		return "it draws lots, and a schedule has to end alike each time"
+	case len(of.State.Locks) > 0 && !strings.Contains(of.State.Locks[0], "%s"):
+		return "its lock is one for all items, and runs side by side would wait for each other"
+	case of.Background:
+		return "goroutines beside the sales write its orders, and a schedule has the requests of the sales"
+	}
+	return ""
+}
+
+// newItem makes an item with so many units for a strategy.
+func (d *database) newItem(ctx context.Context, of declared.Strategy, units int64) (uint64, error) {
+	item, err := d.store.CreateItem(ctx, "item", units)
+	if err == nil {
+		err = audit.Prepare(ctx, d.store, of.State, item.ID)
+	}
+	return item.ID, err
+}
+
+// sleep lets another run have the turn meanwhile.
+func (s *Shops) sleep(ctx context.Context, d time.Duration) error {
+	<-s.turns
+	defer func() { s.turns <- struct{}{} }()
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

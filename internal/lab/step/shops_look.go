@@ -1,0 +1,143 @@
+package step
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/seen"
+	"stocklock/internal/redislock"
+	"stocklock/internal/sale"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/testserver"
+)
+
+// heldKeys are the keys one of which exists while the lock of an item is held.
+func heldKeys(items []uint64, of declared.State) (keys []string) {
+	for _, item := range items {
+		keys = append(keys, seen.LockKeys(item, of)...)
+	}
+	return keys
+}
+
+// lockKeys are all keys of the items' locks, and those that the strategy keeps besides.
+func lockKeys(items []uint64, of declared.State) []string {
+	keys := slices.Concat(heldKeys(items, of), keptKeys(items, of))
+	for _, item := range items {
+		own := redislock.Keys("", sale.Key(item))
+		keys = append(keys, own.Queue, own.Waiters, own.Epoch)
+	}
+	return keys
+}
+
+func keptKeys(items []uint64, of declared.State) (keys []string) {
+	for _, item := range items {
+		keys = append(keys, declared.KeysOf(slices.Concat(of.Keys, of.RareKeys, of.Copies), item)...)
+	}
+	return keys
+}
+
+func (r *shopsRun) lookAtLock(ctx context.Context, _ schedule.Customer) (now schedule.State, changed bool, err error) {
+	now, err = r.askLock(ctx)
+	return now, now.Locked() != r.lock.Locked() || now.Lock != r.lock.Lock, err
+}
+
+// askLock asks the server of the lock itself, not a shop.
+func (r *shopsRun) askLock(ctx context.Context) (schedule.State, error) {
+	switch {
+	case r.of.NeedsEtcd:
+		return lookAtEtcd(ctx, r.slot.Etcd, r.items[0])
+	case r.of.NeedsQuorum:
+		return lookAtQuorum(ctx, r.slot.Quorum, r.items, r.of.State)
+	}
+	return lookAtRedis(ctx, r.slot.Redis(), r.items, r.of.State)
+}
+
+// lookAtQuorum wants the same value in a majority: of the servers, or of the keys where the strategy names
+// several.
+func lookAtQuorum(ctx context.Context, servers []*testserver.Redis, items []uint64, of declared.State) (schedule.State, error) {
+	all := max(len(of.Locks), 1)
+	if all == 1 {
+		all = len(servers)
+	}
+	found := map[string]int{}
+	for _, server := range servers {
+		look, err := lookAtRedis(ctx, server, items, of)
+		if err != nil {
+			return schedule.State{}, err
+		}
+		if !look.Locked() {
+			continue
+		}
+		if found[look.Lock]++; found[look.Lock] > all/2 {
+			return schedule.State{Lock: look.Lock}, nil
+		}
+	}
+	return noLock, nil
+}
+
+// lookAtEtcd finds the holder as etcd's lock does: whose key under the lock's name was created first.
+func lookAtEtcd(ctx context.Context, server *testserver.Etcd, item uint64) (schedule.State, error) {
+	key, err := server.FirstUnder(ctx, sale.Key(item)+"/")
+	if err != nil || key == "" {
+		return noLock, err
+	}
+	return schedule.State{Lock: key}, nil
+}
+
+func lookAtRedis(ctx context.Context, server *testserver.Redis, items []uint64, besides declared.State) (schedule.State, error) {
+	held, err := seen.Keys(ctx, server.Client, heldKeys(items, besides)...)
+	if err != nil {
+		return schedule.State{}, err
+	}
+	var kept []string
+	for _, key := range keptKeys(items, besides) {
+		switch value := server.Client.Do(ctx, "GET", key); {
+		case value.Err != nil:
+			return schedule.State{}, fmt.Errorf("look at %s: %w", key, value.Err)
+		case value.Value != nil:
+			kept = append(kept, fmt.Sprint(key, " ", value.Value))
+		}
+	}
+	look := schedule.State{TTLMS: -2, Kept: strings.Join(kept, ", ")}
+	for _, key := range held {
+		if look.Locked() { // of several items
+			look.Lock += ", " + key.Text
+			continue
+		}
+		look.Lock, look.TTLMS = key.Text, -1
+		if left := key.Left(); left >= 0 {
+			look.TTLMS = left.Milliseconds()
+		}
+		if len(items) == 1 {
+			break
+		}
+	}
+	return look, nil
+}
+
+// holder is who has acquired last, by the word of its shop, and 0 until that is known: see
+// [shopsRun.acquired]. A sale acquires once: who has held the lock already does not hold it again.
+func (r *shopsRun) holder() schedule.Customer {
+	if slices.ContainsFunc(r.holds, func(h schedule.Hold) bool { return h.Customer == r.has }) {
+		return 0
+	}
+	return r.has
+}
+
+// acquired notes that a customer's lock, whose requests cannot be seen, says that it is held.
+func (r *shopsRun) acquired(c schedule.Customer) {
+	r.has = c
+	if last := len(r.holds) - 1; last >= 0 && r.holds[last].To < 0 && r.holds[last].Customer == 0 {
+		r.holds[last].Customer, r.owner = c, c
+	}
+}
+
+func writesOneOf(touches []schedule.Touch, keys []string) bool {
+	return slices.ContainsFunc(touches, func(t schedule.Touch) bool {
+		key, isKey := t.Key()
+		return isKey && t.Does&schedule.Writes != 0 && slices.Contains(keys, key)
+	})
+}

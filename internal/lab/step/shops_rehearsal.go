@@ -1,0 +1,113 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/strategy/declared"
+)
+
+// rehearsal is a sale that a shop process has made before the first run.
+type rehearsal struct {
+	pid      int
+	strategy string
+}
+
+// rehearsals is what is known of those that were.
+type rehearsals struct {
+	quorum sync.Mutex // of those that ask several servers: one at a time
+	first  sync.Map   // by strategy, a heldReport: what each customer sends first
+	tables sync.Map   // by strategy, a schedule.Schema: the tables that are there after its first sales
+}
+
+// rehearse has two customers buy at once at every shop of a slot: then connections are open,
+// scripts are loaded, a lock that waits for messages listens, and the first step of a sale is
+// known.
+func (s *Shops) rehearse(ctx context.Context, l *slot, by declared.Strategy) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rehearsing, ctx := errgroup.WithContext(ctx)
+	if by.NeedsQuorum { // each server has a fifth of the lease, and connections to all are to be opened
+		s.rehearsals.quorum.Lock()
+		defer s.rehearsals.quorum.Unlock()
+		rehearsing.SetLimit(1)
+	}
+	for _, shop := range l.Shops {
+		this := rehearsal{shop.PID(), by.Name}
+		if l.rehearsed[this] {
+			continue
+		}
+		l.rehearsed[this] = true
+		rehearsing.Go(func() error { return s.rehearseAt(ctx, l, shop, by) })
+	}
+	err := rehearsing.Wait()
+	if err != nil {
+		for _, shop := range l.Shops {
+			delete(l.rehearsed, rehearsal{shop.PID(), by.Name})
+		}
+	}
+	return err
+}
+
+func (s *Shops) rehearseAt(ctx context.Context, l *slot, shop *rig.TestbedShop, by declared.Strategy) error {
+	item, err := l.database.newItem(ctx, by, 2)
+	if err != nil {
+		return err
+	}
+	if err := l.database.copied(ctx); err != nil {
+		return err
+	}
+	ids := []string{fmt.Sprintf("rehearsal-%d-1", item), fmt.Sprintf("rehearsal-%d-2", item)}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var sent atomic.Int64
+	defer s.reports.follow(l.name, []uint64{item}, ids, func(r heldReport) {
+		if r.Hold == 0 {
+			return
+		}
+		if sent.Add(1) == maxRehearsal {
+			cancel(fmt.Errorf("%s: two sales by %s have sent %d requests: %w", shop.Name, by.Name, maxRehearsal, ErrEndless))
+		}
+		r.item = item
+		s.rehearsals.first.LoadOrStore(by.Name, r)
+		time.AfterFunc(rehearsalPace, func() { r.release(false) })
+	})()
+	second := make(chan string, 1)
+	if by.NeedsQuorum {
+		second <- "" // two that ask several servers at once can keep each other out
+	} else {
+		go func() { second <- l.buy(ctx, shop.URL, []uint64{item}, by.Name, ids[1]) }()
+	}
+	answer := l.buy(ctx, shop.URL, []uint64{item}, by.Name, ids[0])
+	other := <-second
+	if cause := context.Cause(ctx); errors.Is(cause, ErrEndless) {
+		return cause
+	}
+	if answer != string(load.Sold) && other != string(load.Sold) { // one may be in the other's way
+		return fmt.Errorf("%s: a sale by %s before the first run was answered with %s", shop.Name, by.Name, answer)
+	}
+	return nil
+}
+
+// rehearsalPace makes the sales of a rehearsal so slow that one of them meets the other.
+const rehearsalPace = 2 * time.Millisecond
+
+// maxRehearsal bounds the requests of a rehearsal: a lock that polls sends some hundreds.
+const maxRehearsal = 2000
+
+// firstStep is what each customer of a strategy sends first, about another item. Nothing holds it.
+func (s *Shops) firstStep(of string, item uint64) *held {
+	known, _ := s.rehearsals.first.Load(of)
+	first, _ := known.(heldReport)
+	h := first.held()
+	h.Text = first.about(item)
+	return h
+}

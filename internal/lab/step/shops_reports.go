@@ -1,0 +1,204 @@
+package step
+
+import (
+	"database/sql"
+	"encoding/json"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/shop/labmode"
+)
+
+// reports is where the shops connect: they report what they hold, and it lets that go on.
+type reports struct {
+	listener net.Listener
+	reading  sync.WaitGroup
+
+	mu      sync.Mutex // guards the rest
+	conns   map[net.Conn]bool
+	sales   map[saleAt]func(heldReport)
+	items   map[itemAt]func(heldReport) // for what the shops send on their own
+	scripts map[string]string           // sources by SHA-1
+	closed  bool
+}
+
+// saleAt is the request id of a sale, and itemAt an item's. Both are unique within a testbed: the servers of
+// two can number their items alike.
+type (
+	saleAt struct{ testbed, id string }
+	itemAt struct {
+		testbed string
+		id      uint64
+	}
+)
+
+// heldReport is a report with the way to answer it.
+type heldReport struct {
+	labmode.StepReport
+	shop string
+	from *orders
+	at   time.Time // when it came; a run may take it in later
+	item uint64    // of a rehearsal's first step
+}
+
+// orders is the way to one shop. A run and the rehearsal's timers write to it at once.
+type orders struct {
+	mu sync.Mutex
+	to *json.Encoder
+}
+
+func openReports() (*reports, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &reports{listener: listener, conns: map[net.Conn]bool{}, sales: map[saleAt]func(heldReport){},
+		items: map[itemAt]func(heldReport){}, scripts: map[string]string{}}
+	s.reading.Go(s.accept)
+	return s, nil
+}
+
+func (s *reports) addr() string { return s.listener.Addr().String() }
+
+// close lets everything go that is held.
+func (s *reports) close() error {
+	err := s.listener.Close()
+	s.mu.Lock()
+	s.closed = true
+	for conn := range s.conns {
+		conn.Close()
+	}
+	s.mu.Unlock()
+	s.reading.Wait()
+	return err
+}
+
+func (s *reports) accept() {
+	for {
+		conn, err := s.listener.Accept()
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		if s.closed {
+			conn.Close()
+		}
+		s.conns[conn] = true
+		s.mu.Unlock()
+		s.reading.Go(func() { s.read(conn) })
+	}
+}
+
+// read passes on what one shop reports until the shop ends.
+func (s *reports) read(conn net.Conn) {
+	defer func() {
+		s.mu.Lock()
+		delete(s.conns, conn)
+		s.mu.Unlock()
+		conn.Close()
+	}()
+	in, out := json.NewDecoder(conn), &orders{to: json.NewEncoder(conn)}
+	var shop string
+	for {
+		var r labmode.StepReport
+		if in.Decode(&r) != nil {
+			return
+		}
+		switch {
+		case r.Shop != "":
+			shop = r.Shop
+		case r.SHA != "":
+			s.mu.Lock()
+			s.scripts[r.SHA] = r.Script
+			s.mu.Unlock()
+		default:
+			s.pass(heldReport{StepReport: r, shop: shop, from: out, at: time.Now()})
+		}
+	}
+}
+
+// pass gives a report to the run that it belongs to. A sale that nobody plays goes on at once.
+func (s *reports) pass(r heldReport) {
+	testbed := testbedOf(r.shop)
+	s.mu.Lock()
+	to := s.sales[saleAt{testbed, r.Sale}]
+	if to == nil && r.Hold == 0 {
+		to = s.items[itemAt{testbed, itemIn(r.Text)}]
+	}
+	s.mu.Unlock()
+	switch {
+	case to != nil:
+		to(r)
+	case r.Hold != 0:
+		r.release(false)
+	}
+}
+
+func (r heldReport) request() schedule.Request {
+	return schedule.Request{Server: r.Server, Text: r.Text, Tx: r.Tx, Isolation: r.Isolation}
+}
+
+// held is the request as one that a customer is held at.
+func (r heldReport) held() *held {
+	return &held{Request: r.request(), id: r.Hold, name: r.Name, conn: r.Conn, replica: r.Replica, release: func(h *held) { r.release(h.lost) }, drop: func() {}}
+}
+
+// serializable is the isolation under which a plain read takes a lock.
+var serializable = sql.LevelSerializable.String()
+
+// about is the text of a rehearsal's first step for another item.
+func (r heldReport) about(item uint64) string {
+	return regexp.MustCompile(`\b`+strconv.FormatUint(r.item, 10)+`\b`).ReplaceAllString(r.Text, strconv.FormatUint(item, 10))
+}
+
+// release lets the request go. A shop that has ended needs no answer.
+func (r heldReport) release(lose bool) {
+	r.from.mu.Lock()
+	defer r.from.mu.Unlock()
+	_ = r.from.to.Encode(labmode.StepOrder{Go: r.Hold, Lose: lose})
+}
+
+// follow has a testbed's reports on these sales, and on the items, passed to the function.
+func (s *reports) follow(testbed string, items []uint64, sales []string, to func(heldReport)) (unfollow func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, item := range items {
+		s.items[itemAt{testbed, item}] = to
+	}
+	for _, id := range sales {
+		s.sales[saleAt{testbed, id}] = to
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, item := range items {
+			delete(s.items, itemAt{testbed, item})
+		}
+		for _, id := range sales {
+			delete(s.sales, saleAt{testbed, id})
+		}
+	}
+}
+
+// script is the source of a script that the shops have sent, empty for one that is not known.
+func (s *reports) script(sha string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.scripts[sha]
+}
+
+// itemIn finds the item whose lock a command is about.
+func itemIn(text string) uint64 {
+	_, rest, ok := strings.Cut(text, "stock:")
+	if !ok {
+		return 0
+	}
+	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+	item, _ := strconv.ParseUint(rest[:digits], 10, 64)
+	return item
+}

@@ -1,0 +1,182 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/schedule"
+)
+
+// How many slots there are where nothing else is asked for. In shared ones all but a few wait for a
+// lease to pass; the others have three shops each, and those with a pair two servers of MySQL besides.
+const (
+	sharedSlots = 48
+	ownSlots    = 6
+	pairSlots   = 3
+)
+
+// slots are those of a stage, by what runs in them can do. The zero value has none to close.
+type slots struct {
+	background context.Context // of what outlasts a run
+	rig        *rig.Rig
+	shared     *database         // of the stage
+	settings   map[string]string // of the shops
+	mysqlSet   []string          // more options of a pair's servers
+
+	mu    sync.Mutex // guards the rest
+	pools map[slotKind]*pool
+}
+
+// slotKind is what runs in a slot can do, and the lease of its locks.
+type slotKind struct {
+	schedule.Needs
+	etcd, quorum bool
+	// reads says that sales read from the replica of a pair.
+	reads bool
+	// Crossing has no lease end. Customers who wait for each other give up before that, and after all that
+	// others can do meanwhile.
+	crossing bool
+	lease    time.Duration
+}
+
+func kindFor(events []schedule.Event) slotKind {
+	return slotKind{Needs: schedule.NeedsOf(events), reads: slices.Contains(events, schedule.Lag)}
+}
+
+// pool is the slots of one kind.
+type pool struct {
+	number  int // from 1
+	opening sync.Once
+	err     error
+	slots   chan *slot
+}
+
+// of returns so many slots of a kind, and starts them if there are none yet. They outlast a run that
+// is given up meanwhile.
+func (s *slots) of(kind slotKind, n int) (*pool, error) {
+	s.mu.Lock()
+	p := s.pools[kind]
+	if p == nil {
+		p = &pool{number: len(s.pools) + 1, slots: make(chan *slot, n)}
+		s.pools[kind] = p
+	}
+	s.mu.Unlock()
+	p.opening.Do(func() { p.err = s.open(kind, p) })
+	return p, p.err
+}
+
+func (s *slots) close() error {
+	var errs []error
+	for _, p := range s.pools {
+		for len(p.slots) > 0 {
+			l := <-p.slots
+			l.starting.Wait()
+			if l.database != s.shared {
+				errs = append(errs, l.database.close())
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *slots) open(kind slotKind, p *pool) error {
+	testbeds, each := 1, cap(p.slots)
+	if kind.Alone {
+		testbeds, each = each, 1
+	}
+	quorum := 0
+	if kind.quorum {
+		quorum = rig.QuorumServers
+	}
+	settings := maps.Clone(s.settings)
+	settings["SHOP_LEASE"], settings["SHOP_WAIT"] = kind.lease.String(), kind.wait().String()
+	starting, ctx := errgroup.WithContext(s.background)
+	for i := range testbeds {
+		starting.Go(func() error {
+			database, settings := s.shared, maps.Clone(settings)
+			if kind.Paired {
+				var err error
+				if database, err = s.openPair(ctx); err != nil {
+					return err
+				}
+				if kind.reads {
+					settings["SHOP_LAB_MYSQL_READ"] = database.readDSN
+				}
+			}
+			name := fmt.Sprintf("slot%d.%d", p.number, i+1)
+			servers, err := s.rig.Testbed(ctx, rig.TestbedOptions{
+				Name: name, Shops: schedule.MaxCustomers, DSN: database.dsn, Faults: kind.Proxied, Etcd: kind.etcd, Quorum: quorum, Env: settings,
+			})
+			if err != nil {
+				return err
+			}
+			shared := &testbed{Testbed: servers, name: name, lease: kind.lease, wait: kind.wait(), rehearsed: map[rehearsal]bool{}}
+			for range each {
+				p.slots <- &slot{testbed: shared, database: database}
+			}
+			return nil
+		})
+	}
+	return starting.Wait()
+}
+
+// slot is a place on a testbed in which one run after the other is played.
+type slot struct {
+	*testbed
+	database *database
+
+	starting   sync.WaitGroup // shops that were killed
+	failedOver bool           // the primary has died: it becomes the replica before the next run
+}
+
+// restartLimit bounds how long a killed shop takes to be back.
+const restartLimit = 20 * time.Second
+
+// restart starts a killed shop again, in the background. One that does not come back is started once
+// more by [testbed.revive].
+func (l *slot) restart(shop *rig.TestbedShop) {
+	l.starting.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), restartLimit)
+		defer cancel()
+		_ = shop.Restart(ctx)
+	})
+}
+
+// restarted waits until every shop runs again, and gives a primary a replica after a failover.
+func (l *slot) restarted(ctx context.Context) error {
+	l.starting.Wait()
+	if err := l.revive(ctx); err != nil {
+		return err
+	}
+	if err := l.database.restore(ctx); err != nil || !l.failedOver {
+		return err
+	}
+	l.failedOver = false
+	return l.RestoreReplica(ctx)
+}
+
+// prepare keeps a run's writes from a replica that is to take over. What is there before has reached it.
+func (l *slot) prepare(ctx context.Context, p Plan) error {
+	if slices.Contains(p.Events, schedule.Failover) {
+		if err := l.HoldBackReplication(); err != nil {
+			return err
+		}
+	}
+	return l.database.prepare(ctx, slices.Contains(p.Events, schedule.DBFailover))
+}
+
+func (l *slot) failOver(ctx context.Context) error {
+	if err := l.FailOver(ctx); err != nil {
+		return err
+	}
+	l.failedOver = true
+	return nil
+}

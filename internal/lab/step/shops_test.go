@@ -1,0 +1,170 @@
+package step_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/step/steptest"
+	"stocklock/internal/lab/verdict"
+)
+
+// TestARunThatIsGivenUp while its slots start leaves them to the next one.
+func TestARunThatIsGivenUp(t *testing.T) {
+	s := steptest.Open(t, "", step.Options{Lease: 300 * time.Millisecond, Slots: 1})
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	plan := steptest.Parse(t, "A.select pause:A")
+	if _, err := s.PlaySchedule(ctx, "none", 2, plan); err == nil {
+		t.Error("a run was played to its end in 100 ms")
+	}
+	if _, err := s.PlaySchedule(t.Context(), "none", 2, plan); err != nil {
+		t.Errorf("the next run: %v", err)
+	}
+}
+
+// TestStage plays on one stage what does not stop a process.
+func TestStage(t *testing.T) {
+	const lease = 600 * time.Millisecond
+	s := steptest.Open(t, "", step.Options{Lease: lease})
+	t.Run("twenty replays end alike", func(t *testing.T) {
+		plan := steptest.Parse(t, "A.set wait B.set B.select")
+		var mu sync.Mutex
+		outcomes := map[string]int{}
+		var playing sync.WaitGroup
+		for range 20 {
+			playing.Go(func() {
+				r, err := s.PlaySchedule(t.Context(), "set-ex-nx", 2, plan)
+				mu.Lock()
+				defer mu.Unlock()
+				outcomes[fmt.Sprint(r.Outcome.Verdict, r.Outcome.N, r.Outcome.Cause, r.Outcome.Answers, r.Schedule, err)]++
+			})
+		}
+		playing.Wait()
+		if len(outcomes) != 1 {
+			t.Errorf("different outcomes: %v", outcomes)
+		}
+	})
+	t.Run("a row that is held blocks, and is seen to", func(t *testing.T) {
+		for strategy, text := range map[string]string{
+			"none": "A.select B.select A.update B.update A.insert",
+			// B has its answer long before it writes.
+			"redis-async": "A.take A.set A.select A.set2 B.take forget A.take2 A.set3 A.select2 A.set4 A.take3 A.update B.update A.insert",
+		} {
+			plan := steptest.Parse(t, text)
+			r, err := s.PlaySchedule(t.Context(), strategy, 2, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(r.Entries, func(e schedule.Entry) bool { return e.Choice.String() == "B.update" })
+			if i < 0 || r.Entries[i].Blocked != "the row is held by A's transaction" || r.Entries[i].Answer != "1 row" || r.Outcome.Verdict != verdict.Oversold {
+				t.Errorf("%s: %s: %+v", strategy, r.Outcome.Verdict, r.Entries[max(i, 0)])
+			}
+		}
+	})
+	t.Run("an order that cannot be", func(t *testing.T) {
+		for text, want := range map[string]string{
+			"A.update":           "A's next step is A.select",
+			"A.select A.select":  "A's next step is A.update",
+			"kill:B A.select":    "B has not come yet",
+			"A.select C.select":  "there is no customer C: this run has A to B",
+			"A.select B.release": "B's next step is B.select",
+			"A.select B.select wait A.update B.update B.insert": "B waits for the row",
+		} {
+			plan := steptest.Parse(t, text)
+			_, err := s.PlaySchedule(t.Context(), "none", 2, plan)
+			if !errors.Is(err, step.ErrCannot) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: %v, want one line with %q", text, err, want)
+			}
+		}
+	})
+	t.Run("a transaction that reads the same twice", func(t *testing.T) {
+		r, err := s.PlaySchedule(t.Context(), "snapshot-before-lock", 2, nil)
+		twice := slices.ContainsFunc(r.Entries, func(e schedule.Entry) bool { return e.Choice.String() == "A.select2" })
+		if err != nil || !twice || r.Outcome.Verdict != verdict.Held {
+			t.Errorf("one customer after the other: %s, %v, with A.select2: %t, want it to hold with that", r.Outcome.Verdict, err, twice)
+		}
+	})
+	t.Run("an answer that is lost", func(t *testing.T) {
+		plan := steptest.Parse(t, "A.select A.update A.insert lose:A A.commit")
+		r, err := s.PlaySchedule(t.Context(), "none", 2, plan)
+		i := slices.IndexFunc(r.Entries, func(e schedule.Entry) bool { return e.Note == schedule.AnswerLost })
+		if err != nil || i < 0 || r.Entries[i].Choice.String() != "A.commit" || r.Outcome.Answers["A"] != "sold" || len(r.Outcome.Orders) != 1 || r.Outcome.Orders[0].Customer != "A" {
+			t.Errorf("%+v, %v, want one order, and A told so after the shop has looked it up", r.Outcome, err)
+		}
+	})
+	for what, slow := range map[string]struct {
+		strategy string
+		takes    time.Duration
+	}{
+		"lease":               {"set-ex-nx", lease},
+		"customer's patience": {"redis-async", 3 * lease},
+	} {
+		t.Run("a machine that is too slow for the "+what, func(t *testing.T) {
+			r, err := s.Play(t.Context(), step.Plan{Strategy: slow.strategy, Customers: 2}, func() step.Chooser {
+				first := true
+				return func(n step.Next) (int, error) {
+					if first && len(n.Past) == 2 {
+						time.Sleep(slow.takes)
+						first = false
+					}
+					return n.ByDefault(), nil
+				}
+			})
+			if err != nil || r.LeaseMS < 2*lease.Milliseconds() || r.Outcome.Bad() || r.Outcome.Answers["A"] != "sold" {
+				t.Errorf("a run that takes %s has a lease of %d ms: %+v, %v", slow.takes, r.LeaseMS, r.Outcome, err)
+			}
+		})
+	}
+	for _, event := range []schedule.Event{schedule.Forget, schedule.Failover} {
+		t.Run("a machine on which a renewal tells of a "+string(event), func(t *testing.T) {
+			order := steptest.Parse(t, fmt.Sprintf("A.acquire %s B.acquire B.select", event))
+			r, err := s.Play(t.Context(), step.Plan{Strategy: "reentrant", Customers: 2}.Following(order), func() step.Chooser {
+				follow := step.Follow(order)
+				return func(n step.Next) (int, error) {
+					if len(n.Past) == 3 { // a renewal comes every third of the lease
+						time.Sleep(lease / 2)
+					}
+					return follow(n)
+				}
+			})
+			if err != nil || r.LeaseMS == lease.Milliseconds() || r.Outcome.Verdict != verdict.Oversold {
+				t.Errorf("%s with a lease of %d ms, %v: want it oversold with a longer one", r.Outcome.Verdict, r.LeaseMS, err)
+			}
+		})
+	}
+	t.Run("how things stand in between", func(t *testing.T) {
+		plan := steptest.Parse(t, "A.set A.select")
+		at, err := s.Position(t.Context(), "set-ex-nx", 2, plan)
+		if err != nil || at.Ended || len(at.Entries) != 2 || at.Entries[1].State.Holder != "A" || !slices.Contains(at.Options, schedule.Choice{Customer: 'B', Step: "set"}) {
+			t.Errorf("%+v, %v", at, err)
+		}
+	})
+}
+
+// TestKeptSchedules replays every schedule that the repository keeps, with its events on the
+// processes themselves.
+func TestKeptSchedules(t *testing.T) {
+	kept, err := schedule.KeptSchedules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := steptest.Open(t, "", step.Options{Lease: 600 * time.Millisecond, Slots: 4})
+	var playing sync.WaitGroup
+	for _, k := range kept {
+		playing.Go(func() {
+			r, err := s.PlaySchedule(t.Context(), k.Strategy, k.Schedule.Customers(), k.Schedule)
+			if err != nil || r.Outcome.Verdict != k.Verdict || r.Outcome.Cause != k.Cause {
+				t.Errorf("%s %s: %s %s, %v, want %s %s", k.Strategy, k.Schedule, r.Outcome.Verdict, r.Outcome.Cause, err, k.Verdict, k.Cause)
+			}
+		})
+	}
+	playing.Wait()
+}

@@ -1,0 +1,91 @@
+package step
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/shop/labmode"
+)
+
+// testbed is the shops of the customers and the Redis behind them. Several slots can share one.
+type testbed struct {
+	*rig.Testbed
+	name  string
+	lease time.Duration // of every lock
+	wait  time.Duration // of a sale for its lock
+
+	mu        sync.Mutex // guards rehearsed; held for as long as a rehearsal or a restart takes
+	rehearsed map[rehearsal]bool
+}
+
+// testbedOf returns the name of the testbed of a shop.
+func testbedOf(shop string) string { return shop[:max(strings.LastIndexByte(shop, '-'), 0)] }
+
+// revive starts each shop again that does not run: one that has ended by itself, or that did not come
+// back after it was killed.
+func (b *testbed) revive(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, shop := range b.Shops {
+		if shop.Alive() {
+			continue
+		}
+		if err := shop.Restart(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dead names the shops that have ended, with their last words. Without any it is empty.
+func (b *testbed) dead() string {
+	var said []string
+	for _, shop := range b.Shops {
+		if !shop.Alive() {
+			said = append(said, fmt.Sprintf("%s has ended: %s", shop.Name, cmp.Or(shop.LogLine("panic: "), lastLine(shop.LogTail()))))
+		}
+	}
+	return strings.Join(said, "; ")
+}
+
+func lastLine(s string) string { return s[strings.LastIndexByte(s, '\n')+1:] }
+
+// leasesToWait is how many leases a sale waits for its lock, unless customers cross.
+const leasesToWait = 3
+
+// wait is how long a sale waits for its lock.
+func (k slotKind) wait() time.Duration {
+	if k.crossing {
+		return k.lease / 3
+	}
+	return leasesToWait * k.lease
+}
+
+// oneLease is long enough for a lease to end.
+func (b *testbed) oneLease() time.Duration { return b.lease + b.lease/5 + 10*time.Millisecond }
+
+// patience is how long time is let pass where nobody can go on.
+func (b *testbed) patience() time.Duration { return (leasesToWait + 4) * b.lease }
+
+// buy is one customer: it sends an order of one unit of each item, and returns the outcome as the customer
+// sees it.
+func (b *testbed) buy(ctx context.Context, shop string, items []uint64, by, id string) string {
+	ctx, cancel := context.WithTimeout(ctx, leasesToWait*b.lease+labmode.HoldLimit+20*time.Second)
+	defer cancel()
+	answer := load.Send(ctx, load.Order{
+		Shop: shop, ItemID: items[0], More: items[1:], AsPosted: len(items) > 1, Quantity: 1, RequestID: id, Strategy: by,
+	})
+	switch {
+	case answer.Err != nil:
+		return load.NoAnswer
+	case answer.Outcome == load.Failed:
+		return fmt.Sprintf("%d: %s", answer.Status, answer.Detail())
+	}
+	return string(answer.Outcome)
+}

@@ -1,0 +1,157 @@
+package step
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"stocklock/internal/lab/schedule"
+)
+
+// pace is what is known of the time that a run takes: the machine can be too slow for its leases.
+type pace struct {
+	lease     time.Duration // of a lock, 0 where there is none
+	strict    bool          // events take no longer than a lease: what else comes by time is the machine's doing
+	renews    bool          // the lock is renewed while its sale goes on
+	certain   bool          // a lease that ends although it is renewed counts
+	patience  time.Duration // for which nobody may be able to go on
+	restLimit time.Duration // in which all must come to rest
+	lookLimit time.Duration // in which the servers must be counted
+	starved   *atomic.Int64 // runs that a late renewal has spoiled
+
+	segment   time.Time     // when the last event was over
+	idle      time.Time     // since when nobody can go on, zero where somebody can
+	passed    time.Duration // that was to pass, until now
+	leased    bool          // something was seen that a lease ends
+	forgotten int           // the entry by which Redis lost the lock, 0 for none, and if time was to pass since
+	renewed   map[schedule.Customer]renewals
+	resumed   map[schedule.Customer]time.Time // when its process went on after a pause
+	spoiled   spoiledError                    // empty for a run that counts
+	doubted   doubtedError                    // empty for one that counts with its lease
+}
+
+// renewals is what was seen of the renewals of one customer's lock.
+type renewals struct {
+	last time.Time // zero before the first
+	late time.Duration
+}
+
+// spoiledError says why a run does not count: the machine was too slow for its lease.
+type spoiledError string
+
+func (e spoiledError) Error() string { return "the machine is too busy: " + string(e) }
+
+// doubtedError says why a run is made again with a longer lease.
+type doubtedError string
+
+func (e doubtedError) Error() string { return "the machine may be too busy: " + string(e) }
+
+// isSlow says whether a run may go otherwise when the machine has less to do.
+func isSlow(err error) bool {
+	return errors.As(err, new(spoiledError)) || errors.As(err, new(doubtedError))
+}
+
+// counted is the error of a run, or why it does not count.
+func (p *pace) counted(err error) error {
+	switch {
+	case p.spoiled != "":
+		return p.spoiled
+	case p.doubted != "":
+		return p.doubted
+	}
+	return err
+}
+
+func (p *pace) spoil(format string, args ...any) {
+	if p.spoiled == "" {
+		p.spoiled = spoiledError(fmt.Sprintf(format, args...))
+	}
+}
+
+func (p *pace) doubt(format string, args ...any) {
+	if p.doubted == "" {
+		p.doubted = doubtedError(fmt.Sprintf(format, args...))
+	}
+}
+
+// endSegment checks whether a lease may have ended although none was to pass. If Redis has lost the lock,
+// the holder would learn it from a renewal, after a third of the lease at the earliest. [run.toldOfLoss]
+// sees that, unless the requests of the lock are not held.
+func (r *run) endSegment() {
+	limit := r.lease * 8 / 10
+	if r.unseen && r.forgotten > 0 {
+		limit = r.lease * 3 / 10
+	}
+	if took := time.Since(r.segment); r.strict && r.leased && took > limit {
+		r.spoil("%s went by between two events, and the lease is %s", took.Round(time.Millisecond), r.lease)
+	}
+}
+
+// waited notes that so much time passed as on any machine. What passes while nobody can go on is noted at
+// its end.
+func (p *pace) waited(d time.Duration) {
+	p.forgotten = 0
+	if p.idle.IsZero() {
+		p.passed += d
+	}
+}
+
+// machineTime is how much of the run until now was not to pass: the machine needed it.
+func (r *run) machineTime() time.Duration {
+	took := time.Since(r.begun) - r.pace.passed
+	if !r.idle.IsZero() {
+		took -= time.Since(r.idle)
+	}
+	return took
+}
+
+// noteRenewal takes in a renewal of a customer's lock. The machine can make it late: nine tenths of a lease
+// after the one before it, the lease may have ended.
+func (r *run) noteRenewal(c schedule.Customer, at time.Time) {
+	seen := r.renewed[c]
+	// A pause of the process makes its renewals late on purpose.
+	if gap := at.Sub(seen.last); seen.last.After(r.resumed[c]) && gap > r.lease*9/10 {
+		seen.late = gap
+	}
+	seen.last = at
+	r.renewed[c] = seen
+	if r.strict {
+		r.toldOfLoss(c)
+	}
+	if slices.ContainsFunc(r.holds, func(h schedule.Hold) bool {
+		return h.Customer == c && h.To >= 0 && h.EndedBy == 0 && !h.EndedEvent.Forgets()
+	}) {
+		r.starve(c)
+	}
+}
+
+// toldOfLoss spoils a run in which the machine took so long that a holder learned by a renewal that Redis has
+// lost its lock.
+func (r *run) toldOfLoss(c schedule.Customer) {
+	lost := func(h schedule.Hold) bool {
+		return h.Customer == c && h.From < r.forgotten && (h.To < 0 || h.EndedEvent.Forgets())
+	}
+	if slices.ContainsFunc(r.holds, lost) {
+		r.spoil("%s's lock was renewed after Redis had lost it, and no time was to pass", c)
+	}
+}
+
+// starve spoils a run in which a lease ended because its renewal was late although those before it were
+// not. A renewal that stops altogether, or that is always late, does not spoil it.
+func (r *run) starve(c schedule.Customer) {
+	if late := r.renewed[c].late; late > 0 && r.spoiled == "" {
+		r.starved.Add(1)
+		r.spoil("%s's lock was renewed %s after the renewal before, and the lease is %s", c, late.Round(time.Millisecond), r.lease)
+	}
+}
+
+// doubtEnd has a run count only with a longer lease, if the lease of a lock that renews ended by itself. The
+// machine may not have let the process renew it; a lock that does not renew in time fails then, too.
+func (r *run) doubtEnd(c schedule.Customer) {
+	hit := func(o schedule.Choice) bool { return !o.IsStep() && o.Event != schedule.Arrive && o.Customer == c }
+	if c != 0 && r.renews && !r.certain && r.buyer(c).state != ended && !slices.ContainsFunc(r.chosen, hit) {
+		r.doubt("%s's lock was not renewed within its lease of %s", c, r.lease)
+	}
+}
