@@ -22,6 +22,7 @@ type serveCommand struct {
 	Token         string   `env:"LAB_TOKEN" placeholder:"TOKEN" help:"What starts something: 16 characters at least. Without it a new one, in the link that is printed."`
 	URL           string   `env:"LAB_URL" placeholder:"URL" help:"The address that is printed, where browsers find the page at another one than --addr: a published port, or a proxy."`
 	Classroom     string   `env:"LAB_CLASSROOM" placeholder:"URL" help:"Where phones of a class vote, such as http://192.168.1.20:8080. They get that one page, by a QR code, and nothing else. It does not change where the page listens: see --addr."`
+	Keep          string   `default:"out/runs" placeholder:"DIR" help:"Keep the last 50 runs of cells here, of 200 MB at most, and show them when the page starts again. Empty for none. What visitors predicted is not kept."`
 	Record        string   `placeholder:"DIR" help:"Keep what is seen of each cell here, a file of JSON lines for each run."`
 	Cells         []string `placeholder:"STRATEGY:SCENARIO" help:"Run these cells first; or telling: each strategy under the scenario that shows most about it."`
 	Demo          bool     `help:"Run the cells of loadtest demo first. Then print their table, and write report.html and result.json to --out."`
@@ -75,7 +76,7 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 
 // server makes the page of a shop.
 func (c *serveCommand) server(shop *catalog.Catalog, s streams) (_ *live.Server, err error) {
-	o := live.Options{Shop: shop, Hosts: c.Host, Token: c.Token, Record: c.Record, Plan: matrix.Plan{Shops: c.Shops, RedisServer: string(c.RedisServer)}}
+	o := live.Options{Shop: shop, Hosts: c.Host, Token: c.Token, Keep: c.Keep, Record: c.Record, Plan: matrix.Plan{Shops: c.Shops, RedisServer: string(c.RedisServer)}}
 	for _, path := range c.Tried {
 		tried, err := report.ReadTried(path)
 		if err != nil {

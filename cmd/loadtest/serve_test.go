@@ -20,7 +20,7 @@ func TestServeLeavesNothing(t *testing.T) {
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
 			folder := t.TempDir()
-			cmd := exec.CommandContext(t.Context(), program, "serve", "--addr", "127.0.0.1:0")
+			cmd := exec.CommandContext(t.Context(), program, "serve", "--addr", "127.0.0.1:0", "--keep", "")
 			cmd.Env = append(os.Environ(), "TMPDIR="+folder)
 			out, err := cmd.StdoutPipe()
 			if err != nil {

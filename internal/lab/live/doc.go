@@ -67,6 +67,9 @@
 // and a cursor, so a zoom or a step redraws nothing. A drawing has the numbers of its words: it is drawn once for
 // all languages.
 //
+// The last runs of cells are kept in files, for a page that starts again. They have results and records, and nothing
+// that a visitor typed.
+//
 // A saved page is this page: [Save] joins its scripts and puts the answers of a server into the file, by their
 // addresses. So there is no second page, and a new view shows saved results as well. The answers are compressed in
 // blocks, and a block is opened when a cell of it is shown. Small functions join the scripts. A bundler would take

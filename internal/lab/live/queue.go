@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -114,21 +115,21 @@ func (s *Server) work(ctx context.Context) {
 			return
 		}
 		last := s.runNext(ctx)
-		if last == len(s.o.First) {
+		if last == s.before+len(s.o.First) {
 			s.firstDone()
 		}
 		release()
 	}
 }
 
-// firstDone hands on the results of the first cells. They have the first ids, and run in that order.
+// firstDone hands on the results of the first cells. They have the first ids behind those of before, and run in that order.
 func (s *Server) firstDone() {
 	if s.o.FirstDone == nil || s.cells == nil {
 		return
 	}
 	var results []trial.Result
 	s.mu.Lock()
-	for _, r := range s.runs[:len(s.o.First)] {
+	for _, r := range s.runs[s.before:][:len(s.o.First)] {
 		if r.result != nil {
 			results = append(results, *r.result)
 		}
@@ -211,6 +212,11 @@ func (s *Server) runNext(ctx context.Context) (last int) {
 			s.concluded(r, results[i])
 			if watched != nil {
 				s.keep(r, watched.record())
+			}
+			if r.Load == 0 {
+				if err := s.keeper.keep(r); err != nil {
+					slog.Warn(fmt.Sprintf("run %d is not kept in %s: %v", r.ID, s.o.Keep, err))
+				}
 			}
 		}
 		s.feed.publish("ended", struct {

@@ -28,6 +28,7 @@ type Options struct {
 	Token string           // what starts something; empty makes one
 	// Classroom is where phones vote, as [CheckClassroom] returns it; nil for no votes.
 	Classroom *url.URL
+	Keep      string        // a folder that keeps the last runs for a page that starts again; empty for none
 	Record    string        // a folder that keeps the record of each run, a file of JSON lines; empty for none
 	First     []matrix.Pair // cells that run before all others
 	// FirstDone is called once, with the results of First, when none of them waits any more. Those that
@@ -68,6 +69,8 @@ type Server struct {
 	played      *played            // the schedule that was played last, nil for none
 	stop        context.CancelFunc // ends the run that runs
 	records     []*run             // that have their entries, the oldest first
+	keeper      keeper
+	before      int // how many of the runs are of a page before
 }
 
 // New makes a server. The error says what is wrong with the options.
@@ -98,8 +101,30 @@ func New(o Options) (*Server, error) {
 		s.menu.Classroom = &classInfo{URL: o.Classroom.String(), Code: s.class.picture()}
 	}
 	s.menu.Shops = o.Plan.Shops
+	if o.Keep != "" {
+		s.showKept()
+	}
 	s.feed.publish("begun", struct{}{}) // so that every state has an id
 	return s, nil
+}
+
+// showKept shows the runs of a page before. It is said what cannot be shown or kept, and the page starts without.
+func (s *Server) showKept() {
+	s.keeper.folder = s.o.Keep
+	all, err := s.keeper.open()
+	if err != nil {
+		slog.Warn(fmt.Sprintf("runs are kept in %s: %v", s.o.Keep, err))
+	}
+	for _, r := range all {
+		if _, err := s.pair(r.cellName); err == nil { // another shop may not have it
+			r.ID = len(s.runs) + 1
+			s.runs = append(s.runs, r)
+			if r.record != nil {
+				s.records = append(s.records, r)
+			}
+		}
+	}
+	s.before = len(s.runs)
 }
 
 // Token is what starts something.

@@ -68,9 +68,14 @@ func read(from io.Reader) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	return Decode(content)
+}
+
+// Decode reads what [Report.JSON] wrote, in this version or an older one.
+func Decode(content []byte) (Report, error) {
 	content = neutral(bytes.TrimPrefix(content, []byte("\ufeff"))) // editors put a byte order mark first
 	r := Report{Version: 1}
-	err = json.Unmarshal(content, &r)
+	err := json.Unmarshal(content, &r)
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case r.Version < 1 || r.Version > Version: // whatever else a later version has changed
