@@ -118,6 +118,8 @@ func (sleepy) Requests(shop http.Handler) http.Handler {
 	})
 }
 
+func (sleepy) Holds(shop stock.Holder) stock.Holder { return shop }
+
 func (sleepy) Sales(shop Sell) Sell {
 	return func(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
 		text, _ := ctx.Value(sleepy{}).(string)

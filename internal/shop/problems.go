@@ -36,7 +36,7 @@ func problemType(slug string, status, retryAfter int, title, meaning string) Pro
 	return p
 }
 
-// The table of problem types. Those that state the outcome of an order are exported.
+// The table of problem types. Those that state the outcome of an order, or of a reservation in the lab, are exported.
 //
 // A new one is an entry here, and where it applies:
 //   - the type and its status in openapi.yaml: the tests hold it to this table and to each answer;
@@ -77,17 +77,17 @@ var (
 		fmt.Sprintf("An item has at most %d units. Nothing was done.", stock.MaxStock))
 	tooManyReservations = problemType("too-many-reservations", http.StatusConflict, 0, "The customer has too many open reservations",
 		"Release one, pay for one, or wait until one ends. Nothing was reserved.")
-	reservationEnded = problemType("reservation-ended", http.StatusGone, 0, "The reservation has ended",
+	ReservationEnded = problemType("reservation-ended", http.StatusGone, 0, "The reservation has ended",
 		"It was released, or its time was over. Its units are for sale again. Make a new one.")
-	confirmed = problemType("already-confirmed", http.StatusConflict, 0, "The reservation is confirmed",
+	AlreadyConfirmed = problemType("already-confirmed", http.StatusConflict, 0, "The reservation is confirmed",
 		"It was paid and has an order. What is undone from now on is the order. Nothing was done now.")
 	extended = problemType("already-extended", http.StatusConflict, 0, "The reservation was extended already",
 		"It can be extended once. Nothing was done.")
 	paying = problemType("payment-under-way", http.StatusConflict, 0, "The payment is under way",
 		"The payment window counts from its beginning on. Nothing was done.")
-	mustReturn = problemType("payment-must-be-returned", http.StatusConflict, 0, "The payment must be returned",
+	MustReturn = problemType("payment-must-be-returned", http.StatusConflict, 0, "The payment must be returned",
 		"The reservation was paid by another payment (409), or has ended (410). The payment was recorded: give the money back, and say so.")
-	referenceInUse = problemType("reference-in-use", http.StatusConflict, 0, "The reference is that of another reservation's payment",
+	ReferenceInUse = problemType("reference-in-use", http.StatusConflict, 0, "The reference is that of another reservation's payment",
 		"One payment pays one reservation. Nothing was recorded: find out whose money it is.")
 	tooManyReferences = problemType("too-many-references", http.StatusConflict, 0, "The reservation has too many payments",
 		fmt.Sprintf("At most %d payments are recorded for one reservation. This one was not: it is in the shop's log. Give the money back.", stock.MaxReferences))
@@ -144,9 +144,9 @@ var (
 	errNotNow   = refusal{Unavailable, "MySQL or Redis cannot work now: this request did nothing"}
 )
 
-// paidLate is mustReturn with the status of what is gone.
+// paidLate is MustReturn with the status of what is gone.
 var paidLate = func() Problem {
-	p := mustReturn
+	p := MustReturn
 	p.Status = http.StatusGone
 	return p
 }()
@@ -164,14 +164,14 @@ var answers = append(lockAnswers, []answerTo{
 	{stock.ErrRepeated, Unavailable, "an order under this key is being made, or cannot be seen yet: this request did nothing"},
 	{stock.ErrHeld, HeldByOthers, "fewer units are free than were asked for, and others hold some"},
 	{stock.ErrTooManyHolds, tooManyReservations, "the customer has as many open reservations as one may have"},
-	{stock.ErrHoldEnded, reservationEnded, "the reservation was released or has expired: nothing was done"},
-	{stock.ErrConfirmed, confirmed, "the reservation was confirmed before: nothing was done"},
+	{stock.ErrHoldEnded, ReservationEnded, "the reservation was released or has expired: nothing was done"},
+	{stock.ErrConfirmed, AlreadyConfirmed, "the reservation was confirmed before: nothing was done"},
 	{stock.ErrExtended, extended, "the reservation was extended before: nothing was done"},
 	{stock.ErrPaying, paying, "the payment has begun: nothing was done"},
 	{stock.ErrTooLong, invalid, "the reservation would last longer than one may here: nothing was done"},
-	{stock.ErrPaidTwice, mustReturn, "another payment has confirmed the reservation: this one was recorded, to be returned"},
+	{stock.ErrPaidTwice, MustReturn, "another payment has confirmed the reservation: this one was recorded, to be returned"},
 	{stock.ErrPaidLate, paidLate, "the reservation ended before its payment: the payment was recorded, to be returned"},
-	{stock.ErrReference, referenceInUse, "the reference is that of a payment for another reservation: nothing was recorded"},
+	{stock.ErrReference, ReferenceInUse, "the reference is that of a payment for another reservation: nothing was recorded"},
 	{stock.ErrReferences, tooManyReferences, "the reservation has too many payments: this one was not recorded"},
 	{stock.ErrTaken, paymentTaken, "the payment has paid an order that stands: nothing was done"},
 	{stock.ErrSoldOut, SoldOut, "fewer units are left than were asked for"},

@@ -132,7 +132,7 @@ func TestOrdersAreJSONInUTF8(t *testing.T) {
 func TestABodyThatCannotBeRead(t *testing.T) {
 	s := open(t, nil)
 	item := s.item(1)
-	impatient := httptest.NewUnstartedServer(s.handler())
+	impatient := httptest.NewUnstartedServer(s.inLab(s.engine()))
 	impatient.Config.ReadTimeout = 300 * time.Millisecond
 	impatient.Start()
 	defer impatient.Close()

@@ -41,7 +41,8 @@ func (r *Reservations) check(cfg Config) error {
 }
 
 const (
-	reservationsPath = apiPrefix + "/reservations"
+	// ReservationsPath is the path to which reservations are posted.
+	ReservationsPath = apiPrefix + "/reservations"
 	oneReservation   = "/reservations/:reservation"
 )
 
@@ -197,7 +198,7 @@ func (s *Shop) reserve(c *gin.Context) error {
 	} else {
 		s.metrics.reservations.WithLabelValues(string(stock.Held)).Inc()
 	}
-	c.Header("Location", reservationsPath+"/"+h.PublicID)
+	c.Header("Location", ReservationsPath+"/"+h.PublicID)
 	c.JSON(http.StatusCreated, showReservation(h))
 	return nil
 }
@@ -208,11 +209,11 @@ func (s *Shop) hold(ctx context.Context, wanted stock.Sale, seconds int64) (stoc
 	patient, cancel := context.WithTimeout(ctx, s.Deps.Wait)
 	defer cancel()
 	for looked := false; ; {
-		h, err := s.store.Hold(ctx, wanted, seconds, s.Reservations.Terms)
+		h, err := s.holds.Hold(ctx, wanted, seconds, s.Reservations.Terms)
 		switch {
 		case errors.Is(err, stock.ErrHeld) && !looked:
 			looked = true
-			if ended, _ := s.store.EndOverdue(ctx, s.Name, wanted); ended > 0 {
+			if ended, _ := s.holds.EndOverdue(ctx, s.Name, wanted); ended > 0 {
 				continue
 			}
 		case errors.Is(err, stock.ErrConflict) && !errors.Is(err, stock.ErrUnknown):
@@ -297,7 +298,7 @@ func (s *Shop) getReservations(c *gin.Context) error {
 		list.Reservations = append(list.Reservations, showReservation(h))
 	}
 	if len(holds) == int(limit) {
-		list.Next = reservationsPath + "?before=" + holds[len(holds)-1].PublicID + "&limit=" + strconv.FormatUint(limit, 10)
+		list.Next = ReservationsPath + "?before=" + holds[len(holds)-1].PublicID + "&limit=" + strconv.FormatUint(limit, 10)
 	}
 	c.JSON(http.StatusOK, list)
 	return nil
@@ -309,7 +310,7 @@ func (s *Shop) release(c *gin.Context) error {
 		return err
 	}
 	return s.move(c, s.sales, func(ctx context.Context, by stock.Author, id string) (stock.Hold, error) {
-		return s.store.Release(ctx, by, id, body.Reason)
+		return s.holds.Release(ctx, by, id, body.Reason)
 	})
 }
 
@@ -325,11 +326,11 @@ func (s *Shop) extend(c *gin.Context) error {
 
 func (s *Shop) beginPayment(c *gin.Context) error {
 	return s.move(c, s.changes, func(ctx context.Context, by stock.Author, id string) (stock.Hold, error) {
-		return s.store.BeginPayment(ctx, by, id, s.Reservations.Terms)
+		return s.holds.BeginPayment(ctx, by, id, s.Reservations.Terms)
 	})
 }
 
-func (s *Shop) failPayment(c *gin.Context) error { return s.move(c, s.changes, s.store.Fail) }
+func (s *Shop) failPayment(c *gin.Context) error { return s.move(c, s.changes, s.holds.Fail) }
 
 func (s *Shop) confirm(c *gin.Context) error {
 	body, err := readBody[confirmation](c)
@@ -338,7 +339,7 @@ func (s *Shop) confirm(c *gin.Context) error {
 	}
 	err = s.move(c, s.changes, func(ctx context.Context, by stock.Author, id string) (stock.Hold, error) {
 		paid := stock.Sale{RequestID: by.RequestID, Shop: s.Name, Strategy: s.Strategy.Name, Limit: s.Limit, Holds: true}
-		return s.store.Confirm(ctx, by, id, body.Reference, paid, s.Reservations.Terms)
+		return s.holds.Confirm(ctx, by, id, body.Reference, paid, s.Reservations.Terms)
 	})
 	for _, money := range []error{stock.ErrPaidTwice, stock.ErrPaidLate, stock.ErrReference, stock.ErrReferences} {
 		if errors.Is(err, money) {

@@ -64,7 +64,7 @@ func (r *reservingShop) key() string { return fmt.Sprint("key-", r.keys.Add(1)) 
 
 func (r *reservingShop) reserve(customer, key, body string) answer {
 	r.t.Helper()
-	return r.ask(http.MethodPost, reservationsPath, body, "Customer", customer, IdempotencyKeyHeader, key)
+	return r.ask(http.MethodPost, ReservationsPath, body, "Customer", customer, IdempotencyKeyHeader, key)
 }
 
 func (a answer) reservation(t *testing.T) (h publicReservation) {
@@ -131,7 +131,7 @@ func (r *reservingShop) in(state stock.HoldState) (item stock.Item, id string) {
 
 func (r *reservingShop) look(id string) publicReservation {
 	r.t.Helper()
-	return r.ask(http.MethodGet, reservationsPath+"/"+id, "", "Staff", "payments").reservation(r.t)
+	return r.ask(http.MethodGet, ReservationsPath+"/"+id, "", "Staff", "payments").reservation(r.t)
 }
 
 func (r *reservingShop) paid(reference string) (p publicPayment) {
@@ -344,7 +344,7 @@ func TestAReservationIsMadeOnceUnderItsKey(t *testing.T) {
 	if got := r.reserve("ann", "one-key", strings.Replace(one(item), `"quantity": 1`, `"quantity": 2`, 1)); got.problem() != "idempotency-key-reused" {
 		t.Errorf("another wish under the key: %d %s", got.status, got.body)
 	}
-	if got := r.ask(http.MethodPost, reservationsPath, one(item), "Customer", "ann"); got.problem() != "malformed" {
+	if got := r.ask(http.MethodPost, ReservationsPath, one(item), "Customer", "ann"); got.problem() != "malformed" {
 		t.Errorf("without a key: %d %s", got.status, got.body)
 	}
 	if got := r.reserve("ann", "later", strings.Replace(one(item), "60", "86400", 1)); got.problem() != "invalid" {
@@ -464,7 +464,7 @@ func TestReservationsOfACustomer(t *testing.T) {
 		ids = append(ids, r.reserve("ann", r.key(), one(item)).reservation(t).ID)
 	}
 	var page reservationList
-	decode(t, r.ask(http.MethodGet, reservationsPath+"?limit=2", "", "Customer", "ann"), &page)
+	decode(t, r.ask(http.MethodGet, ReservationsPath+"?limit=2", "", "Customer", "ann"), &page)
 	if len(page.Reservations) != 2 || page.Reservations[0].ID != ids[2] || page.Next == "" {
 		t.Fatalf("the first page is %+v", page)
 	}
@@ -479,14 +479,14 @@ func TestReservationsOfACustomer(t *testing.T) {
 		if path != "" {
 			method, body = http.MethodPost, `{"reason": "mine"}`
 		}
-		if got := r.ask(method, reservationsPath+"/"+ids[0]+path, body, "Customer", "ben"); got.problem() != "not-found" {
+		if got := r.ask(method, ReservationsPath+"/"+ids[0]+path, body, "Customer", "ben"); got.problem() != "not-found" {
 			t.Errorf("another's reservation%s: %d %s", path, got.status, got.body)
 		}
 	}
-	if got := r.ask(http.MethodGet, reservationsPath+"/"+ids[0], "", "Customer", "ann").reservation(t); len(got.History) != 1 || got.History[0].By != "" {
+	if got := r.ask(http.MethodGet, ReservationsPath+"/"+ids[0], "", "Customer", "ann").reservation(t); len(got.History) != 1 || got.History[0].By != "" {
 		t.Errorf("the history is shown as %+v", got.History)
 	}
-	if got := r.ask(http.MethodGet, reservationsPath, ""); got.problem() != "malformed" {
+	if got := r.ask(http.MethodGet, ReservationsPath, ""); got.problem() != "malformed" {
 		t.Errorf("nobody's reservations: %d %s", got.status, got.body)
 	}
 }
@@ -500,7 +500,7 @@ func TestReservationsThatAreForgotten(t *testing.T) {
 	if now := r.look(id); now.State != stock.Released || len(now.Lines)+len(now.History) != 0 {
 		t.Errorf("a forgotten one is shown as %+v", now)
 	}
-	if got := r.ask(http.MethodGet, reservationsPath+"/"+id, "", "Customer", "ann"); got.problem() != "not-found" {
+	if got := r.ask(http.MethodGet, ReservationsPath+"/"+id, "", "Customer", "ann"); got.problem() != "not-found" {
 		t.Errorf("its customer still has it: %d", got.status)
 	}
 	if got := r.backend("/reservations/"+id+"/confirmation", `{"reference": "very-late"}`); got.status != http.StatusGone || r.paid("very-late").State != stock.ToReturn {
@@ -528,7 +528,7 @@ func TestAShopMustBeFitForReservations(t *testing.T) {
 		}
 	}
 	without := open(t, nil)
-	if got := without.get(reservationsPath); got.problem() != "not-found" {
+	if got := without.get(ReservationsPath); got.problem() != "not-found" {
 		t.Errorf("a shop without reservations: %d %s", got.status, got.body)
 	}
 }

@@ -57,9 +57,9 @@ func (s *Shop) Serve(ctx context.Context, public, staff, internal net.Listener) 
 		background.Go(func() { served <- server.Serve(bounded) })
 		s.Log.Info(serving, "addr", listener.Addr().String())
 	}
-	front(public, s.handler(), "listening")
+	front(public, s.inLab(s.engine()), "listening")
 	if staff != nil {
-		front(staff, neverKept(s.staffEngine()), "listening for staff")
+		front(staff, s.inLab(s.staffEngine()), "listening for staff")
 	}
 	if internal != nil {
 		metrics := s.server(neverKept(s.internalRoutes()))
@@ -89,9 +89,9 @@ func (s *Shop) Serve(ctx context.Context, public, staff, internal net.Listener) 
 	return err
 }
 
-// handler answers the requests on the public listener.
-func (s *Shop) handler() http.Handler {
-	routes := neverKept(s.engine())
+// inLab answers the requests on a listener, inside the lab where there is one.
+func (s *Shop) inLab(routes http.Handler) http.Handler {
+	routes = neverKept(routes)
 	if s.lab != nil {
 		return s.lab.Requests(routes)
 	}

@@ -117,8 +117,9 @@ type Shop struct {
 	Config
 	store   *stock.Store
 	seller  *strategy.Seller
-	sellBy  Sell // the seller's, around which there may be a lab
-	view    View // the store's, around which there may be a lab
+	sellBy  Sell         // the seller's, around which there may be a lab
+	view    View         // the store's, around which there may be a lab
+	holds   stock.Holder // likewise
 	list    func(ctx context.Context, after uint64, limit int) ([]stock.Item, error)
 	show    func(stock.Order) any // what is shown of an order
 	lab     Lab                   // nil in production
@@ -169,7 +170,7 @@ func New(cfg Config) (*Shop, error) {
 	s.metrics = newMetrics(s)
 	s.Deps.Batched = s.metrics.batched
 	s.seller = strategy.New(cfg.Strategy, s.Deps)
-	s.sellBy, s.view, s.list, s.show = s.seller.Sell, store.Read, store.Items, showToCustomer
+	s.sellBy, s.view, s.holds, s.list, s.show = s.seller.Sell, store.Read, store, store.Items, showToCustomer
 	if s.Reservations != nil {
 		s.view, s.list = store.View, store.ViewItems
 	}
@@ -196,6 +197,8 @@ type Lab interface {
 	Sales(shop Sell) Sell
 	// Views returns a function that shows an item, around the shop's own.
 	Views(shop View) View
+	// Holds returns what makes and ends reservations, around the shop's own.
+	Holds(shop stock.Holder) stock.Holder
 	// Order returns the JSON value that is shown of an order.
 	Order(stock.Order) any
 	// Close frees the lab's resources. No sale may begin after it.
@@ -204,7 +207,7 @@ type Lab interface {
 
 // UseLab puts a lab around the shop. It must be called before [Shop.Serve], which closes the lab.
 func (s *Shop) UseLab(l Lab) {
-	s.lab, s.sellBy, s.view, s.show = l, l.Sales(s.sellBy), l.Views(s.view), l.Order
+	s.lab, s.sellBy, s.view, s.holds, s.show = l, l.Sales(s.sellBy), l.Views(s.view), l.Holds(s.holds), l.Order
 }
 
 // Seller returns the seller of the shop's strategy.

@@ -103,49 +103,24 @@ var (
 	ErrTooLong = errors.New("stock: the hold would last too long")
 )
 
+// Holder makes and ends holds, as [Store] does.
+type Holder interface {
+	Hold(ctx context.Context, wanted Sale, seconds int64, terms Terms) (Hold, error)
+	EndOverdue(ctx context.Context, shop string, wanted Sale) (ended int, err error)
+	BeginPayment(ctx context.Context, by Author, id string, terms Terms) (Hold, error)
+	Confirm(ctx context.Context, by Author, id, reference string, paid Sale, terms Terms) (Hold, error)
+	Fail(ctx context.Context, by Author, id string) (Hold, error)
+	Release(ctx context.Context, by Author, id, reason string) (Hold, error)
+}
+
 // Hold takes the units of the sale's lines for so many seconds, or none. Of all holds of a subject under one
 // idempotency key, one is made: another one is [ErrRepeated].
-//
-// Everything but the lines is inserted before the items' rows are locked.
-func (s *Store) Hold(ctx context.Context, wanted Sale, seconds int64, terms Terms) (Hold, error) {
-	h, refused := Hold{}, false
-	err := s.Transact(ctx, func(tx Tx) error {
-		now := tx.db.NowFunc()
-		until := now.Add(time.Duration(seconds) * time.Second)
-		h = Hold{
-			PublicID: uuid.Must(uuid.NewV7()).String(), Subject: wanted.Subject, State: Held, Steps: 1, Seconds: seconds,
-			CreatedAt: now, HeldUntil: until, LiveUntil: &until,
-		}
-		if _, _, err := tx.Exec("INSERT INTO hold_customers (subject) VALUES (?) ON DUPLICATE KEY UPDATE subject = subject", h.Subject); err != nil {
-			return err
-		}
-		var open []int
-		if err := tx.Query(&open, "SELECT COUNT(*) FROM holds WHERE subject = ? AND live_until IS NOT NULL", h.Subject); err != nil {
-			return err
-		}
-		if _, _, err := tx.Exec("INSERT INTO hold_keys (subject, idempotency_key, hold, keyed_at) VALUES (?, ?, ?, UTC_TIMESTAMP(6))",
-			h.Subject, wanted.IdempotencyKey, h.PublicID); err != nil {
-			return err
-		}
-		if open[0] >= terms.Open {
-			return ErrTooManyHolds
-		}
-		if err := tx.insertHold(&h, Author{Subject: wanted.Subject, RequestID: wanted.RequestID}, ""); err != nil {
-			return err
-		}
-		_, ok, err := takeLines(tx.db, wanted.Lines(), unfenced)
-		if err == nil && !ok {
-			refused, err = true, ErrSoldOut
-		}
-		if err == nil {
-			err = wanted.checkLimit(tx.db)
-		}
-		if err != nil {
-			return err
-		}
-		return tx.insertHoldLines(&h, wanted.Lines())
+func (s *Store) Hold(ctx context.Context, wanted Sale, seconds int64, terms Terms) (h Hold, err error) {
+	err = s.Transact(ctx, func(tx Tx) error {
+		h, err = tx.Hold(wanted, seconds, terms)
+		return err
 	})
-	if refused {
+	if errors.Is(err, ErrSoldOut) {
 		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
 		defer cancel()
 		err = s.whyRefused(asking, wanted)
@@ -156,6 +131,46 @@ func (s *Store) Hold(ctx context.Context, wanted Sale, seconds int64, terms Term
 		}
 	}
 	return h, holdError("hold units", err)
+}
+
+// Hold is [Store.Hold] in this transaction. It is [ErrSoldOut] where too few units are free, whatever the reason.
+//
+// Everything but the lines is inserted before the items' rows are locked.
+func (t Tx) Hold(wanted Sale, seconds int64, terms Terms) (h Hold, err error) {
+	now := t.db.NowFunc()
+	until := now.Add(time.Duration(seconds) * time.Second)
+	h = Hold{
+		PublicID: uuid.Must(uuid.NewV7()).String(), Subject: wanted.Subject, State: Held, Steps: 1, Seconds: seconds,
+		CreatedAt: now, HeldUntil: until, LiveUntil: &until,
+	}
+	if _, _, err := t.Exec("INSERT INTO hold_customers (subject) VALUES (?) ON DUPLICATE KEY UPDATE subject = subject", h.Subject); err != nil {
+		return h, err
+	}
+	var open []int
+	if err := t.Query(&open, "SELECT COUNT(*) FROM holds WHERE subject = ? AND live_until IS NOT NULL", h.Subject); err != nil {
+		return h, err
+	}
+	if _, _, err := t.Exec("INSERT INTO hold_keys (subject, idempotency_key, hold, keyed_at) VALUES (?, ?, ?, UTC_TIMESTAMP(6))",
+		h.Subject, wanted.IdempotencyKey, h.PublicID); err != nil {
+		return h, err
+	}
+	if open[0] >= terms.Open {
+		return h, ErrTooManyHolds
+	}
+	if err := t.insertHold(&h, Author{Subject: wanted.Subject, RequestID: wanted.RequestID}, ""); err != nil {
+		return h, err
+	}
+	_, ok, err := takeLines(t.db, wanted.Lines(), unfenced)
+	if err == nil && !ok {
+		err = ErrSoldOut
+	}
+	if err == nil {
+		err = wanted.checkLimit(t.db)
+	}
+	if err != nil {
+		return h, err
+	}
+	return h, t.insertHoldLines(&h, wanted.Lines())
 }
 
 // insertHold inserts a hold without its lines, and the first entry of its history.

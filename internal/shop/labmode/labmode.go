@@ -6,8 +6,8 @@
 //
 // # Decisions
 //
-// The lab is a decorator around sales. shop.Lab wraps the shop's handler and the function that
-// sells. The handlers do not know whether there is a lab. Without one, a sale goes from postOrder
+// The lab is a decorator around sales. shop.Lab wraps the shop's handlers and what sells and
+// reserves. The handlers do not know whether there is a lab. Without one, a sale goes from postOrder
 // to sell, sellOnce and the strategy.
 package labmode
 
@@ -44,6 +44,7 @@ type Lab struct {
 	Config
 	deps  strategy.Deps
 	usual *strategy.Seller
+	name  string // the shop's
 	log   *slog.Logger
 
 	holds holds
@@ -64,7 +65,8 @@ func Attach(s *shop.Shop, cfg Config) {
 		cfg.Stepper.nameScripts(cfg.Strategies)
 	}
 	s.ExtraTime = cfg.Work + MaxDuration // no deadline may end what a scenario makes slow
-	s.UseLab(&Lab{Config: cfg, deps: s.Deps, usual: s.Seller(), log: s.Log, sellers: map[chosen]*strategy.Seller{}})
+	s.SweepInterval = -1                 // see [SweepPath]
+	s.UseLab(&Lab{Config: cfg, deps: s.Deps, usual: s.Seller(), name: s.Name, log: s.Log, sellers: map[chosen]*strategy.Seller{}})
 }
 
 // exchange is what a sale must know of its request, and the request of its sale.
@@ -88,7 +90,12 @@ func (l *Lab) Requests(next http.Handler) http.Handler {
 			return
 		}
 		this := &exchange{header: r.Header}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, this)))
+		r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, this))
+		if r.URL.Path == SweepPath && r.Method == http.MethodPost {
+			l.sweep(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
 		if this.hook != nil {
 			_ = http.NewResponseController(w).Flush() // a client that has gone has no answer
 			sale.At(sale.WithHook(r.Context(), this.hook), sale.Answered)
@@ -126,6 +133,7 @@ func (l *Lab) Sales(usual shop.Sell) shop.Sell {
 		hook := l.hook(asked, of, wanted)
 		selling := hook
 		if l.Stepper != nil {
+			wanted.Holds = false // no look for overdue reservations comes in between
 			ctx, selling = l.Stepper.Sale(ctx, wanted.RequestID, hook)
 			if of.Describe().AtPoints() {
 				sell, selling = l.Stepper.atPoints(of, sell, selling)

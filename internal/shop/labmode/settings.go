@@ -54,7 +54,7 @@ func (s Settings) Check(addr string) error {
 	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.IsLoopback() || s.LabAllowRemote {
 		return nil
 	}
-	return fmt.Errorf("%s lets every client kill this process, and --addr (SHOP_ADDR) %s can be reached from outside: "+
+	return fmt.Errorf("%s lets every client kill this process, and the address %s can be reached from outside: "+
 		"listen on 127.0.0.1, or add --lab-allow-remote (SHOP_LAB_ALLOW_REMOTE=true)", labSetting, addr)
 }
 

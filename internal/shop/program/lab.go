@@ -18,7 +18,7 @@ import (
 )
 
 // rungs lists the strategies of this shop with what they declare: with the tag lab, the ways that break, too.
-var rungs = slices.Concat(ladder.All(), baskets.All())
+var rungs = slices.Concat(ladder.All(), baskets.All(), ladder.Reservations())
 
 var offered = ladder.Strategies(rungs)
 

@@ -107,6 +107,11 @@ func (s *settings) check() error {
 	if _, _, err := splitAddr("--addr (SHOP_ADDR)", s.Addr); err != nil {
 		return err
 	}
+	if s.StaffAddr != "" {
+		if err := s.labSettings.check(s.StaffAddr); err != nil {
+			return err
+		}
+	}
 	return s.labSettings.check(s.Addr)
 }
 

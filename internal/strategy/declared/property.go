@@ -85,6 +85,21 @@ const (
 	EveryServer = ReadsSource | WritesAnywhere | RewindProof | SwitchoverProof
 )
 
+// The properties of reservations, which [Strategy].Reservations declares. A scenario of reservations attacks each.
+const (
+	// CountsUnits: no unit that is held for one customer is held or sold for another.
+	CountsUnits Property = 1 << (28 + iota)
+	// StaysEnded: what was released or has expired is never confirmed, however late its payment comes.
+	StaysEnded
+	// StaysConfirmed: no release, notice or sweep changes what is confirmed.
+	StaysConfirmed
+	// PaysOnce: a reservation takes one payment, and a payment pays for one reservation.
+	PaysOnce
+
+	// EveryReservation is all of them.
+	EveryReservation = CountsUnits | StaysEnded | StaysConfirmed | PaysOnce
+)
+
 // Unchecked are the properties that StorageChecked cannot stand in for: without them, a sale goes wrong
 // that nobody has overtaken.
 const Unchecked = Exclusive | FreshRead | Once | ReadsSource
@@ -134,7 +149,18 @@ var topologyProperties = []property{
 	{SwitchoverProof, "switchover-proof", "a sale that has read on a replaced primary writes nothing on the new one that rests on that"},
 }
 
-var everyProperty = slices.Concat(properties, basketProperties, topologyProperties)
+// reservationProperties lists those of reservations, in the order of the tables.
+var reservationProperties = []property{
+	{CountsUnits, "counts-units", "no unit that is held for one customer is held or sold for another"},
+	{StaysEnded, "stays-ended", "what was released or has expired is never confirmed, however late its payment comes"},
+	{StaysConfirmed, "stays-confirmed", "no release, notice or sweep changes what is confirmed"},
+	{PaysOnce, "pays-once", "a reservation takes one payment, and a payment pays for one reservation"},
+}
+
+var everyProperty = slices.Concat(properties, basketProperties, topologyProperties, reservationProperties)
+
+// ReservationProperties lists the single properties of reservations.
+func ReservationProperties() []Property { return single(reservationProperties) }
 
 // TopologyProperties lists the single properties that a database of several servers attacks.
 func TopologyProperties() []Property { return single(topologyProperties) }

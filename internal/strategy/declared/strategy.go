@@ -52,6 +52,10 @@ type Strategy struct {
 	Baskets *Properties `json:"baskets,omitempty"`
 	// OnlyBaskets says that the strategy is compared with others only by sales of several items.
 	OnlyBaskets bool `json:"only_baskets,omitempty"`
+	// Reservations has what is declared of reservations, nil for a strategy that makes none.
+	Reservations *Properties `json:"reservations,omitempty"`
+	// OnlyReservations says that the strategy is compared with others only by reservations.
+	OnlyReservations bool `json:"only_reservations,omitempty"`
 	// Servers are the properties that the strategy has where the database is more than one server. It lacks
 	// the others of [TopologyProperties].
 	Servers Property `json:"servers,omitempty"`
@@ -177,6 +181,9 @@ type Circumstances struct {
 	// write over a row that has changed since the snapshot of the transaction.
 	SnapshotIsolation bool
 }
+
+// Special reports whether the strategy is compared with others only by sales of several items, or by reservations.
+func (s Strategy) Special() bool { return s.OnlyBaskets || s.OnlyReservations }
 
 // Under returns the strategy with the properties that it has under these circumstances.
 func (s Strategy) Under(c Circumstances) Strategy {

@@ -355,26 +355,36 @@ func TestTheStreamHasAMessageTwice(t *testing.T) {
 	}
 }
 
-// TestAConfirmationIsRepeated lets another transaction win against the confirmation. A hold that has
-// expired is not confirmed again.
+// TestAConfirmationIsRepeated lets another transaction win against the confirmation.
 func TestAConfirmationIsRepeated(t *testing.T) {
-	strategytest.Repeats(t, subject(reservation), sale.Write, "SELECT id FROM reservations WHERE item_id = ? FOR UPDATE")
+	strategytest.Repeats(t, subject(reservation), sale.Write, "SELECT h.id FROM holds h JOIN hold_lines l ON l.hold_id = h.id WHERE l.item_id = ? FOR UPDATE")
+}
 
+// TestTheStateOfAHoldDecides has the time of a hold be over when it is confirmed, before a sweep and after it.
+func TestTheStateOfAHoldDecides(t *testing.T) {
 	d := strategytest.Deps(t)
-	item := strategytest.NewItem(t, d, 1)
-	ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
-		switch p {
-		case sale.Write:
-			if _, err := d.Store.Pool().ExecContext(t.Context(), "UPDATE reservations SET expires_at = '1970-01-02'"); err != nil {
-				t.Error(err)
+	d.Lease = time.Hour // its own sweep does not come
+	for _, swept := range []int{0, 1} {
+		item := strategytest.NewItem(t, d, 1)
+		ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
+			switch p {
+			case sale.Write:
+				for _, table := range []string{"holds SET held_until = '1970-01-02',", "hold_lines SET"} {
+					if _, err := d.Store.Pool().ExecContext(t.Context(), "UPDATE "+table+" live_until = '1970-01-02' WHERE live_until IS NOT NULL"); err != nil {
+						t.Error(err)
+					}
+				}
+				if ended, _, _, err := d.Store.EndHolds(t.Context(), "test", swept); ended != swept || err != nil {
+					t.Errorf("a sweep ended %d holds, %v, want %d", ended, err, swept)
+				}
+			case sale.Waiting:
+				t.Error("a confirmation of an expired hold was repeated")
 			}
-		case sale.Waiting:
-			t.Error("a confirmation of an expired hold was repeated")
+		})
+		_, err := strategytest.NewSeller(t, reservation.Strategy, d).Sell(ctx, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
+		if swept == 0 && err != nil || swept == 1 && !errors.Is(err, stock.ErrConflict) {
+			t.Errorf("a hold that is overdue, and of which %d were swept: %v", swept, err)
 		}
-	})
-	_, err := strategytest.NewSeller(t, reservation.Strategy, d).Sell(ctx, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
-	if !errors.Is(err, stock.ErrConflict) {
-		t.Errorf("an expired hold: %v, want ErrConflict", err)
 	}
 }
 

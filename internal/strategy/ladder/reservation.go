@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/google/uuid"
+
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
@@ -15,15 +17,15 @@ import (
 
 var reservation = Declare(strategy.Strategy{
 	Name:         "reservation",
-	Doc:          "hold the units for a lease, work without any lock, confirm only while the hold stands; a reaper returns expired holds",
+	Doc:          "hold the units for a lease, work without any lock, confirm unless a sweep has ended the hold: the state decides, not the clock",
 	WithoutRedis: true,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return reserving(d, "DELETE FROM reservations WHERE id = ? AND expires_at > NOW(6)", true)
+		return reserving(d, true)
 	},
 }, declared.Strategy{
 	Source:    "try, confirm, cancel: Helland, Life beyond Distributed Transactions, 2007",
 	Guard:     "nothing",
-	Decrement: "UPDATE items, INSERT hold; DELETE hold WHERE expires_at > NOW(), INSERT order",
+	Decrement: "UPDATE items, INSERT hold; UPDATE hold WHERE state = 'held', INSERT order",
 	Telling:   "pause",
 	Servers:   declared.EveryServer,
 	Properties: declared.Properties{
@@ -32,27 +34,45 @@ var reservation = Declare(strategy.Strategy{
 		NotApplicable: declared.OwnerChecked | declared.AtomicRelease | declared.Reentrant |
 			declared.SurvivesDataLoss,
 	},
-	State: reserved,
-	Lease: reservedFor,
+	Reservations: &declared.Properties{Has: declared.EveryReservation},
+	State:        reserved,
+	Lease:        reservedFor,
 })
 
-var reserved = declared.State{Remaining: "SELECT COALESCE(SUM(quantity), 0) FROM reservations WHERE item_id = ?"}
+// Reservations returns the ways that only reserve: the requests of a payment break them, and no sale of one request.
+func Reservations() []Rung {
+	return []Rung{reservationRows, reservationRevived, reservationOverwritten}
+}
+
+// onlyReserves declares a way whose reservations lack one property, and which makes holds by the function.
+func onlyReserves(name, doc, source, telling string, lacks declared.Property, holds func(strategy.Deps) stock.Holder) Rung {
+	r := Declare(strategy.Strategy{
+		Name: name, Doc: doc, WithoutRedis: true,
+		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) { return reserving(d, true) },
+	}, reservation.Declared)
+	r.Declared.Source, r.Declared.Telling, r.Declared.OnlyReservations = source, telling, true
+	r.Declared.Reservations = &declared.Properties{Has: declared.EveryReservation &^ lacks}
+	r.Holds = holds
+	return r
+}
+
+var reserved = declared.State{Remaining: "SELECT COALESCE(SUM(quantity), 0) FROM hold_lines WHERE item_id = ? AND live_until IS NOT NULL"}
 
 var reservedFor = declared.Lease{
 	Kept:  declared.LeaseInMySQL,
-	Query: "SELECT TIMESTAMPDIFF(MICROSECOND, NOW(6), MIN(expires_at)) DIV 1000 FROM reservations WHERE item_id = ?",
+	Query: "SELECT TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), MIN(live_until)) DIV 1000 FROM hold_lines WHERE item_id = ?",
 }
 
-// errHoldExpired is no conflict yet, because a confirmation is repeated after one.
-var errHoldExpired = errors.New("strategy: the hold has expired")
+// errHoldEnded is no conflict yet, because a confirmation is repeated after one.
+var errHoldEnded = errors.New("strategy: the hold has ended")
 
-// reserving builds a reservation that the statement confirm confirms. mustStand says that an
-// expired hold cannot be confirmed.
-func reserving(d strategy.Deps, confirm string, mustStand bool) (strategy.Guard, strategy.Decrement) {
-	r := &reservations{Deps: d, confirmation: confirm, mustStand: mustStand}
+// reserving builds a sale that holds its units, and confirms them after its work, in one request: there is no payment.
+// mustStand says that a hold which a sweep has ended cannot be confirmed. A sweep in each process ends what is overdue.
+func reserving(d strategy.Deps, mustStand bool) (strategy.Guard, strategy.Decrement) {
+	r := &reservations{d, mustStand}
 	hold := strategy.RetryConflicts(d.Options, r.hold)
 	workers := NewWorkers()
-	workers.Go(r.reap)
+	workers.Go(r.sweep)
 	return workers, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 		held, err := hold(ctx, store, wanted)
 		if err != nil {
@@ -66,7 +86,7 @@ func reserving(d strategy.Deps, confirm string, mustStand bool) (strategy.Guard,
 			return order, err
 		})
 		order, err := confirm(ctx, store, wanted)
-		if errors.Is(err, errHoldExpired) {
+		if errors.Is(err, errHoldEnded) {
 			err = fmt.Errorf("%w: %w", stock.ErrConflict, err)
 		}
 		if err == nil {
@@ -78,8 +98,7 @@ func reserving(d strategy.Deps, confirm string, mustStand bool) (strategy.Guard,
 
 type reservations struct {
 	strategy.Deps
-	confirmation string
-	mustStand    bool
+	mustStand bool
 }
 
 // hold takes the units out of the stock and returns the hold, as an order that is not confirmed
@@ -93,10 +112,17 @@ func (r *reservations) hold(ctx context.Context, store *stock.Store, wanted stoc
 		if !ok {
 			return stock.ErrSoldOut
 		}
-		held.StockRead, held.StockWritten = left+wanted.Quantity, left
-		_, id, err := tx.Exec("INSERT INTO reservations (item_id, quantity, expires_at) VALUES (?, ?, NOW(6) + INTERVAL ? MICROSECOND)",
-			wanted.ItemID, wanted.Quantity, r.Lease.Microseconds())
+		held = stock.Order{PublicID: uuid.Must(uuid.NewV7()).String(), StockRead: left + wanted.Quantity, StockWritten: left}
+		lease := r.Lease.Microseconds()
+		_, id, err := tx.Exec("INSERT INTO holds (public_id, subject, state, seconds, created_at, held_until, live_until)"+
+			" VALUES (?, ?, 'held', 0, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND, UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND)",
+			held.PublicID, wanted.Subject, lease, lease)
+		if err != nil {
+			return err
+		}
 		held.ID = uint64(id)
+		_, _, err = tx.Exec("INSERT INTO hold_lines (hold_id, item_id, quantity, subject, live_until) VALUES (?, ?, ?, ?, UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND)",
+			id, wanted.ItemID, wanted.Quantity, wanted.Subject, lease)
 		return err
 	})
 	if errors.Is(err, stock.ErrSoldOut) {
@@ -126,16 +152,26 @@ func (r *reservations) soldOut(ctx context.Context, store *stock.Store, wanted s
 	})
 }
 
-// confirm makes an order of a hold. stood is 1 if the hold was there, and 0 if not.
+// confirm makes an order of a hold. stood is 1 if the hold was live, and 0 if not.
 func (r *reservations) confirm(ctx context.Context, store *stock.Store, wanted stock.Sale, held stock.Order) (order stock.Order, stood int64, err error) {
+	where := " WHERE id = ?"
+	if r.mustStand {
+		where += " AND state = 'held'"
+	}
 	err = store.Transact(ctx, func(tx stock.Tx) error {
-		stood, _, err = tx.Exec(r.confirmation, held.ID)
+		matched, _, err := tx.Exec("UPDATE holds SET state = 'confirmed', live_until = NULL, ended_at = UTC_TIMESTAMP(6), ended_by = ?, order_id = ?, reference = ?"+where,
+			wanted.Subject, held.PublicID, held.PublicID, held.ID)
 		if err != nil {
 			return err
 		}
-		if stood == 0 && r.mustStand {
-			return errHoldExpired
+		if matched == 0 && r.mustStand {
+			return errHoldEnded
 		}
+		stood, _, err = tx.Exec("UPDATE hold_lines SET live_until = NULL WHERE hold_id = ? AND item_id = ? AND live_until IS NOT NULL", held.ID, wanted.ItemID)
+		if err != nil {
+			return err
+		}
+		wanted.OrderID = held.PublicID
 		order, err = tx.Record(wanted, held.StockRead, held.StockWritten)
 		return err
 	})
@@ -145,8 +181,9 @@ func (r *reservations) confirm(ctx context.Context, store *stock.Store, wanted s
 	return order, stood, nil
 }
 
-// reap returns the units of expired holds, until ctx ends. Any number of shops may do so at once.
-func (r *reservations) reap(ctx context.Context) {
+// sweep ends overdue holds, until ctx ends. Any number of shops may do so at once.
+func (r *reservations) sweep(ctx context.Context) {
+	const atOnce = 100
 	tick := time.NewTicker(r.Lease / 4)
 	defer tick.Stop()
 	for {
@@ -155,29 +192,8 @@ func (r *reservations) reap(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if err := r.Store.Transact(ctx, returnExpired); err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "expired holds were not returned", "error", err)
+		if _, _, _, err := r.Store.EndHolds(ctx, "sweep", atOnce); err != nil && ctx.Err() == nil {
+			slog.WarnContext(ctx, "overdue holds were not ended", "error", err)
 		}
 	}
-}
-
-func returnExpired(tx stock.Tx) error {
-	const atOnce = 100
-	var expired []struct {
-		ID, ItemID uint64
-		Quantity   int64
-	}
-	err := tx.Query(&expired, "SELECT id, item_id, quantity FROM reservations WHERE expires_at <= NOW(6) ORDER BY item_id LIMIT ? FOR UPDATE SKIP LOCKED", atOnce)
-	if err != nil {
-		return err
-	}
-	for _, hold := range expired {
-		if _, _, err := tx.Exec("DELETE FROM reservations WHERE id = ?", hold.ID); err != nil {
-			return err
-		}
-		if _, _, err := tx.Exec("UPDATE items SET stock = stock + ?, version = version + 1 WHERE id = ?", hold.Quantity, hold.ItemID); err != nil {
-			return err
-		}
-	}
-	return nil
 }

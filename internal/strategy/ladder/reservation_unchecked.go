@@ -1,21 +1,24 @@
 package ladder
 
 import (
+	"context"
+
+	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/declared"
 )
 
 var reservationUnchecked = Declare(strategy.Strategy{
 	Name:         "reservation-unchecked",
-	Doc:          "hold, work, and confirm without looking whether the hold still stands: the reaper may have sold its units again",
+	Doc:          "hold, work, and confirm without looking at the hold's state: a sweep may have sold its units again",
 	WithoutRedis: true,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return reserving(d, "DELETE FROM reservations WHERE id = ?", false)
+		return reserving(d, false)
 	},
 }, declared.Strategy{
 	Source:    "reservations with an expiry, as they are usually written",
 	Guard:     "nothing",
-	Decrement: "UPDATE items, INSERT hold; DELETE hold, INSERT order",
+	Decrement: "UPDATE items, INSERT hold; UPDATE hold, INSERT order",
 	Telling:   "overrun",
 	Servers:   declared.ReadsSource | declared.WritesAnywhere | declared.SwitchoverProof,
 	Properties: declared.Properties{
@@ -23,6 +26,68 @@ var reservationUnchecked = Declare(strategy.Strategy{
 		NotApplicable: declared.OwnerChecked | declared.AtomicRelease | declared.Reentrant |
 			declared.SurvivesDataLoss,
 	},
-	State: reserved,
-	Lease: reservedFor,
-})
+	Reservations: &declared.Properties{Has: declared.EveryReservation &^ (declared.StaysEnded | declared.PaysOnce)},
+	State:        reserved,
+	Lease:        reservedFor,
+}).holdingBy(func(d strategy.Deps) stock.Holder { return unchecked{d.Store} })
+
+// unchecked confirms a hold whatever its state is, by any reference.
+type unchecked struct{ *stock.Store }
+
+func (u unchecked) Confirm(ctx context.Context, by stock.Author, id, reference string, paid stock.Sale, _ stock.Terms) (h stock.Hold, err error) {
+	err = u.Transact(ctx, func(tx stock.Tx) error {
+		if h, err = readHold(tx, id); err != nil {
+			return err
+		}
+		paid.Subject = h.Subject
+		paid.SetLines(linesOf(h))
+		order, err := tx.RecordLines(paid, quantitiesOf(h))
+		if err != nil {
+			return err
+		}
+		h.OrderID = &order.PublicID
+		for _, statement := range []struct {
+			sql  string
+			args []any
+		}{
+			{"INSERT INTO payments (reference, hold, paid, state, reason, recorded_at, recorded_by) VALUES (?, ?, ?, 'taken', '', UTC_TIMESTAMP(6), ?)" +
+				" ON DUPLICATE KEY UPDATE reference = reference", []any{reference, id, id, by.Subject}},
+			{"UPDATE holds SET state = 'confirmed', live_until = NULL, ended_at = UTC_TIMESTAMP(6), ended_by = ?, order_id = ?, reference = ? WHERE id = ?",
+				[]any{by.Subject, order.PublicID, reference, h.ID}},
+			{"UPDATE hold_lines SET live_until = NULL WHERE hold_id = ?", []any{h.ID}},
+		} {
+			if _, _, err := tx.Exec(statement.sql, statement.args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return h, err
+}
+
+// readHold reads a hold with its lines, and locks nothing.
+func readHold(tx stock.Tx, id string) (h stock.Hold, err error) {
+	var found []stock.Hold
+	if err = tx.Query(&found, "SELECT * FROM holds WHERE public_id = ?", id); err != nil {
+		return h, err
+	}
+	if len(found) == 0 {
+		return h, stock.ErrNotFound
+	}
+	h = found[0]
+	return h, tx.Query(&h.Lines, "SELECT * FROM hold_lines WHERE hold_id = ? ORDER BY item_id", h.ID)
+}
+
+func linesOf(h stock.Hold) (lines []stock.Line) {
+	for _, line := range h.Lines {
+		lines = append(lines, stock.Line{ItemID: line.ItemID, Quantity: line.Quantity})
+	}
+	return lines
+}
+
+func quantitiesOf(h stock.Hold) (quantities []int64) {
+	for _, line := range h.Lines {
+		quantities = append(quantities, line.Quantity)
+	}
+	return quantities
+}

@@ -18,6 +18,8 @@ type Rung struct {
 	// View makes what shows an item to customers, where the strategy keeps a copy of the item's row for
 	// them. Only a shop in the lab shows items by it. Without it, fresh-read does not apply.
 	View func(strategy.Deps) View
+	// Holds makes what makes and ends reservations. Nil stands for the store. Only a shop in the lab reserves by it.
+	Holds func(strategy.Deps) stock.Holder
 }
 
 // View shows an item. It passes the points of a page view.
@@ -32,6 +34,12 @@ func Declare(s strategy.Strategy, d declared.Strategy) Rung {
 // viewedBy returns the strategy with a view.
 func (r Rung) viewedBy(view func(strategy.Deps) View) Rung {
 	r.View = view
+	return r
+}
+
+// holdingBy returns the strategy with a way to reserve.
+func (r Rung) holdingBy(holds func(strategy.Deps) stock.Holder) Rung {
+	r.Holds = holds
 	return r
 }
 
