@@ -12,11 +12,35 @@ import (
 )
 
 // TestBaskets runs every way of taking several items under every scenario of baskets.
-func TestBaskets(t *testing.T) {
+func TestBaskets(t *testing.T) { runsAsPredicted(t, "baskets") }
+
+// TestReservations runs every way of reserving under every scenario of reservations.
+func TestReservations(t *testing.T) { runsAsPredicted(t, "reservations") }
+
+func runsAsPredicted(t *testing.T, group string) {
 	testserver.NeedsServers(t)
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"run", "--scenarios", "baskets"}, &out, &errs); code != exitExpected {
+	if code := run(t.Context(), []string{"run", "--scenarios", group}, &out, &errs); code != exitExpected {
 		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
+	}
+}
+
+// TestACellOfReservationsIsExplained wants what it rests on, and its story.
+func TestACellOfReservationsIsExplained(t *testing.T) {
+	testserver.NeedsServers(t)
+	for cell, wants := range map[string][]string{
+		"reservation-overwritten:failure-after-confirmation": {"1 payments were kept", "payment 1 of A: confirmed", "the provider says that A's payment failed"},
+		"reservation:confirmation-meets-expiry":              {"Every order was paid once", "payment 1 of C: confirmed", "payment 1 of A: the money must be returned"},
+	} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), []string{"explain", cell}, &out, &errs); code != exitExpected {
+			t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
+		}
+		for _, want := range wants {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("no %q in:\n%s", want, out.String())
+			}
+		}
 	}
 }
 

@@ -192,19 +192,19 @@ func isTerminal(w io.Writer) bool {
 
 type listCommand struct {
 	shopSettings `embed:""`
-	What         string `arg:"" optional:"" enum:"all,strategies,properties,scenarios,baskets,topologies" default:"all" help:"What to describe: strategies, properties, scenarios, baskets, topologies, or all."`
+	What         string `arg:"" optional:"" enum:"all,strategies,properties,scenarios,baskets,reservations,topologies" default:"all" help:"What to describe: strategies, properties, scenarios, baskets, reservations, topologies, or all."`
 }
 
 func (c listCommand) Run(ctx context.Context, s streams) error {
 	t := s.terminal()
-	var strategies, baskets []declared.Strategy
+	var strategies, baskets, reservations []declared.Strategy
 	if c.What != "scenarios" {
 		shop, err := c.known(ctx, s)
 		if err != nil {
 			return err
 		}
 		defer shop.Close()
-		strategies, baskets = shop.Strategies, shop.Baskets
+		strategies, baskets, reservations = shop.Strategies, shop.Baskets, shop.Reservations
 	}
 	for _, part := range []struct {
 		name  string
@@ -214,6 +214,7 @@ func (c listCommand) Run(ctx context.Context, s streams) error {
 		{"properties", func() { t.Properties(strategies) }},
 		{"scenarios", t.Scenarios},
 		{"baskets", func() { t.Baskets(baskets) }},
+		{"reservations", func() { t.Reservations(reservations) }},
 		{"topologies", func() { t.Topologies(strategies) }},
 	} {
 		if c.What == "all" || c.What == part.name {

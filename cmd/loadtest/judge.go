@@ -19,7 +19,7 @@ import (
 )
 
 type judgeCommand struct {
-	Strategy  string `arg:"" help:"A strategy of the shop, or a way of taking several items: see loadtest list strategies and loadtest list baskets."`
+	Strategy  string `arg:"" help:"A strategy of the shop, or a way of taking several items or of reserving: see loadtest list."`
 	Baskets   bool   `help:"Judge its sales of several items. Those of ways that only sell baskets always are."`
 	Scenarios bool   `default:"true" negatable:"" help:"Run the scenarios, too."`
 	JSON      bool   `name:"json" help:"Print the judgement as JSON."`
@@ -54,14 +54,19 @@ func (c *judgeCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer shop.Close()
-	of, results, err := c.explore(ctx, s, shop, of)
-	if err != nil {
-		return err
-	}
-	judgements := explore.Judge(of.Everywhere(), results)
-	unexplained := explore.Unexplained(of.Everywhere(), results)
-	if c.Baskets {
-		judgements, unexplained = explore.JudgeBaskets(of, results), explore.UnexplainedOfBaskets(of, results)
+	var judgements []explore.Judgement
+	var unexplained []schedule.Record
+	if of.OnlyReservations {
+		judgements = explore.JudgeReservations(of)
+	} else {
+		var results []explore.Result
+		if of, results, err = c.explore(ctx, s, shop, of); err != nil {
+			return err
+		}
+		judgements, unexplained = explore.Judge(of.Everywhere(), results), explore.Unexplained(of.Everywhere(), results)
+		if c.Baskets {
+			judgements, unexplained = explore.JudgeBaskets(of, results), explore.UnexplainedOfBaskets(of, results)
+		}
 	}
 	if c.Scenarios {
 		r, err := c.measure(ctx, s, shop, of)
@@ -76,8 +81,11 @@ func (c *judgeCommand) Run(ctx context.Context, s streams) error {
 // measure runs the strategy under every scenario.
 func (c *judgeCommand) measure(ctx context.Context, s streams, shop *catalog.Catalog, of declared.Strategy) (report.Report, error) {
 	group := scenario.OneServer
-	if c.Baskets {
+	switch {
+	case c.Baskets:
 		group = trial.Baskets
+	case of.OnlyReservations:
+		group = trial.Reservations
 	}
 	plan, err := choose(usualPlan(1, c.redisSettings), selection{Strategies: []string{of.Name}, Scenarios: []string{group}, Runs: 1}, shop)
 	if err != nil {

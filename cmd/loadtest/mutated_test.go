@@ -49,7 +49,7 @@ var finders = []struct {
 	name string
 	find func(t *testing.T, m mutated, args []string) string
 }{
-	{"matrix", inMatrix}, {"baskets", inBaskets}, {"topology", inTopologies}, {"explore", inExploration}, {"judge", inJudgement}, {"tests", inTests},
+	{"matrix", inMatrix}, {"baskets", inGroup("baskets")}, {"reservations", inGroup("reservations")}, {"topology", inTopologies}, {"explore", inExploration}, {"judge", inJudgement}, {"tests", inTests},
 }
 
 // finding is what is kept of a mutation that was found.
@@ -175,9 +175,11 @@ func inMatrix(t *testing.T, m mutated, args []string) string {
 	return inCells(t, m, append([]string{"--scenarios", "all"}, args...))
 }
 
-// inBaskets returns the cells of several items that surprised.
-func inBaskets(t *testing.T, m mutated, args []string) string {
-	return inCells(t, m, append([]string{"--scenarios", "baskets"}, args...))
+// inGroup returns the cells of a group that surprised.
+func inGroup(name string) func(*testing.T, mutated, []string) string {
+	return func(t *testing.T, m mutated, args []string) string {
+		return inCells(t, m, append([]string{"--scenarios", name}, args...))
+	}
 }
 
 func inTopologies(t *testing.T, m mutated, args []string) string {

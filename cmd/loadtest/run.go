@@ -119,12 +119,12 @@ func (c *runCommand) choose(plan matrix.Plan, shop *catalog.Catalog, parsed *kon
 		return plan, err
 	}
 	if ofAFew(plan) && c.Results != "" {
-		return plan, usage("the scenarios of baskets and topologies measure no requests: want --json, --html, --csv or --markdown in place of --results")
+		return plan, usage("the scenarios of baskets, reservations and topologies measure no requests: want --json, --html, --csv or --markdown in place of --results")
 	}
 	return plan, refuseSet(parsed, plan)
 }
 
-// refuseSet refuses flags on the command line for what the scenarios of baskets, or of topologies, set themselves, where
+// refuseSet refuses flags on the command line for what the scenarios of a few customers set themselves, where
 // there are no others.
 func refuseSet(parsed *kong.Context, plan matrix.Plan) error {
 	set := []string{"shops", "stock", "requests", "workers", "rate", "lease", "wait", "retry", "work", "trace", "binlog", "mysql-set"}
@@ -132,7 +132,7 @@ func refuseSet(parsed *kong.Context, plan matrix.Plan) error {
 		switch {
 		case p.Scenario.Few == nil:
 			return nil
-		case p.Scenario.OfBaskets():
+		case p.Scenario.Topology == nil:
 			set = append(slices.DeleteFunc(set, func(flag string) bool { return flag == "binlog" || flag == "mysql-set" }), "parallel")
 		}
 	}
@@ -142,7 +142,7 @@ func refuseSet(parsed *kong.Context, plan matrix.Plan) error {
 			if at.Flag.Negated {
 				no = "no-"
 			}
-			return usage("--%s%s is set by the scenarios of baskets and topologies: leave it out", no, at.Flag.Name)
+			return usage("--%s%s is set by the scenarios of baskets, reservations and topologies: leave it out", no, at.Flag.Name)
 		}
 	}
 	return nil

@@ -106,7 +106,7 @@ func choose(plan matrix.Plan, what selection, shop *catalog.Catalog) (matrix.Pla
 		return plan, usage("--parallel is %d: with --shop, cells run one after another", plan.Parallel)
 	}
 	if ofAFew(plan) && (len(plan.Given) > 0 || plan.MySQL != "" || plan.Redis != "") {
-		return plan, usage("the scenarios of baskets and topologies stop and kill shops and servers: the lab starts all of them itself, without --shop, --mysql and --redis")
+		return plan, usage("the scenarios of baskets, reservations and topologies stop and kill shops and servers: the lab starts all of them itself, without --shop, --mysql and --redis")
 	}
 	one := plan.OneServer()
 	switch {
@@ -182,10 +182,7 @@ func (s selection) crossed(shop *catalog.Catalog, ofStrategies, ofScenarios stri
 			if sc.Few != nil && slices.Equal(strategies, usualStrategies) { // nobody has chosen these
 				strategies = []string{"all"}
 			}
-			all, byName := shop.Strategies, shop.ByName
-			if sc.OfBaskets() {
-				all, byName = shop.Baskets, shop.BasketByName
-			}
+			all, byName := shop.Under(sc)
 			if len(under) > 1 { // a name may be of another kind of scenario of the group
 				byName = shop.Any
 			}

@@ -54,6 +54,7 @@ func TestAShopThatCannotBePlayed(t *testing.T) {
 		"explore --baskets locks-sorted none":                      "none sells one item at a time",
 		"run --cells locks-sorted:contention":                      "locks-sorted only sells several items at once: see loadtest list baskets",
 		"explain none:crossed":                                     "explain explains one cell: --cells: no strategy",
+		"run --cells reservation-rows:pause":                       "reservation-rows only reserves: see loadtest list reservations",
 		"run --baskets":                                            "run --scenarios baskets",
 		"run --baskets --cells saga:crossed":                       "run --cells saga:crossed",
 		"run --scenarios baskets --results results.bin":            "measure no requests",

@@ -122,7 +122,7 @@ func TestMistakesOfBasketsAndTopologies(t *testing.T) {
 	for flags, want := range map[string]string{
 		"run --topology all":                       "run --scenarios topologies",
 		"run --topology async,galera":              "run --scenarios async,galera",
-		"run --scenarios pair":                     "or one of the groups all, baskets, topologies, single, async",
+		"run --scenarios pair":                     "or one of the groups all, baskets, reservations, topologies, single, async",
 		"run --cells none:late":                    "or one of the groups",
 		"run --cells mutex:semi-sync-silent":       "is no cell of mutex",
 		"run --scenarios async --strategies lock":  "no strategy",

@@ -24,6 +24,7 @@ import (
 
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -33,6 +34,8 @@ type Catalog struct {
 	Given      string              // the path that Open was given
 	Strategies []declared.Strategy // in the order in which the shop lists them
 	Baskets    []declared.Strategy // those that sell several items in one sale, the ones that only do that first
+	// Reservations are those that reserve. The ones that only do that come last.
+	Reservations []declared.Strategy
 
 	AsBuilt bool // the program is that of the checkout as it was built last
 
@@ -82,10 +85,14 @@ func (c *Catalog) ask(ctx context.Context) error {
 		return fmt.Errorf("ask %s for its strategies: %w", c.Program, err)
 	}
 	for _, s := range all {
-		if s.OnlyBaskets {
+		switch {
+		case s.OnlyBaskets:
 			c.Baskets = append(c.Baskets, s)
-		} else {
+		case !s.Special():
 			c.Strategies = append(c.Strategies, s)
+		}
+		if s.Reservations != nil {
+			c.Reservations = append(c.Reservations, s)
 		}
 	}
 	for _, s := range c.Strategies {
@@ -139,7 +146,7 @@ func ask(ctx context.Context, program string) ([]declared.Strategy, error) {
 		return nil, errors.New("it has none")
 	}
 	for _, s := range all {
-		if s.OnlyBaskets {
+		if s.Special() {
 			continue
 		}
 		if _, err := scenario.ByName(s.Telling); err != nil {
@@ -149,7 +156,7 @@ func ask(ctx context.Context, program string) ([]declared.Strategy, error) {
 	return all, nil
 }
 
-// All are all strategies, the ones that only sell several items first.
+// All are all strategies, the ones that only sell several items first, and the ones that only reserve last.
 func (c *Catalog) All() []declared.Strategy {
 	var all []declared.Strategy
 	for _, of := range c.Baskets {
@@ -157,7 +164,13 @@ func (c *Catalog) All() []declared.Strategy {
 			all = append(all, of)
 		}
 	}
-	return append(all, c.Strategies...)
+	all = append(all, c.Strategies...)
+	for _, of := range c.Reservations {
+		if of.OnlyReservations {
+			all = append(all, of)
+		}
+	}
+	return all
 }
 
 // Names lists the names of the strategies.
@@ -172,22 +185,39 @@ func names(of []declared.Strategy) []string {
 }
 
 // ByName finds a strategy. The error lists the names that there are, or says that a way only sells several
-// items.
+// items, or only reserves.
 func (c *Catalog) ByName(name string) (declared.Strategy, error) {
-	if way, err := c.BasketByName(name); err == nil && way.OnlyBaskets {
-		return declared.Strategy{}, fmt.Errorf("%s only sells several items at once: see loadtest list baskets; want one of %s", name, strings.Join(c.Names(), ", "))
+	only := ""
+	if way, err := find(name, c.All()); err == nil && way.OnlyBaskets {
+		only = "only sells several items at once: see loadtest list baskets"
+	} else if err == nil && way.OnlyReservations {
+		only = "only reserves: see loadtest list reservations"
+	}
+	if only != "" {
+		return declared.Strategy{}, fmt.Errorf("%s %s; want one of %s", name, only, strings.Join(c.Names(), ", "))
 	}
 	return find(name, c.Strategies)
 }
 
-// Any finds a strategy or a way of taking several items. The error lists the names that there are.
+// Under returns the strategies that a scenario can be a cell of, and how one of them is found by its name.
+func (c *Catalog) Under(sc trial.Scenario) (all []declared.Strategy, byName func(string) (declared.Strategy, error)) {
+	switch {
+	case sc.OfBaskets():
+		return c.Baskets, c.BasketByName
+	case sc.OfReservations():
+		return c.Reservations, func(name string) (declared.Strategy, error) { return find(name, c.Reservations) }
+	}
+	return c.Strategies, c.ByName
+}
+
+// Any finds a strategy of any kind. The error lists the names that there are.
 func (c *Catalog) Any(name string) (declared.Strategy, error) {
 	all := c.All()
 	slices.SortStableFunc(all, func(a, b declared.Strategy) int { // the names of the ladder first
 		switch {
-		case a.OnlyBaskets == b.OnlyBaskets:
+		case a.Special() == b.Special():
 			return 0
-		case a.OnlyBaskets:
+		case a.Special():
 			return 1
 		}
 		return -1

@@ -24,6 +24,8 @@ type Purchase struct {
 	Wants   Units // nil where that is not known: every order will do
 	Answers []Answer
 	Orders  []Order
+	// Paid is how many payments its customer has made that are not to be returned, nil where nobody pays.
+	Paid *int64
 }
 
 // Answer is how one request was answered.
@@ -46,6 +48,8 @@ func Facts(all iter.Seq[Purchase]) (sum verdict.Facts) {
 		sum.Sold += f.Sold
 		sum.Twice += f.Twice
 		sum.HalfSold += f.HalfSold
+		sum.Unpaid += f.Unpaid
+		sum.Unserved += f.Unserved
 		sum.Unordered += f.Unordered
 		sum.Unanswered += f.Unanswered
 		sum.Denied += f.Denied
@@ -64,6 +68,10 @@ func (p Purchase) Facts() (f verdict.Facts) {
 		if p.half(o) {
 			f.HalfSold++
 		}
+	}
+	if p.Paid != nil {
+		f.Unpaid = max(int64(len(p.Orders))-*p.Paid, 0)
+		f.Unserved = max(*p.Paid-int64(len(p.Orders)), 0)
 	}
 	var sold *Answer // the first that said so
 	silent := false

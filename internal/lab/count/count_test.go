@@ -28,6 +28,21 @@ func order(id string, units ...int64) count.Order {
 	return o
 }
 
+// TestPayments compares what a customer has paid with its orders.
+func TestPayments(t *testing.T) {
+	for _, tt := range []struct {
+		paid, orders, unpaid, unserved int64
+	}{{1, 1, 0, 0}, {0, 1, 1, 0}, {1, 0, 0, 1}, {2, 1, 0, 1}, {0, 0, 0, 0}} {
+		p := count.Purchase{Paid: &tt.paid}
+		for n := range tt.orders {
+			p.Orders = append(p.Orders, order(fmt.Sprint(n), 1))
+		}
+		if f := count.Facts(slices.Values([]count.Purchase{p})); f.Unpaid != tt.unpaid || f.Unserved != tt.unserved {
+			t.Errorf("%d payments and %d orders: %d unpaid, %d unserved", tt.paid, tt.orders, f.Unpaid, f.Unserved)
+		}
+	}
+}
+
 func TestPurchases(t *testing.T) {
 	type answers = []count.Answer
 	type orders = []count.Order

@@ -55,6 +55,15 @@ func JudgeBaskets(of declared.Strategy, results []Result) []Judgement {
 	return all
 }
 
+// JudgeReservations leaves each property of reservations to the scenarios that attack it.
+func JudgeReservations(of declared.Strategy) []Judgement {
+	var all []Judgement
+	for _, property := range declared.ReservationProperties() {
+		all = append(all, Judgement{Property: property, Declared: of.Reservations.Standing(property), Ruling: NotDecided, By: "no exploration attacks it"})
+	}
+	return all
+}
+
 // judgeBy rules on a property by those of the attacks that are on it. Explaining are all whose success says
 // why a schedule fails.
 func judgeBy(attacks, explaining []schedule.Attack, j Judgement, p declared.Properties, results []Result) Judgement {

@@ -76,7 +76,7 @@ func TestAxeFindsNothing(t *testing.T) {
 			b.Until(`document.documentElement.lang === '` + language + `'`)
 		}
 		b.Run(chromedp.Evaluate(string(axe)+";0", nil))
-		for _, hash := range []string{"#/", "#/lessons", "#/lessons/1/run", "#/lessons/4/explain", "#/lessons/6/change", "#/baskets", "#/topologies/all", "#/topologies/async", "#/cell/reentrant/pause",
+		for _, hash := range []string{"#/", "#/lessons", "#/lessons/1/run", "#/lessons/4/explain", "#/lessons/6/change", "#/baskets", "#/reservations", "#/topologies/all", "#/topologies/async", "#/cell/reentrant/pause",
 			"#/cell/set-ex-nx/pause", "#/cell/locks-unsorted/crossed", "#/cell/fenced/replica-reads-late", "#/pair/pause/set-ex-nx/fenced", "#/load", "#/step/none/2/A.select%20B.select", "#/mine"} {
 			open(b, hash)
 			b.Until(`document.querySelector('main h1')`)

@@ -7,19 +7,24 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// TestCellsOfBasketsRun: a cell of several items runs beside one of a single item, with its story.
-func TestCellsOfBasketsRun(t *testing.T) {
+// TestCellsOfAFewRun: cells of several items and of reservations run one after the other, with their stories.
+func TestCellsOfAFewRun(t *testing.T) {
 	testserver.NeedsServers(t)
 	s := serve(t, Options{})
 	if _, err := s.enqueue([]wanted{{cellName{"none", "crossed"}, 1, 0}}, nil); err == nil {
 		t.Error("a strategy that sells one item at a time runs under crossed")
 	}
-	added, err := s.enqueue([]wanted{{cellName{"locks-unsorted", "crossed"}, 1, 0}, {cellName{"locks-sorted", "crossed"}, 1, 0}}, nil)
+	var cells []wanted
+	for _, name := range []cellName{{"locks-unsorted", "crossed"}, {"locks-sorted", "crossed"},
+		{"reservation-rows", "held-units"}, {"reservation-overwritten", "release-beside-confirmation"}, {"reservation", "stolen-reference"}} {
+		cells = append(cells, wanted{name, 1, 0})
+	}
+	added, err := s.enqueue(cells, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	zh := wordsOf(t, "zh")
-	for i, want := range []string{"left", "held"} {
+	for i, want := range []string{"left", "held", "oversold", "unserved", "held"} {
 		r := s.finished(t, added[i].ID)
 		if string(r.Verdict) != want || r.Surprise || len(r.result.Story) == 0 {
 			t.Errorf("%s is %s, want %s: %q", r.Strategy, r.Verdict, want, r.result.Story)

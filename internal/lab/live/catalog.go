@@ -22,13 +22,15 @@ import (
 type menu struct {
 	Strategies []strategyInfo `json:"strategies"`
 	Scenarios  []scenarioInfo `json:"scenarios"`
-	Baskets    basketMenu     `json:"baskets"`
+	Baskets    groupMenu      `json:"baskets"`
 	Topologies []topologyInfo `json:"topologies"`
-	Shapes     []load.Form    `json:"shapes"`   // of a comparison under load
-	Verdicts   []verdict.Kind `json:"verdicts"` // in the order of the legend
-	Words      []verdict.Kind `json:"words"`    // of a prediction
-	Limits     limits         `json:"limits"`
-	Shops      int            `json:"shops"` // that sell in a cell
+	// Reservations are what can be run of those.
+	Reservations groupMenu      `json:"reservations"`
+	Shapes       []load.Form    `json:"shapes"`   // of a comparison under load
+	Verdicts     []verdict.Kind `json:"verdicts"` // in the order of the legend
+	Words        []verdict.Kind `json:"words"`    // of a prediction
+	Limits       limits         `json:"limits"`
+	Shops        int            `json:"shops"` // that sell in a cell
 	// Questions lead from a visitor's code to a cell.
 	Questions []mine.Question `json:"questions"`
 	// Tried are the pages of services that were tried.
@@ -49,8 +51,9 @@ type classInfo struct {
 	Code string `json:"code"` // as a picture
 }
 
-// basketMenu is what can be run of sales of several items. No scenario has the name of one of a single item.
-type basketMenu struct {
+// groupMenu is what can be run of sales of several items, or of reservations. No scenario has the name of one of another
+// group.
+type groupMenu struct {
 	Strategies []strategyInfo `json:"strategies"`
 	Scenarios  []scenarioInfo `json:"scenarios"`
 }
@@ -92,7 +95,7 @@ type limits struct {
 }
 
 func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
-	m := menu{Baskets: basketMenu{Strategies: []strategyInfo{}}, Shapes: slices.DeleteFunc(slices.Clone(load.Forms), func(f load.Form) bool { return f.Offered == "" }), Limits: limits{maxWaiting, maxLoadStrategies, maxLoadRequests, maxSchedule}}
+	m := menu{Baskets: groupMenu{Strategies: []strategyInfo{}}, Reservations: groupMenu{Strategies: []strategyInfo{}}, Shapes: slices.DeleteFunc(slices.Clone(load.Forms), func(f load.Form) bool { return f.Offered == "" }), Limits: limits{maxWaiting, maxLoadStrategies, maxLoadRequests, maxSchedule}}
 	m.Tried = triedInfos(tried)
 	for _, s := range shop.Strategies {
 		m.Strategies = append(m.Strategies, strategyInfo{Name: s.Name, Doc: s.Doc, Guard: s.Guard, Decrement: s.Decrement,
@@ -105,7 +108,10 @@ func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
 		}
 		m.Baskets.Strategies = append(m.Baskets.Strategies, info)
 	}
-	m.Baskets.Scenarios, m.Scenarios = infos(trial.Baskets, nil), infos(trial.OneServer, nil)
+	for _, s := range shop.Reservations {
+		m.Reservations.Strategies = append(m.Reservations.Strategies, strategyInfo{Name: s.Name, Doc: s.Doc, Guard: s.Guard, Decrement: s.Decrement, NotStepped: notStepped(s)})
+	}
+	m.Baskets.Scenarios, m.Reservations.Scenarios, m.Scenarios = infos(trial.Baskets, nil), infos(trial.Reservations, nil), infos(trial.OneServer, nil)
 	for _, of := range topology.All {
 		info := topologyInfo{Name: of.Name, Doc: of.Doc}
 		if missing := of.Missing(); missing != nil {
@@ -159,7 +165,7 @@ func infos(group string, of []declared.Strategy) (all []scenarioInfo) {
 
 // scenarios are those of all kinds of cells.
 func (m menu) scenarios() []scenarioInfo {
-	all := slices.Concat(m.Scenarios, m.Baskets.Scenarios)
+	all := slices.Concat(m.Scenarios, m.Baskets.Scenarios, m.Reservations.Scenarios)
 	for _, of := range m.Topologies {
 		all = append(all, of.Scenarios...)
 	}
@@ -186,10 +192,7 @@ func (s *Server) pair(c cellName) (pair matrix.Pair, err error) {
 	if pair.Scenario, err = scenario.ByName(c.Scenario); err != nil {
 		return pair, err
 	}
-	of := s.o.Shop.ByName
-	if pair.Scenario.OfBaskets() {
-		of = s.o.Shop.BasketByName
-	}
+	_, of := s.o.Shop.Under(pair.Scenario)
 	if pair.Strategy, err = of(c.Strategy); err == nil && !pair.Scenario.Applies(pair.Strategy) {
 		err = fmt.Errorf("%s is no cell of %s", c.Scenario, c.Strategy)
 	}

@@ -350,8 +350,11 @@ func (s *Server) sessionOf(pair matrix.Pair, of *comparison) (**matrix.Session, 
 		return &s.cells, plan
 	}
 	plan.Pairs = []matrix.Pair{pair}
-	if pair.Scenario.OfBaskets() {
+	switch {
+	case pair.Scenario.OfBaskets():
 		return &s.baskets, plan
+	case pair.Scenario.OfReservations():
+		return &s.reservations, plan
 	}
 	return &s.topologies, plan
 }

@@ -81,12 +81,14 @@ func savedRuns(r report.Report) (runs []*run, loads []*comparison) {
 // savedMenu is a menu of the cells that a report has.
 func savedMenu(r report.Report) menu {
 	m := emptyMenu(savedInfo{Time: r.Environment.Time, Interrupted: r.Interrupted, Facts: r.Environment.Facts()})
-	m.Baskets.Strategies, m.Baskets.Scenarios = savedGroup(r, func(group string) bool { return group == trial.Baskets })
-	m.Strategies, _ = savedGroup(r, func(group string) bool { return group != trial.Baskets })
-	_, m.Scenarios = savedGroup(r, func(group string) bool { return group == trial.OneServer })
+	only := func(named string) func(string) bool { return func(group string) bool { return group == named } }
+	m.Baskets.Strategies, m.Baskets.Scenarios = savedGroup(r, only(trial.Baskets))
+	m.Reservations.Strategies, m.Reservations.Scenarios = savedGroup(r, only(trial.Reservations))
+	m.Strategies, _ = savedGroup(r, func(group string) bool { return group != trial.Baskets && group != trial.Reservations })
+	_, m.Scenarios = savedGroup(r, only(trial.OneServer))
 	for _, of := range topology.All {
 		info := topologyInfo{Name: of.Name, Doc: of.Doc}
-		if _, info.Scenarios = savedGroup(r, func(group string) bool { return group == of.Name }); len(info.Scenarios) > 0 {
+		if _, info.Scenarios = savedGroup(r, only(of.Name)); len(info.Scenarios) > 0 {
 			m.Topologies = append(m.Topologies, info)
 		}
 	}
@@ -100,7 +102,8 @@ func savedMenu(r report.Report) menu {
 
 // emptyMenu is a menu of nothing.
 func emptyMenu(of savedInfo) menu {
-	return menu{Strategies: []strategyInfo{}, Scenarios: []scenarioInfo{}, Baskets: basketMenu{[]strategyInfo{}, []scenarioInfo{}}, Topologies: []topologyInfo{}, Shapes: []load.Form{}, Saved: &of}
+	return menu{Strategies: []strategyInfo{}, Scenarios: []scenarioInfo{}, Baskets: groupMenu{[]strategyInfo{}, []scenarioInfo{}}, Reservations: groupMenu{[]strategyInfo{}, []scenarioInfo{}},
+		Topologies: []topologyInfo{}, Shapes: []load.Form{}, Saved: &of}
 }
 
 // savedGroup are the strategies and scenarios of the cells of some groups, with what was expected.

@@ -54,8 +54,8 @@ type Server struct {
 	background context.Context // of what outlives a request
 
 	// Of whoever has the turn.
-	cells, compared, baskets, topologies *matrix.Session
-	stage                                *step.Shops
+	cells, compared, baskets, reservations, topologies *matrix.Session
+	stage                                              *step.Shops
 
 	mu          sync.Mutex // guards what everybody sees
 	runs        []*run     // by id, from 1
@@ -175,7 +175,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 
 // close ends servers and shops.
 func (s *Server) close() error {
-	for _, session := range []**matrix.Session{&s.cells, &s.compared, &s.baskets, &s.topologies} {
+	for _, session := range []**matrix.Session{&s.cells, &s.compared, &s.baskets, &s.reservations, &s.topologies} {
 		closeSession(session)
 	}
 	if s.stage == nil {

@@ -54,7 +54,7 @@ func TestBothLanguagesSayTheSame(t *testing.T) {
 			t.Errorf("%q is said in Chinese, and not in English", phrase)
 		}
 	}
-	for _, s := range slices.Concat(ladder.All(), baskets.All()) {
+	for _, s := range slices.Concat(ladder.All(), baskets.All(), ladder.Reservations()) {
 		if zh["strategy."+s.Name] == "" {
 			t.Errorf("the strategy %s is not described in Chinese", s.Name)
 		}

@@ -27,7 +27,26 @@ type Answer struct {
 func (a Answer) conclude(err error) Answer {
 	a.Err = err
 	a.Outcome = classify(a.Status, a.Body, err)
+	if a.Order.Act != "" && (a.Status == http.StatusOK || a.Status == http.StatusCreated) {
+		a.Outcome = Done
+		if a.Reserved().State == stock.Confirmed {
+			a.Outcome = Sold
+		}
+	}
 	return a
+}
+
+// Reserved is what the shop says of a reservation.
+type Reserved struct {
+	ID      string          `json:"id"`
+	State   stock.HoldState `json:"state"`
+	OrderID string          `json:"order_id"`
+}
+
+// Reserved returns what the shop says of a reservation. It is the zero value for an answer that says nothing of one.
+func (a Answer) Reserved() (r Reserved) {
+	_ = json.Unmarshal(a.Body, &r)
+	return r
 }
 
 // Sale returns the order that the shop says it has made.

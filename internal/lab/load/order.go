@@ -13,7 +13,7 @@ import (
 	"stocklock/internal/stock"
 )
 
-// Order is one order, as a customer sends it to a shop in lab mode.
+// Order is one order, as a customer sends it to a shop in lab mode, or a request about a reservation.
 type Order struct {
 	Shop      string // base URL
 	ItemID    uint64
@@ -22,6 +22,11 @@ type Order struct {
 	RequestID string   // names the request in the shop's answers, orders and traces; empty for one of the shop's
 	Strategy  string   // how the shop sells it
 	Run       string   // what the order is counted under
+
+	Act         Act    // of a reservation; empty for an order
+	Reservation string // the id of the one that it is about; none for a new one, and for a sweep
+	Reference   string // of the payment that it confirms by
+	Seconds     int    // for which it reserves
 
 	IdempotencyKey string        // none for empty
 	Subject        string        // in SubjectHeader; none for empty
@@ -37,7 +42,31 @@ type Order struct {
 // SubjectHeader is where the shops of the lab find the customer, where they are told so.
 const SubjectHeader = "X-Subject"
 
+// Act is what a request does with a reservation.
+type Act string
+
+const (
+	Reserving  Act = "reserve"
+	Paying     Act = "payment" // it begins the payment window
+	Confirming Act = "confirmation"
+	Failing    Act = "failure" // the provider's notice
+	Releasing  Act = "release"
+	Sweeping   Act = "sweep" // which ends what is overdue
+)
+
+// Staff reports whether the shop takes the request on the listener of its staff.
+func (a Act) Staff() bool { return a == Paying || a == Confirming || a == Failing }
+
 func (o Order) url() string {
+	switch o.Act {
+	case "":
+	case Reserving:
+		return o.Shop + shop.ReservationsPath
+	case Sweeping:
+		return o.Shop + labmode.SweepPath
+	default:
+		return o.Shop + shop.ReservationsPath + "/" + o.Reservation + "/" + string(o.Act)
+	}
 	if len(o.More) > 0 {
 		return o.Shop + shop.OrdersOfItems
 	}
@@ -45,6 +74,17 @@ func (o Order) url() string {
 }
 
 func (o Order) body() string {
+	switch o.Act {
+	case "":
+	case Reserving:
+		return fmt.Sprintf(`{"lines":[{"item_id":%d,"quantity":%d}],"seconds":%d}`, o.ItemID, o.Quantity, o.Seconds)
+	case Confirming:
+		return fmt.Sprintf(`{"reference":%q}`, o.Reference)
+	case Releasing:
+		return `{"reason":"changed-mind"}`
+	default:
+		return ""
+	}
 	if len(o.More) == 0 {
 		return fmt.Sprintf(`{"quantity":%d}`, o.Quantity)
 	}

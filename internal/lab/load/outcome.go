@@ -23,6 +23,12 @@ const (
 	Conflict Outcome = "conflict"
 	Limited  Outcome = "limited" // the customer would have had too many units
 	Failed   Outcome = "error"   // an unexpected answer
+
+	// Those of requests about a reservation.
+	Done       Outcome = "done"      // it is not confirmed, or not yet
+	MustReturn Outcome = "to_return" // the money was not taken
+	OtherState Outcome = "too_late"  // the reservation has ended, or was confirmed
+	InUse      Outcome = "in_use"    // the payment is another reservation's
 )
 
 // NoAnswer is in words how a customer was answered who got no answer.
@@ -31,9 +37,10 @@ const NoAnswer = "no answer"
 // Denies reports whether the shop said that it has made no order.
 func (o Outcome) Denies() bool { return denials[o] }
 
-var denials = map[Outcome]bool{SoldOut: true, Busy: true, Fenced: true, Lost: true, Refused: true, Conflict: true, Limited: true}
+var denials = map[Outcome]bool{SoldOut: true, Busy: true, Fenced: true, Lost: true, Refused: true, Conflict: true, Limited: true,
+	MustReturn: true, OtherState: true, InUse: true}
 
-// byProblem maps the slug of a problem to an outcome of an order. The other problems of
+// byProblem maps the slug of a problem to an outcome of an order, or of a reservation. The other problems of
 // shop.Problems answer wrong requests, which a load test does not send.
 var byProblem = map[string]Outcome{
 	shop.SoldOut.Slug:      SoldOut,
@@ -45,6 +52,11 @@ var byProblem = map[string]Outcome{
 	shop.Conflict.Slug:     Conflict,
 	shop.Unavailable.Slug:  Unknown,
 	shop.ShuttingDown.Slug: Refused,
+
+	shop.MustReturn.Slug:       MustReturn,
+	shop.ReservationEnded.Slug: OtherState,
+	shop.AlreadyConfirmed.Slug: OtherState,
+	shop.ReferenceInUse.Slug:   InUse,
 }
 
 // classify turns an answer, or the lack of one, into an outcome. Vegeta counts a 409 as a failure.

@@ -23,7 +23,7 @@ import (
 )
 
 // Run runs the cells of a plan, and ends the servers and shops that it started. Those of one server come first, then those
-// of baskets and of topologies. When ctx ends it, or an error, the report has what there is. Shops or servers of the plan
+// of baskets, of reservations and of topologies. When ctx ends it, or an error, the report has what there is. Shops or servers of the plan
 // that cannot be used are an [AddressError].
 func Run(ctx context.Context, p Plan, status *Status) (all report.Report, err error) {
 	for _, part := range p.parts() {

@@ -79,10 +79,11 @@ const OpenWorkers = 1000
 // answerWithin is how long a request may take besides the wait for its lock.
 const answerWithin = 20 * time.Second
 
-// parts are plans whose cells have the same kind of bench: one server, baskets, topologies.
+// parts are plans whose cells have the same kind of bench: one server, baskets, reservations, topologies.
 func (p Plan) parts() (parts []Plan) {
 	for _, same := range []func(trial.Scenario) bool{
-		func(s trial.Scenario) bool { return s.Few == nil }, trial.Scenario.OfBaskets, func(s trial.Scenario) bool { return s.Topology != nil },
+		func(s trial.Scenario) bool { return s.Few == nil }, trial.Scenario.OfBaskets, trial.Scenario.OfReservations,
+		func(s trial.Scenario) bool { return s.Topology != nil },
 	} {
 		part := p
 		part.Pairs = slices.DeleteFunc(slices.Clone(p.Pairs), func(c Pair) bool { return !same(c.Scenario) })
@@ -109,8 +110,8 @@ func (p Plan) ofAFew() bool { return len(p.Pairs) > 0 && p.Pairs[0].Scenario.Few
 // topologiesAtOnce is how many scenarios of topologies run at once: each waits for its servers, most of the time.
 const topologiesAtOnce = 4
 
-// forAFew completes a plan whose scenarios set what its shops need. Those of baskets run one after the other, so that
-// deadlocks are theirs.
+// forAFew completes a plan whose scenarios set what its shops need. Those of one database server run one after the
+// other, so that deadlocks are theirs.
 func (p Plan) forAFew() Plan {
 	sc := p.Pairs[0].Scenario
 	set := sc.Settings()
@@ -118,12 +119,10 @@ func (p Plan) forAFew() Plan {
 	p.Retry = cmp.Or(set.Retry, p.Retry, DefaultRetry)
 	setDefault(&p.Runs, 1)
 	setDefault(&p.Workers, 1)
-	switch {
-	case sc.OfBaskets():
+	if sc.Topology == nil {
 		p.Parallel = 1
-	default:
-		setDefault(&p.Parallel, topologiesAtOnce)
 	}
+	setDefault(&p.Parallel, topologiesAtOnce)
 	return p
 }
 

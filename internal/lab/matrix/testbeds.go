@@ -59,7 +59,7 @@ func open(ctx context.Context, p Plan, status *Status) (_ *testbeds, err error) 
 			t.close()
 		}
 	}()
-	if p.ofAFew() && !p.Pairs[0].Scenario.OfBaskets() {
+	if p.ofAFew() && p.Pairs[0].Scenario.Topology != nil {
 		status.Say("starting the servers of the topologies")
 		return t, nil
 	}
@@ -221,6 +221,9 @@ func (t *testbeds) start(ctx context.Context) error {
 			Trace: p.Trace || injects, // the trace tells that a request has reached its fault's point
 		}
 		o.Env["SHOP_MYSQL_POOL"] = strconv.Itoa(pool)
+		if p.ofAFew() {
+			o.EnvOf = p.Pairs[0].Scenario.Settings().Env
+		}
 		if slices.ContainsFunc(p.Pairs, needsEtcd) {
 			if missing := testserver.HasEtcd(); missing != nil {
 				noEtcd = missing.Error()

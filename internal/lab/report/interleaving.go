@@ -57,6 +57,12 @@ func (t Terminal) Explain(c trial.Result) {
 // said makes words of texts. It is the only place that knows the language of a report.
 func said(texts ...explain.Text) string { return explain.English.Say(texts...) }
 
+// heldOf says by its group what a cell has that held and did not sell all of the stock.
+var heldOf = map[string]string{
+	trial.Baskets:      "every order has all its items, and every unit is in one order or for sale",
+	trial.Reservations: "every order was paid once, every other payment is to be returned, and every unit is in one order or for sale",
+}
+
 // sentence is the explanation of a cell in words.
 func sentence(c trial.Result) string {
 	switch {
@@ -64,8 +70,8 @@ func sentence(c trial.Result) string {
 		return said(c.Explanation.Why...)
 	case reason(c) != "":
 		return reason(c)
-	case c.Group == trial.Baskets && c.Verdict == verdict.Held:
-		return "Every order has all its items, and every unit is in one order or for sale."
+	case c.Verdict == verdict.Held && heldOf[c.Group] != "":
+		return strings.ToUpper(heldOf[c.Group][:1]) + heldOf[c.Group][1:] + "."
 	case c.OnTopology() && c.Verdict == verdict.Held:
 		return "Every answer as sold has its order, and there are no more orders than units. The prediction follows from: " + c.Because.String() + "."
 	default:

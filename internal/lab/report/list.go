@@ -43,7 +43,20 @@ func (t Terminal) scenarios(heading string, all []trial.Scenario) {
 
 // Baskets prints the ways of taking several items, their properties, and the scenarios.
 func (t Terminal) Baskets(ways []declared.Strategy) {
-	t.heading("Ways of taking several items in one sale.")
+	t.ways("Ways of taking several items in one sale.", ways)
+	t.standings("way", ways, declared.BasketProperties(), func(s declared.Strategy) declared.Properties { return *s.Baskets })
+	t.scenarios("Scenarios of baskets: each attacks one property.", scenario.Of(trial.Baskets))
+}
+
+// Reservations prints the ways of reserving, their properties, and the scenarios.
+func (t Terminal) Reservations(ways []declared.Strategy) {
+	t.ways("Ways of reserving units for a payment.", ways)
+	t.standings("way", ways, declared.ReservationProperties(), func(s declared.Strategy) declared.Properties { return *s.Reservations })
+	t.scenarios("Scenarios of reservations: each attacks one property.", scenario.Of(trial.Reservations))
+}
+
+func (t Terminal) ways(heading string, ways []declared.Strategy) {
+	t.heading(heading)
 	w := tabular.New()
 	for _, s := range ways {
 		w.AppendRow(table.Row{s.Name, s.Doc, s.Source})
@@ -52,8 +65,6 @@ func (t Terminal) Baskets(ways []declared.Strategy) {
 		{Number: 2, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft},
 		{Number: 3, WidthMax: 36, WidthMaxEnforcer: text.WrapSoft},
 	}, 3)
-	t.standings("way", ways, declared.BasketProperties(), func(s declared.Strategy) declared.Properties { return *s.Baskets })
-	t.scenarios("Scenarios of baskets: each attacks one property.", scenario.Of(trial.Baskets))
 }
 
 // Topologies prints the topologies of the database, what happens to each, and what strategies have against it.

@@ -36,6 +36,8 @@ var metrics = []metric{
 	{name: "answers-without-order", title: "answers without an order", zh: "没有订单的答复", of: count(func(r trial.Result) int64 { return r.AnswersWithoutOrder }), bad: true},
 	{name: "denied", title: "orders that were denied", zh: "被否认的订单", of: count(func(r trial.Result) int64 { return r.Denied }), bad: true},
 	{name: "half-sold", title: "orders without all their items", zh: "缺少部分商品的订单", of: count(func(r trial.Result) int64 { return r.HalfSold }), bad: true},
+	{name: "unpaid", title: "unpaid orders", zh: "未付款的订单", of: count(func(r trial.Result) int64 { return r.Unpaid }), bad: true},
+	{name: "unserved", title: "payments without an order", zh: "没有订单的付款", of: count(func(r trial.Result) int64 { return r.Unserved }), bad: true},
 	{name: "unclaimed", title: "units that nobody has", zh: "无主库存", of: count(func(r trial.Result) int64 { return r.Unclaimed }), bad: true},
 	{name: "left", title: "left when customers were sent away", zh: "顾客被拒绝时的剩余库存", of: count(func(r trial.Result) int64 { return r.Left }), bad: true},
 	{name: "duplicates", title: "duplicate orders", zh: "重复订单", of: count(func(r trial.Result) int64 { return r.Duplicates }), bad: true},

@@ -112,10 +112,13 @@ func (t Terminal) table(r Report, shown func(trial.Result) string) {
 // legendOf explains the words of a matrix that it has.
 func legendOf(cells []trial.Result) string {
 	var said []string
-	onlyBaskets := !slices.ContainsFunc(cells, func(c trial.Result) bool { return c.Group != trial.Baskets })
+	only := ""
+	if !slices.ContainsFunc(cells, func(c trial.Result) bool { return c.Group != cells[0].Group }) {
+		only = heldOf[cells[0].Group]
+	}
 	for _, v := range legend(cells) {
-		if v.Kind == verdict.Held && onlyBaskets {
-			said = append(said, "held: every order has all its items, and every unit is in one order or for sale")
+		if v.Kind == verdict.Held && only != "" {
+			said = append(said, "held: "+only)
 			continue
 		}
 		said = append(said, v.Legend())

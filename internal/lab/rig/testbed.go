@@ -48,6 +48,8 @@ type TestbedOptions struct {
 	// DSNOf is the MySQL of each shop, where that is not the same. It may be nil.
 	DSNOf func(shop int) string
 	Env   map[string]string // additional SHOP_ variables
+	// EnvOf has more of them for each shop. It may be nil.
+	EnvOf func(shop int) map[string]string
 	// RedisURL is a Redis that is not the testbed's own, and that it cannot control. Empty starts
 	// one.
 	RedisURL string
@@ -90,6 +92,10 @@ func (r *Rig) Testbed(ctx context.Context, o TestbedOptions) (*Testbed, error) {
 			of := o
 			if o.DSNOf != nil {
 				of.DSN = o.DSNOf(i)
+			}
+			if o.EnvOf != nil {
+				of.Env = maps.Clone(o.Env)
+				maps.Copy(of.Env, o.EnvOf(i))
 			}
 			s.Shops[i], err = s.startShop(startCtx, of, fmt.Sprintf("%s-%d", o.Name, i+1))
 			return err

@@ -6,7 +6,7 @@ import (
 	"stocklock/internal/lab/trial"
 )
 
-// all lists the scenarios in the order of the tables: those of one server, of baskets, and of the topologies. The doc of
+// all lists the scenarios in the order of the tables: those of one server, of baskets, of reservations, and of the topologies. The doc of
 // the package says what else a new one touches.
 var all = slices.Concat([]trial.Scenario{
 	contention,
@@ -25,4 +25,4 @@ var all = slices.Concat([]trial.Scenario{
 	pause,
 	pageView,
 	commitUnanswered,
-}, ofBaskets, topologies())
+}, ofBaskets, ofReservations, topologies())

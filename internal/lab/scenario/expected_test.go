@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -217,6 +218,19 @@ var brokenBaskets = map[string]map[verdict.Kind]string{
 
 const withoutLocks = "rows-unsorted rows-sorted one-statement saga line-by-line counters-lua counters-decr for-update optimistic conditional batched"
 
+// brokenReservations is the matrix of reservations as it is meant to be, written down by hand once. All others hold.
+var brokenReservations = map[string]map[verdict.Kind]string{
+	"held-units":                  {verdict.Oversold: "reservation-rows"},
+	"confirmation-meets-expiry":   {verdict.Oversold: "reservation-unchecked reservation-revived"},
+	"confirmed-again":             {verdict.Twice: "reservation-unchecked"},
+	"paid-twice":                  {verdict.Twice: "reservation-unchecked"},
+	"stolen-reference":            {verdict.Unpaid: "reservation-unchecked"},
+	"paid-late":                   {verdict.Oversold: "reservation-unchecked reservation-revived"},
+	"paid-late-and-free":          {verdict.Oversold: "reservation-unchecked reservation-revived"},
+	"failure-after-confirmation":  {verdict.Unserved: "reservation-overwritten"},
+	"release-beside-confirmation": {verdict.Unserved: "reservation-overwritten"},
+}
+
 // brokenTopologies is the table of topologies as it is meant to be, written down by hand once. All others hold.
 var brokenTopologies = map[string]map[verdict.Kind]string{
 	"single-failover":            {verdict.Lied: "redis-async", verdict.Left: "ack-first"},
@@ -242,14 +256,14 @@ const lockedAbsolute = "none mutex setnx setnx-expire getset getset-server-clock
 // TestExpectedOfAFew: what is written down is complete, and each scenario is a cell of some strategies.
 func TestExpectedOfAFew(t *testing.T) {
 	var all []declared.Strategy
-	for _, of := range slices.Concat(baskets.All(), ladder.All()) {
+	for _, of := range slices.Concat(baskets.All(), ladder.All(), ladder.Reservations()) {
 		all = append(all, of.Describe())
 	}
-	for _, sc := range slices.Concat(Of(trial.Baskets), OfTopologies()) {
-		wanted, ok := brokenTopologies[sc.Name]
-		if sc.OfBaskets() {
-			wanted, ok = brokenBaskets[sc.Name]
-		}
+	broken := maps.Clone(brokenTopologies)
+	maps.Copy(broken, brokenBaskets)
+	maps.Copy(broken, brokenReservations)
+	for _, sc := range slices.Concat(Of(trial.Baskets), Of(trial.Reservations), OfTopologies()) {
+		wanted, ok := broken[sc.Name]
 		if !ok {
 			t.Errorf("what %s breaks is not written down", sc.Name)
 		}
@@ -260,7 +274,7 @@ func TestExpectedOfAFew(t *testing.T) {
 			}
 			cells++
 			want := verdict.Held
-			for _, kind := range []verdict.Kind{verdict.Inapplicable, verdict.Unclaimed, verdict.Stuck, verdict.Left, verdict.Lied, verdict.HalfSold, verdict.Oversold} { // the last one decides
+			for _, kind := range []verdict.Kind{verdict.Inapplicable, verdict.Unclaimed, verdict.Stuck, verdict.Left, verdict.Lied, verdict.Unserved, verdict.Unpaid, verdict.HalfSold, verdict.Twice, verdict.Oversold} { // the last one decides
 				if names := wanted[kind]; names == "*" || slices.Contains(strings.Fields(names), of.Name) {
 					want = kind
 				}
@@ -275,10 +289,10 @@ func TestExpectedOfAFew(t *testing.T) {
 	}
 }
 
-// TestEachWayHasATellingScenario: one of baskets.
+// TestEachWayHasATellingScenario: one of baskets, or of reservations.
 func TestEachWayHasATellingScenario(t *testing.T) {
-	for _, way := range baskets.All() {
-		if sc, err := ByName(way.Declared.Telling); err != nil || !sc.OfBaskets() {
+	for _, way := range slices.Concat(baskets.All(), ladder.Reservations()) {
+		if sc, err := ByName(way.Declared.Telling); err != nil || !sc.Applies(way.Describe()) {
 			t.Errorf("%s: %v", way.Name, err)
 		}
 	}

@@ -1,10 +1,10 @@
-// Package scenario lists everything that is done to the shops, for one server, for sales of several items, and for
-// databases of several servers.
+// Package scenario lists everything that is done to the shops, for one server, for sales of several items, for
+// reservations, and for databases of several servers.
 //
 // Each scenario attacks one property of the strategies. Those of one server are one file and one line in all.go each: a
 // [trial.Play] says which sale of a crowd is held at which point, what is done to the testbed meanwhile, and
-// what must be seen before that is over. Those of baskets and of topologies have a function for that, in which a few
-// customers do one thing after another: baskets.go and topologies.go. A scenario does not say which strategies should
+// what must be seen before that is over. Those of baskets, reservations and topologies have a function for that, in which
+// a few customers do one thing after another: baskets.go, reservations.go and topologies.go. A scenario does not say which strategies should
 // hold. That follows from their properties: see [trial.Scenario.Expected].
 //
 // A new scenario touches besides:
@@ -63,7 +63,7 @@ import (
 // All returns the scenarios of all groups, in the order of the tables.
 func All() []trial.Scenario { return slices.Clone(all) }
 
-// Of returns the scenarios of a group: [trial.OneServer], [trial.Baskets] or a topology's name.
+// Of returns the scenarios of a group: [trial.OneServer], [trial.Baskets], [trial.Reservations] or a topology's name.
 func Of(group string) []trial.Scenario {
 	return slices.DeleteFunc(All(), func(s trial.Scenario) bool { return s.Group != group })
 }
@@ -73,7 +73,7 @@ func OfTopologies() []trial.Scenario {
 	return slices.DeleteFunc(All(), func(s trial.Scenario) bool { return s.Topology == nil })
 }
 
-// The names of several groups on the command line, besides those of [trial.Baskets] and the topologies.
+// The names of several groups on the command line, besides those of [trial.Baskets], [trial.Reservations] and the topologies.
 const (
 	OneServer  = "all" // as it was before there were groups
 	Topologies = "topologies"
@@ -106,7 +106,7 @@ func names(of []trial.Scenario) []string {
 
 // Groups returns the names that stand for several scenarios.
 func Groups() []string {
-	groups := []string{OneServer, trial.Baskets, Topologies}
+	groups := []string{OneServer, trial.Baskets, trial.Reservations, Topologies}
 	for _, t := range topology.All {
 		groups = append(groups, t.Name)
 	}

@@ -192,6 +192,11 @@ func (s *Show) count(ctx context.Context, r *Result) (verdict.Facts, error) {
 		}
 	}
 	purchases, failed := s.purchases(orders), ""
+	if s.Scenario.OfReservations() {
+		if err := s.pay(ctx, purchases); err != nil {
+			return verdict.Facts{}, err
+		}
+	}
 	if s.Database != nil {
 		r.Promised = r.Sold
 	}
@@ -207,6 +212,7 @@ func (s *Show) count(ctx context.Context, r *Result) (verdict.Facts, error) {
 		case outcome == load.Failed:
 			r.Errors++
 			failed = cmp.Or(failed, s.failure(h))
+		case outcome == load.Done:
 		case !outcome.Denies() || s.Scenario.OfBaskets() && outcome == load.Refused:
 			r.Unknown++
 		default:
@@ -252,6 +258,7 @@ func (s *Show) failure(h *Customer) string {
 // Differ notes where the orders that stand differ from what their customers were answered.
 func (r *Result) Differ(f verdict.Facts) {
 	r.Duplicates, r.HalfSold, r.AnswersWithoutOrder = f.Twice, f.HalfSold, f.Unordered
+	r.Unpaid, r.Unserved = f.Unpaid, f.Unserved
 	r.OrdersWithoutAnswer, r.Denied = f.Unanswered, f.Denied
 }
 

@@ -60,6 +60,7 @@ type Customer struct {
 	server      int  // of a topology, that the shop was led to
 
 	order    string        // the id in an answer of sold, empty where it has none
+	reserved string        // the id of the reservation, empty where it has none
 	replayed bool          // the order was made for an earlier request
 	done     chan struct{} // closed when the request has been answered, or will not be
 }
@@ -74,7 +75,11 @@ func (h *Customer) answeredAt() time.Time { return h.Sent.Add(h.Latency) }
 // take notes the answer, and drops what nobody reads.
 func (h *Customer) take(answer load.Answer) {
 	h.Answer = answer
-	if h.Outcome == load.Sold {
+	switch {
+	case answer.Order.Act != "":
+		reserved := answer.Reserved()
+		h.order, h.reserved = reserved.OrderID, reserved.ID
+	case h.Outcome == load.Sold:
 		order, _ := answer.Sale()
 		h.order, h.replayed = order.PublicID, answer.Replayed()
 	}

@@ -42,11 +42,13 @@ type Expectation struct {
 	Because Decisive
 }
 
-// properties are those of a strategy that count: of its baskets, of its sales, or of those on several servers.
+// properties are those of a strategy that count: of its baskets, of its reservations, of its sales, or of those on several servers.
 func (s Scenario) properties(of declared.Strategy) declared.Properties {
 	switch {
 	case s.OfBaskets() && of.Baskets != nil:
 		return *of.Baskets
+	case s.OfReservations() && of.Reservations != nil:
+		return *of.Reservations
 	case s.Topology != nil:
 		return of.Everywhere()
 	}

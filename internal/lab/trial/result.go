@@ -41,6 +41,8 @@ type Result struct {
 	Denied              int64 `json:"denied,omitempty"`      // purchases with an order, answered otherwise
 	Left                int64 `json:"left,omitempty"`        // units left for certain when a customer was sent away
 	HalfSold            int64 `json:"half_sold,omitempty"`   // orders of several items that stand without all that was ordered
+	Unpaid              int64 `json:"unpaid,omitempty"`      // orders of reservations that no payment has paid
+	Unserved            int64 `json:"unserved,omitempty"`    // payments that were kept, without an order
 	Unclaimed           int64 `json:"unclaimed,omitempty"`   // units of several items in no order and not for sale
 
 	Answered  int64 `json:"answered_sold"`      // requests answered as sold
@@ -156,7 +158,7 @@ func (r Result) Stock() int64 { return r.InitialStock + r.Restocked }
 
 // Degraded reports whether nothing was broken, and less was sold than there was demand for.
 func (r Result) Degraded() bool {
-	return r.Verdict == verdict.Held && r.Remaining > 0 && r.Group != Baskets
+	return r.Verdict == verdict.Held && r.Remaining > 0 && r.Group != Baskets && r.Group != Reservations
 }
 
 // Promise is how many units customers were promised, in orders and in answers, of how many there were: "13/12". It is
@@ -187,7 +189,9 @@ const Contention = "contention"
 func (r Result) Comparable() bool { return r.Scenario == Contention }
 
 // OnTopology reports whether the database was that of a topology.
-func (r Result) OnTopology() bool { return r.Group != OneServer && r.Group != Baskets }
+func (r Result) OnTopology() bool {
+	return r.Group != OneServer && r.Group != Baskets && r.Group != Reservations
+}
 
 // count counts the answers.
 func (r *Result) count(a *attack) {

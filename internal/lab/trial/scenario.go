@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/topology"
 	"stocklock/internal/strategy/declared"
 )
@@ -13,7 +14,7 @@ import (
 type Scenario struct {
 	Name string // the value of the flag
 	Doc  string // one line: what it does
-	// Group is where it plays: [OneServer], [Baskets] or the name of its Topology.
+	// Group is where it plays: [OneServer], [Baskets], [Reservations] or the name of its Topology.
 	Group    string
 	Topology *topology.Topology // its database, where that is no single server which the run has
 
@@ -44,19 +45,26 @@ type Scenario struct {
 
 // The groups of scenarios besides those of the topologies.
 const (
-	OneServer = ""
-	Baskets   = "baskets"
+	OneServer    = ""
+	Baskets      = "baskets"
+	Reservations = "reservations"
 )
 
 // OfBaskets reports whether customers buy several items.
 func (s Scenario) OfBaskets() bool { return s.Group == Baskets }
 
+// OfReservations reports whether customers reserve units and pay for them.
+func (s Scenario) OfReservations() bool { return s.Group == Reservations }
+
 // Applies reports whether a strategy is a cell of the scenario.
 func (s Scenario) Applies(to declared.Strategy) bool {
-	if s.OfBaskets() {
+	switch {
+	case s.OfBaskets():
 		return to.Baskets != nil
+	case s.OfReservations():
+		return to.Reservations != nil
 	}
-	return !to.OnlyBaskets && (s.Only == nil || slices.Contains(s.Only, to.Name))
+	return !to.Special() && (s.Only == nil || slices.Contains(s.Only, to.Name))
 }
 
 // Need is what a scenario must be able to control.
@@ -73,6 +81,7 @@ const (
 type Settings struct {
 	Shops              int
 	Lease, Wait, Retry time.Duration
+	Env                func(shop int) map[string]string // their further SHOP_ variables; may be nil
 }
 
 // Settings returns those of the scenario's group. No lease of a few ends but that of a play, and a customer who is kept
@@ -81,7 +90,25 @@ func (s Scenario) Settings() Settings {
 	switch s.Group {
 	case Baskets:
 		return Settings{Shops: 3, Lease: 10 * time.Second, Wait: time.Second}
+	case Reservations:
+		return Settings{Shops: 3, Lease: 10 * time.Second, Wait: time.Second, Env: reserving}
 	default: // the sale that is held has the longest lease there is, and nobody waits for that
 		return Settings{Shops: topology.Shops, Lease: 4 * time.Second, Wait: time.Second, Retry: 2 * time.Millisecond}
 	}
+}
+
+// TakesLate is the index of the shop that takes late payments if their units are free. The others of the group return
+// them.
+const TakesLate = 2
+
+// reserving has the settings of a shop with reservations. No payment window is over before a reservation's time.
+func reserving(shop int) map[string]string {
+	env := map[string]string{
+		"SHOP_SUBJECT_HEADER": load.SubjectHeader, "SHOP_STAFF_SUBJECT_HEADER": load.SubjectHeader, "SHOP_LIMIT": "1000",
+		"SHOP_RESERVATIONS": "true", "SHOP_PAYMENT_WINDOW": "1s", "SHOP_PAYMENT_GRACE": "0s",
+	}
+	if shop == TakesLate {
+		env["SHOP_LATE_PAYMENT"] = "take-if-free"
+	}
+	return env
 }

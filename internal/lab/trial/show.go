@@ -56,6 +56,12 @@ type Wish struct {
 	Lease    time.Duration // of its locks; 0 for that of the shops
 	Hesitant bool          // it waits for its locks no longer than is usual: the play goes on when it is refused
 	Beside   bool          // it is in the way of others: that it is refused is not counted
+
+	Act       load.Act  // with a reservation; empty for an order
+	Of        *Customer // the one who has reserved; nil for a new reservation, and for a sweep
+	Reference string    // of the payment that a confirmation has
+	Stolen    bool      // the payment is another customer's
+	Seconds   int       // for which units are reserved
 }
 
 // Ask sends what a new customer wants. It does not wait for the answer.
@@ -102,6 +108,11 @@ func (c *customers) ask(w Wish) *Customer {
 	h.wanted, h.shop, h.lease = w, w.Shop, w.Lease
 	h.wish = wish{quantity: max(w.Quantity, 1)}
 	h.scheduled = time.Now()
+	if w.Act == load.Reserving {
+		h.wish.key = "reservation-" + h.id
+	} else if w.Of != nil {
+		h.wish = w.Of.wish
+	}
 	if w.Action != "" {
 		h.fault = labmode.Fault{Point: w.At, Action: w.Action}
 		switch w.Action {
@@ -119,6 +130,15 @@ func (s *Show) order(c *Customer) load.Order {
 	o := load.Order{
 		Shop: s.Shops[c.shop].URL, ItemID: s.Items[0].ItemID, Quantity: c.wish.quantity, RequestID: c.id, IdempotencyKey: c.wish.key,
 		Strategy: s.Of.Name, Run: s.run, Fault: c.fault, Nested: c.nested, Lease: c.lease, Tag: c,
+	}
+	if w := c.wanted; w.Act != "" {
+		o.Act, o.Reference, o.Seconds, o.Subject = w.Act, w.Reference, w.Seconds, "customer-"+w.Name
+		if w.Of != nil {
+			o.Reservation, o.Subject = w.Of.reserved, w.Of.Order.Subject
+		}
+		if w.Act.Staff() {
+			o.Shop, o.Subject = s.Shops[c.shop].Staff, "backend"
+		}
 	}
 	if lines := c.wanted.Lines; len(lines) > 0 {
 		o.ItemID = s.Items[lines[0]].ItemID

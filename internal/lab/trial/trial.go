@@ -99,6 +99,7 @@ type Bench struct {
 // Shop is one of the shops that sell.
 type Shop struct {
 	URL   string
+	Staff string // the listener of the staff, empty without one
 	Trace string // the file that it writes its trace to, empty without one
 }
 
@@ -106,7 +107,7 @@ type Shop struct {
 func ShopsOf(testbed *rig.Testbed) []Shop {
 	var shops []Shop
 	for _, shop := range testbed.Shops {
-		shops = append(shops, Shop{URL: shop.URL, Trace: shop.Trace()})
+		shops = append(shops, Shop{URL: shop.URL, Staff: shop.Staff, Trace: shop.Trace()})
 	}
 	return shops
 }

@@ -46,6 +46,7 @@ func (r Result) Facts() verdict.Facts {
 	return verdict.Facts{
 		Stock: r.Stock(), Sold: r.Sold, Remaining: r.Remaining, Oversold: r.Oversold, LostUpdates: r.LostUpdates,
 		Twice: r.Duplicates, Unordered: r.AnswersWithoutOrder, Denied: r.Denied, Left: r.Left, HalfSold: r.HalfSold, Unclaimed: r.Unclaimed,
+		Unpaid: r.Unpaid, Unserved: r.Unserved,
 		Errors: r.Errors, Seconds: r.LoadMS / 1000, Waiting: r.Waiting, Starves: r.Starves,
 	}
 }

@@ -17,6 +17,8 @@ type Facts struct {
 	LostUpdates int64   // units both in orders and left; negative for units that are in neither
 	Twice       int64   // orders beyond the first one of a purchase
 	HalfSold    int64   // orders of several items that stand without all that was ordered
+	Unpaid      int64   // orders of reservations that no payment has paid
+	Unserved    int64   // payments that were kept, without an order
 	Unclaimed   int64   // units of several items in no order and not for sale
 	Unordered   int64   // answers that said sold, of which no such order stands
 	Unanswered  int64   // orders that stand, of purchases that nobody was told of as sold: no verdict follows from them
@@ -59,6 +61,10 @@ func (f Facts) Verdict() Judgement {
 		return Judgement{Kind: Twice}
 	case f.HalfSold > 0:
 		return Judgement{Kind: HalfSold}
+	case f.Unpaid > 0:
+		return Judgement{Kind: Unpaid}
+	case f.Unserved > 0:
+		return Judgement{Kind: Unserved}
 	case f.Unordered > 0:
 		return Judgement{Kind: Lied}
 	case f.Denied > 0:

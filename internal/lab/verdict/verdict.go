@@ -15,7 +15,7 @@
 // A verdict compares customers' answers with orders in both directions. An order belongs to a
 // purchase: all requests under one idempotency key, or one request. Facts that SQL and the answers
 // prove come before unexpected answers, which cannot undo them. The first that applies counts:
-// oversold, twice, half-sold, lied, denied, unclaimed, unbalanced, crashed, then invalid for
+// oversold, twice, half-sold, unpaid, unserved, lied, denied, unclaimed, unbalanced, crashed, then invalid for
 // unexpected answers, then left and stuck.
 //
 //   - A request without an answer, with 503 unavailable or with 500 may have an order or none.
@@ -45,6 +45,8 @@ const (
 	Oversold   Kind = "oversold"   // more was sold
 	Twice      Kind = "twice"      // a customer has two orders for one purchase
 	HalfSold   Kind = "half-sold"  // orders of several items stand without all that was ordered
+	Unpaid     Kind = "unpaid"     // orders stand that no payment has paid
+	Unserved   Kind = "unserved"   // payments were kept, and no order stands for them
 	Lied       Kind = "lied"       // answers said sold, and no such order stands
 	Denied     Kind = "denied"     // orders stand whose customers were answered otherwise
 	Left       Kind = "left"       // customers were sent away, and the database had units for them
@@ -119,6 +121,20 @@ var All = []Verdict{
 			Reason: "{n} orders stand without all that was ordered"},
 		Zh: Words{Word: "部分售出", Legend: "{n} 个订单缺少部分商品", Means: "有多件商品的订单有效，却缺少其中一部分。",
 			Reason: "{n} 个有效订单缺少所订商品的一部分"},
+	},
+	{
+		Kind: Unpaid, Bad: true, Predictable: true, N: func(f Facts) int64 { return f.Unpaid }, Terminal: yellow, Style: broke,
+		En: Words{Word: "unpaid", Legend: "{n} orders without a payment", Means: "Orders of reservations stand, and no payment has paid them.",
+			Reason: "{n} orders of reservations stand, and no payment of their customers has paid them"},
+		Zh: Words{Word: "未付款", Legend: "{n} 个订单没有付款", Means: "预占的订单有效，却没有对应的付款。",
+			Reason: "{n} 个预占的有效订单没有其顾客的付款"},
+	},
+	{
+		Kind: Unserved, Bad: true, Predictable: true, N: func(f Facts) int64 { return f.Unserved }, Terminal: yellow, Style: broke,
+		En: Words{Word: "unserved", Legend: "{n} payments without an order", Means: "Payments were kept, and no order stands for them.",
+			Reason: "{n} payments were kept, and no order of their customers stands"},
+		Zh: Words{Word: "付款无货", Legend: "{n} 笔付款没有订单", Means: "付款没有退还，却没有对应的有效订单。",
+			Reason: "{n} 笔付款没有退还，其顾客却没有有效订单"},
 	},
 	{
 		Kind: Lied, Bad: true, Predictable: true, N: func(f Facts) int64 { return f.Unordered }, Terminal: yellow, Style: broke,

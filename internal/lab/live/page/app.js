@@ -4,7 +4,7 @@ import {kept} from './kept.js';
 import {isSaved} from './saved.js';
 import {confirmToken, get, mayDrive} from './api.js';
 import {connect, gridOf, on, runningRuns, store, take, waitingRuns} from './store.js';
-import {basketsView, matrixView, topologiesView} from './matrix.js';
+import {basketsView, matrixView, reservationsView, topologiesView} from './matrix.js';
 import {cellView} from './cell.js';
 import {pairView} from './pair.js';
 import {loadView} from './load.js';
@@ -16,9 +16,10 @@ import {triedView} from './tried.js';
 const root = document.documentElement;
 const main = document.getElementById('main');
 document.body.prepend(h('a', {class: 'skip', href: '#main', id: 'skip'}), h('header', {id: 'header'}), h('div', {id: 'strip', role: 'status', 'aria-live': 'polite'}));
-const views = {'': matrixView, baskets: basketsView, topologies: topologiesView, cell: cellView, run: cellView, pair: pairView, load: loadView, step: stepView, mine: mineView, lessons: lessonsView, tried: triedView};
+const views = {'': matrixView, baskets: basketsView, reservations: reservationsView, topologies: topologiesView, cell: cellView, run: cellView, pair: pairView, load: loadView, step: stepView, mine: mineView, lessons: lessonsView, tried: triedView};
 // The tabs; a saved page has those that it can show.
 const tabs = () => [['lessons', !isSaved], ['', !isSaved || store.catalog.scenarios.length + store.catalog.topologies.length], ['baskets', store.catalog.baskets.scenarios.length],
+  ['reservations', store.catalog.reservations.scenarios.length],
   ['pair', store.catalog.scenarios.length && store.catalog.strategies.length > 1], ['load', !isSaved || store.loads.length], ['step', !isSaved], ['mine', !isSaved]].filter(([, has]) => has);
 
 // route is the address behind #: the name of a view, and what it shows.

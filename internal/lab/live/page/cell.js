@@ -100,7 +100,7 @@ export function cellView(body, [strategyName, scenarioName]) {
     content.classList.remove('broken');
     switch (last ? last.state : 'none') {
       case 'waiting': fill(content, about(true), h('p', {class: 'queued'}, h('span', {class: 'spinner'}), ' ', t('waits', {n: waitingRuns().findIndex(r => r.id === last.id) + 1}))); break;
-      case 'running': live = topology || of.baskets ? storyView() : liveView(); end = () => live.end(); break;
+      case 'running': live = topology || of.few ? storyView() : liveView(); end = () => live.end(); break;
       case 'ended': end = endedView(content, last, s, c, run, of); break;
       case 'failed': fill(content, h('p', {class: 'notice'}, t('failed'), ' ', inWords(last.error)), about(true), guesses()); break;
       default: fill(content, about(true), guesses());
@@ -125,8 +125,8 @@ const orderTable = orders => h('section', {}, h('h2', {}, t('orders.in.mysql')),
     h('tbody', {}, orders.map(o => h('tr', {}, [o.id, o.nth, o.request, shopName(o.shop), o.stock_read, o.stock_written, o.token || '–'].map(v => h('td', {}, String(v)))))))));
 
 // endedView shows how a cell of a table ended, why, and its replay.
-function endedView(content, of, s, c, run, {topology, baskets}) {
-  const single = !topology && !baskets;
+function endedView(content, of, s, c, run, {topology, baskets, few}) {
+  const single = !topology && !few;
   let replay = null, gone = false;
   fill(content, h('p', {class: 'soft'}, h('span', {class: 'spinner'}), ' ', t('loading')));
   details(of.id).then(d => {
@@ -151,7 +151,7 @@ function endedView(content, of, s, c, run, {topology, baskets}) {
       d.orders && orderTable(d.orders),
       d.story && h('section', {}, h('h2', {}, t('story')), story(d.story)),
       replay ? h('section', {}, h('h2', {}, t('replay.title')), h('p', {class: 'soft'}, t('replay.lead')), replay.element) : single && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t(isSaved ? 'replay.saved' : 'replay.gone')),
-      !baskets && d.requests > 0 && h('section', {}, h('h2', {}, t('numbers')), h('dl', {class: 'facts'}, [...d.facts || [], ...d.runs > 1 ? [{name: 'agreed', text: `${d.agreed}/${d.runs}`}] : [], {name: 'seed', text: d.seed}].map(f => h('div', {}, h('dt', {}, t('metric.' + f.name)), h('dd', {id: 'fact-' + f.name, class: f.bad ? 'bad' : ''}, String(f.text))))),
+      !few && d.requests > 0 && h('section', {}, h('h2', {}, t('numbers')), h('dl', {class: 'facts'}, [...d.facts || [], ...d.runs > 1 ? [{name: 'agreed', text: `${d.agreed}/${d.runs}`}] : [], {name: 'seed', text: d.seed}].map(f => h('div', {}, h('dt', {}, t('metric.' + f.name)), h('dd', {id: 'fact-' + f.name, class: f.bad ? 'bad' : ''}, String(f.text))))),
         single && h('div', {class: 'charts'}, chart(t('chart.outcomes'), d.outcomes), chart(t('chart.latency'), d.latency))),
       d.again && h('p', {}, h('code', {class: 'command'}, d.again), ' ', d.replay && h('a', {href: `api/runs/${of.id}/record`, download: `${s.name}-${c.name}-${of.seed}.jsonl`}, t('record.download'))));
   }, e => fill(content, h('p', {class: 'notice'}, e.message)));

@@ -11,6 +11,8 @@ import {notice, skipped, verdict} from './verdict.js';
 export const matrixView = body => store.catalog.scenarios.length ? grid(body, store.catalog, 'matrix', databases('')) : topologiesView(body, []);
 // basketsView is the same for sales of several items.
 export const basketsView = body => grid(body, store.catalog.baskets, 'baskets');
+// reservationsView is the same for reservations.
+export const reservationsView = body => grid(body, store.catalog.reservations, 'reservations');
 
 // topologiesView is the same for a database of several servers, or for all of them.
 export function topologiesView(body, [name = 'all']) {

@@ -14,12 +14,14 @@ const tell = (name, data) => { for (const listener of [...listeners]) listener(n
 export const lastRun = (strategy, scenario, shops) => [...store.runs.values()].filter(r => r.strategy === strategy && r.scenario === scenario && (r.shops || 0) === shops && !r.load && r.state !== 'dropped').pop();
 export const keyOf = (strategy, scenario) => strategy + '/' + scenario;
 export const runOf = (strategy, scenario) => store.latest.get(keyOf(strategy, scenario));
-// gridOf is the table that has a scenario: that of one server, of several items, or of a topology of the database.
+// gridOf is the table that has a scenario: that of one server, of several items, of reservations, or of a topology of
+// the database. In those of several items and of reservations, a few customers have a story.
 export function gridOf(scenario) {
-  const {strategies, scenarios, topologies, baskets} = store.catalog, has = of => of.scenarios.some(c => c.name === scenario);
+  const {strategies, scenarios, topologies, baskets, reservations} = store.catalog, has = of => of.scenarios.some(c => c.name === scenario);
   const topology = topologies.find(has);
   if (topology) return {topology, strategies, scenarios: topology.scenarios, tab: '', back: 'topologies/' + topology.name};
-  return has(baskets) ? {...baskets, baskets: true, tab: 'baskets', back: 'baskets'} : {strategies, scenarios, tab: '', back: ''};
+  if (has(baskets)) return {...baskets, few: true, baskets: true, tab: 'baskets', back: 'baskets'};
+  return has(reservations) ? {...reservations, few: true, tab: 'reservations', back: 'reservations'} : {strategies, scenarios, tab: '', back: ''};
 }
 // isCell is whether a strategy has a cell under a scenario.
 export const isCell = (s, c) => !c.expected || s.name in c.expected;

@@ -1,0 +1,300 @@
+package scenario
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/strategy/declared"
+)
+
+// ofReservations are the scenarios of reservations: a few customers who reserve three units each, and a backend that
+// passes on what the payment provider says. Each attacks one property. Nothing is swept but by a request.
+var ofReservations = []trial.Scenario{
+	reserving("held-units", "A has reserved three of four units, and B wants three",
+		4, declared.CountsUnits, verdict.Oversold, heldUnits),
+	reserving("confirmation-meets-expiry", "a payment comes when the time is over, and the sweep before it, or while it is on its way",
+		7, declared.StaysEnded, verdict.Oversold, confirmationMeetsExpiry),
+	reserving("confirmed-again", "the browser's return and the provider's notice confirm one payment, one after the other",
+		7, declared.PaysOnce, verdict.Twice, confirmedAgain),
+	reserving("paid-twice", "a customer pays for a reservation by two payments",
+		7, declared.PaysOnce, verdict.Twice, paidTwice),
+	reserving("stolen-reference", "B's reservation is confirmed by the payment of A",
+		7, declared.PaysOnce, verdict.Unpaid, stolenReference),
+	reserving("paid-late", "A's reservation has expired, B has bought its units, and A's payment comes",
+		4, declared.StaysEnded, verdict.Oversold, paidLate),
+	reserving("paid-late-and-free", "A's payment comes late, its units are free, and the shop takes it; then B wants three",
+		4, declared.StaysEnded, verdict.Oversold, paidLateAndFree),
+	reserving("failure-after-confirmation", "the provider says of a payment that it failed, after it was confirmed",
+		7, declared.StaysConfirmed, verdict.Unserved, failureAfterConfirmation),
+	reserving("release-beside-confirmation", "a customer's release is on its way while the payment is confirmed",
+		7, declared.StaysConfirmed, verdict.Unserved, releaseBesideConfirmation),
+}
+
+func reserving(name, doc string, stock int64, attacks declared.Property, otherwise verdict.Kind, play func(*checkout) error) trial.Scenario {
+	return trial.Scenario{
+		Group: trial.Reservations, Name: name, Doc: doc, Attacks: attacks, Demands: []trial.Demand{{Property: attacks, Otherwise: otherwise}}, Stock: []int64{stock},
+		Few: few(func(ctx context.Context, s *trial.Show) error {
+			c := &checkout{Show: s, ctx: ctx}
+			if err := play(c); err != nil || c.bought {
+				return err
+			}
+			return fmt.Errorf("%w: a payment is taken", trial.ErrNotSeen)
+		}),
+	}
+}
+
+// The shops of these scenarios.
+const (
+	first = iota
+	second
+	takesLate = trial.TakesLate
+)
+
+// checkout is a play of reservations. Its methods wait for the answers, and tell them.
+type checkout struct {
+	*trial.Show
+	ctx    context.Context
+	bought bool // a payment was taken
+}
+
+// The times for which units are reserved. A short one ends in the play.
+const (
+	shortly = 1
+	long    = 600
+)
+
+// reserve reserves three units.
+func (c *checkout) reserve(name string, shop, seconds int) (*trial.Customer, error) {
+	return c.answered(c.Ask(c.ctx, trial.Wish{Name: name, Shop: shop, Quantity: 3, Act: load.Reserving, Seconds: seconds}), name+" reserves 3")
+}
+
+// reserved is [checkout.reserve] for a customer who must have them.
+func (c *checkout) reserved(name string, shop, seconds int) (*trial.Customer, error) {
+	of, err := c.reserve(name, shop, seconds)
+	if err == nil && !of.Reserved() {
+		err = fmt.Errorf("%w: %s has 3 units; it was answered with %s", trial.ErrNotSeen, name, of.Got())
+	}
+	return of, err
+}
+
+// became says what a request came to, in the story.
+var became = map[load.Outcome]string{
+	load.Sold: "confirmed", load.MustReturn: "the money must be returned", load.OtherState: "refused, it has ended or is confirmed",
+	load.InUse: "refused, it has paid another reservation", load.Busy: "others hold the units", load.SoldOut: "sold out",
+}
+
+// answered waits for the answer to a request, and tells it unless it is that it was done.
+func (c *checkout) answered(of *trial.Customer, what string) (*trial.Customer, error) {
+	if err := c.Seen(c.ctx, "the answer to: "+what, of.Answered); err != nil {
+		return of, err
+	}
+	c.bought = c.bought || of.Got() == load.Sold
+	if got := of.Got(); got != load.Done {
+		what += ": " + cmp.Or(became[got], string(got))
+	}
+	c.Tell("%s", what)
+	return of, nil
+}
+
+// act does something with a reservation.
+func (c *checkout) act(of *trial.Customer, shop int, act load.Act, what string) error {
+	_, err := c.answered(c.Ask(c.ctx, trial.Wish{Name: of.Name(), Shop: shop, Act: act, Of: of}), what)
+	return err
+}
+
+// payment is the confirmation of a reservation by the n-th payment of a customer.
+func (c *checkout) payment(of, by *trial.Customer, shop, n int) trial.Wish {
+	return trial.Wish{
+		Name: of.Name(), Shop: shop, Act: load.Confirming, Of: of,
+		Reference: fmt.Sprintf("%s-%d-of-%d", by.Name(), n, c.Items[0].ItemID), Stolen: of != by,
+	}
+}
+
+// confirm confirms a reservation by a payment of its customer.
+func (c *checkout) confirm(of *trial.Customer, shop, n int) error {
+	_, err := c.answered(c.Ask(c.ctx, c.payment(of, of, shop, n)), fmt.Sprintf("payment %d of %s", n, of.Name()))
+	return err
+}
+
+// buy reserves three units, and pays for them where they could be had.
+func (c *checkout) buy(name string, shop int) (*trial.Customer, error) {
+	of, err := c.reserve(name, shop, long)
+	if err == nil && of.Reserved() {
+		err = c.confirm(of, shop, 1)
+	}
+	return of, err
+}
+
+// held sends a request that is held before it changes anything.
+func (c *checkout) held(w trial.Wish, what string) (*trial.Customer, error) {
+	w.At, w.Action = sale.Write, labmode.Hold
+	of := c.Ask(c.ctx, w)
+	if err := c.See(c.ctx, func() bool { return c.Reached(of) || of.Answered() }, what); err != nil {
+		return of, err
+	}
+	if !c.Reached(of) {
+		return of, fmt.Errorf("%w: %s; it was answered with %s", trial.ErrNotSeen, what, of.Got())
+	}
+	return of, nil
+}
+
+// expire waits until a reservation's time is over, and has a shop sweep.
+func (c *checkout) expire(of *trial.Customer) error {
+	if err := c.Overdue(c.ctx, of); err != nil {
+		return err
+	}
+	return c.sweep()
+}
+
+func (c *checkout) sweep() error {
+	_, err := c.answered(c.Ask(c.ctx, trial.Wish{Name: "sweep", Shop: second, Act: load.Sweeping}), "a shop ends what is overdue")
+	return err
+}
+
+func heldUnits(c *checkout) error {
+	a, err := c.reserved("A", first, long)
+	if err != nil {
+		return err
+	}
+	if _, err := c.buy("B", second); err != nil {
+		return err
+	}
+	return c.confirm(a, first, 1)
+}
+
+// confirmationMeetsExpiry has C's confirmation come after its time and before the sweep, and the sweep come while A's
+// confirmation is on its way.
+func confirmationMeetsExpiry(c *checkout) error {
+	late, err := c.reserved("C", first, shortly)
+	if err != nil {
+		return err
+	}
+	if err := c.Overdue(c.ctx, late); err != nil {
+		return err
+	}
+	c.Tell("the time of C's reservation is over")
+	if err := c.confirm(late, first, 1); err != nil {
+		return err
+	}
+	a, err := c.reserved("A", first, shortly)
+	if err != nil {
+		return err
+	}
+	if err := c.act(a, first, load.Paying, "A goes to the payment provider"); err != nil {
+		return err
+	}
+	if err := c.Overdue(c.ctx, a); err != nil {
+		return err
+	}
+	paid, err := c.held(c.payment(a, a, first, 1), "A's time is over, and its confirmation is about to write")
+	if err != nil {
+		return err
+	}
+	if err := c.sweep(); err != nil {
+		return err
+	}
+	if _, err := c.buy("B", second); err != nil {
+		return err
+	}
+	c.Release(c.ctx, paid)
+	_, err = c.answered(paid, "payment 1 of A")
+	return err
+}
+
+func confirmedAgain(c *checkout) error {
+	a, err := c.buy("A", first)
+	if err != nil {
+		return err
+	}
+	return c.confirm(a, second, 1)
+}
+
+func paidTwice(c *checkout) error {
+	a, err := c.buy("A", first)
+	if err != nil {
+		return err
+	}
+	return c.confirm(a, second, 2)
+}
+
+func stolenReference(c *checkout) error {
+	a, err := c.buy("A", first)
+	if err != nil {
+		return err
+	}
+	b, err := c.reserved("B", second, long)
+	if err != nil {
+		return err
+	}
+	_, err = c.answered(c.Ask(c.ctx, c.payment(b, a, second, 1)), "payment 1 of A, for B")
+	return err
+}
+
+func paidLate(c *checkout) error {
+	a, err := c.reserved("A", first, shortly)
+	if err != nil {
+		return err
+	}
+	if err := c.expire(a); err != nil {
+		return err
+	}
+	if _, err := c.buy("B", second); err != nil {
+		return err
+	}
+	return c.confirm(a, first, 1)
+}
+
+// paidLateAndFree has the payment come twice: the second answer is the first one's.
+func paidLateAndFree(c *checkout) error {
+	a, err := c.reserved("A", takesLate, shortly)
+	if err != nil {
+		return err
+	}
+	if err := c.expire(a); err != nil {
+		return err
+	}
+	for range 2 {
+		if err := c.confirm(a, takesLate, 1); err != nil {
+			return err
+		}
+	}
+	_, err = c.buy("B", takesLate)
+	return err
+}
+
+func failureAfterConfirmation(c *checkout) error {
+	a, err := c.reserved("A", first, long)
+	if err != nil {
+		return err
+	}
+	if err := c.act(a, first, load.Paying, "A goes to the payment provider"); err != nil {
+		return err
+	}
+	if err := c.confirm(a, first, 1); err != nil {
+		return err
+	}
+	return c.act(a, second, load.Failing, "the provider says that A's payment failed")
+}
+
+func releaseBesideConfirmation(c *checkout) error {
+	a, err := c.reserved("A", first, long)
+	if err != nil {
+		return err
+	}
+	released, err := c.held(trial.Wish{Name: "A", Shop: second, Act: load.Releasing, Of: a}, "A's release is about to write")
+	if err != nil {
+		return err
+	}
+	if err := c.confirm(a, first, 1); err != nil {
+		return err
+	}
+	c.Release(c.ctx, released)
+	_, err = c.answered(released, "A's release")
+	return err
+}
