@@ -45,7 +45,7 @@ func (u unchecked) Confirm(ctx context.Context, by stock.Author, id, reference s
 		if err != nil {
 			return err
 		}
-		h.OrderID = &order.PublicID
+		h.State, h.OrderID, h.Reference = stock.Confirmed, &order.PublicID, &reference
 		for _, statement := range []struct {
 			sql  string
 			args []any
