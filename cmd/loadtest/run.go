@@ -76,7 +76,7 @@ func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) e
 	}
 	terminal.Report(r)
 	err = c.outputs.finish(r, s)
-	if failed != nil { // the cells that were run before are shown and written all the same
+	if failed != nil { // the cells that were run before are still shown and written
 		return failed
 	}
 	terminal.Next(r, program(), c.JSON)

@@ -17,7 +17,7 @@ import (
 )
 
 // TestAStrategyThatOnlyTheShopHas builds a shop with the strategy of CONTRIBUTING.md. The
-// lab has never heard of it, and runs, explores, judges and shows it all the same.
+// lab has never heard of it, and still runs, explores, judges and shows it.
 func TestAStrategyThatOnlyTheShopHas(t *testing.T) {
 	testserver.NeedsServers(t)
 	shop := shopWith(t, "incr-expire", "incrExpire", codeIn(t, "../../CONTRIBUTING.md"))

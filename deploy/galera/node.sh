@@ -36,7 +36,7 @@ if [ -f "$first" ] || grep -qs 'safe_to_bootstrap: 1' "$state"; then
 fi
 
 # A commit is on all nodes before it is answered, so it needs no disk of its own: innodb-flush-log-at-trx-commit
-# stays 1 all the same, for the day on which all nodes lose their power. A node that does not answer for two
+# still stays 1, for the day on which all nodes lose their power. A node that does not answer for two
 # seconds is left out, so that the others can go on.
 exec mariadbd --no-defaults --datadir="$data" --socket=/tmp/mysqld.sock --bind-address=0.0.0.0 --max-connections=500 \
 	--binlog-format=ROW --innodb-autoinc-lock-mode=2 --wsrep-on=ON --wsrep-provider=/usr/lib/galera/libgalera_smm.so \

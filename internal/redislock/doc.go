@@ -139,7 +139,7 @@
 // requests end with their deadline, and a ReadTimeout well below a third of the lease. Both decide
 // how soon errors are noticed. Through such a client, the caller's goroutine sends its request itself, which takes
 // half the time on a fast network. With a ReadTimeout below zero and without ContextTimeoutEnabled, each request that meets a
-// silent Redis keeps a goroutine for ever. With any client, Acquire returns when its context or its wait ends;
+// silent Redis keeps a goroutine without a limit. With any client, Acquire returns when its context or its wait ends;
 // through one with ContextTimeoutEnabled, a cancel without a deadline is noticed within a second.
 // The requests of Acquire and Release carry the values of the context that Acquire was called with. A
 // hook of the client, as for traces, can read them. Renewals carry none, because those of several

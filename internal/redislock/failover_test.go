@@ -72,7 +72,7 @@ func (m *moving) locker(o Options) *Locker {
 }
 
 // TestPlannedFailoverMakesOneHolder: PUBLISH is replicated. A waiter whose subscription stays with
-// the demoted server is not counted by the new primary, and hears its grant all the same.
+// the demoted server is not counted by the new primary, and still hears its grant.
 func TestPlannedFailoverMakesOneHolder(t *testing.T) {
 	t.Parallel()
 	for name, seen := range map[string]bool{"the waiter has been seen since": true, "the waiter has not been seen since": false} {

@@ -70,7 +70,7 @@ type process struct {
 	epoch, n int8 // held: the grant's
 	try      bool // asking without waiting
 	deaf     bool // its subscription is cut off
-	uncount  bool // its subscription is not counted by the server that is asked; it may hear all the same
+	uncount  bool // its subscription is not counted by the server that is asked; it may still hear
 	due      bool // a heartbeat is due at once; only with model.fresh
 	dead     bool // it was killed
 }

@@ -145,8 +145,8 @@ func (h *health) started() bool {
 	return true
 }
 
-// missing names the dependencies that are not usable now. If all are, it names "sales" if sales fail
-// all the same, or "commits" if those are not answered.
+// missing names the dependencies that are not usable now. If all are, it names "sales" if sales still
+// fail, or "commits" if those are not answered.
 func (h *health) missing() []string {
 	var names []string
 	for _, d := range h.dependencies {

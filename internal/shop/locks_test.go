@@ -82,8 +82,8 @@ func TestHalfSentRequestsMakeRoom(t *testing.T) {
 	waiting.Wait()
 }
 
-// TestPlacesAreKeptForProbes has a request on each connection that there may be. Probes are answered
-// all the same, on both listeners, and another sale is not.
+// TestPlacesAreKeptForProbes has a request on each connection that there may be. Probes are still answered
+// on both listeners, and another sale is not.
 func TestPlacesAreKeptForProbes(t *testing.T) {
 	const bound = 5
 	s := open(t, func(c *Config) { c.MaxConnections, c.Deps.Wait = bound, time.Minute })

@@ -19,7 +19,7 @@ import (
 // nothing.
 type Reservations struct {
 	stock.Terms
-	Kept time.Duration // how long the customer, the lines and the history of ended ones are kept; 0 for ever
+	Kept time.Duration // how long the customer, the lines and the history of ended ones are kept; 0 for no end
 }
 
 // check returns why a shop with this configuration cannot offer reservations: units that cost nothing to hold

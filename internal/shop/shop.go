@@ -82,7 +82,7 @@ type Config struct {
 	// everybody can read who knows the id. Where there is a Limit, it has no effect.
 	Anonymous bool
 
-	KeyTTL time.Duration // how long idempotency keys are kept; 0 for ever
+	KeyTTL time.Duration // how long idempotency keys are kept; 0 for no end
 	Limit  int64         // how many units of one item a customer may have in orders that stand; 0 for any number
 
 	// CancelWithin is for how long after an order its customer may cancel it. 0 lets only the staff cancel. It needs

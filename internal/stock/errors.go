@@ -43,7 +43,7 @@ func (e RepeatedError) Error() string { return ErrRepeated.Error() }
 
 func (e RepeatedError) Unwrap() error { return ErrRepeated }
 
-// ErrUnknown means that a COMMIT failed, and that it may have been done all the same.
+// ErrUnknown means that a COMMIT failed, and that it may still have been done.
 var ErrUnknown = errors.New("stock: the outcome of the transaction is unknown")
 
 // LineError says why a line of a basket cannot be had.

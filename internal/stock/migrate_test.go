@@ -105,7 +105,7 @@ const altering = "SELECT COUNT(*) > 0 FROM information_schema.processlist WHERE 
 const waiting = " AND state = 'Waiting for table metadata lock'"
 
 // TestAMigrationLetsSalesPass has a transaction that reads orders for as long as a migration waits for
-// the table. Sales wait behind the migration, and are made all the same. Meanwhile it renews its lease.
+// the table. Sales wait behind the migration, and are still made. Meanwhile it renews its lease.
 // It waits for longer than its DSN lets a statement take, because that is for sales.
 func TestAMigrationLetsSalesPass(t *testing.T) {
 	dsn := stocktest.Database(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Payment is what became of money, by the reference that its provider gave it. It is kept for ever.
+// Payment is what became of money, by the reference that its provider gave it. It is kept without an end.
 type Payment struct {
 	Reference  string  `gorm:"primaryKey"`
 	Hold       string  // the public id of the hold that it was for

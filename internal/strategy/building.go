@@ -22,7 +22,7 @@ func Repeat[T any](ctx context.Context, o Options, try func() (T, error)) (T, er
 }
 
 // RetryBackingOff is [RetryConflicts] with a pause that doubles. Sales whose locks do not keep out the
-// repeats of others need it: those that come again at once can starve each other for ever.
+// repeats of others need it: those that come again at once can starve each other without an end.
 func RetryBackingOff(o Options, sell Decrement) Decrement { return retryPausing(o, o.Wait/8, sell) }
 
 // Written announces an order that was committed.

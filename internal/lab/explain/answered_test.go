@@ -128,7 +128,7 @@ func TestUnitsKeptElsewhere(t *testing.T) {
 			twoOfOne(e)
 			e.redis(9.0, "set", 10.0, "incrby", 39.5, "incrby")
 		}, Unexplained, []string{"counted unit 1 out twice"}},
-		{"a hold that was outlasted", overdue("read sleep 680ms"), Overrun, []string{"#1 on shop 1 worked for 680 ms", "no longer in MySQL when it confirmed it (+690 ms)", "order 101 all the same",
+		{"a hold that was outlasted", overdue("read sleep 680ms"), Overrun, []string{"#1 on shop 1 worked for 680 ms", "no longer in MySQL when it confirmed it (+690 ms)", "It still made order 101",
 			"#2 on shop 2 had held units after the end of that hold", "orders for 2 units, and the stock was 1"}},
 		{"a hold whose process was stopped", overdue("read stop 680ms"), Paused, []string{"#1 on shop 1 was stopped for 680 ms (SIGSTOP) while it held its units"}},
 		{"a hold whose process was stopped by another's fault", func(e *Evidence) {
@@ -174,7 +174,7 @@ func TestAnnouncementsThatAreReadLate(t *testing.T) {
 }
 
 // TestADeadlineThatOthersMoved: a process that tries to take over a lock, and is too late, replaces the
-// deadline of the new holder by its own. The lock is the holder's all the same, until that has passed.
+// deadline of the new holder by its own. The lock is still the holder's until that has passed.
 func TestADeadlineThatOthersMoved(t *testing.T) {
 	e := evidence(func(e *Evidence) {
 		overlap("read sleep 1180ms")(e)

@@ -12,7 +12,7 @@ import (
 )
 
 // Once is a cause that some runs had, and that none had when their schedules were played again: what
-// shops do on their own, such as a reaper, is not held. The runs count all the same: their records show
+// shops do on their own, such as a reaper, is not held. The runs still count: their records show
 // what came to pass.
 type Once struct {
 	Cause   schedule.Cause `json:"cause"`

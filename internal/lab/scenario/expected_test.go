@@ -63,7 +63,7 @@ func uncached() string {
 	return strings.Join(names, " ")
 }
 
-// copied are the strategies whose lock is right, and which fail all the same.
+// copied are the strategies whose lock is right, and which still fail.
 const copied = inTransaction + " wrong-key-customer wrong-key-shop"
 
 // inTransaction are those that a server refuses which has snapshot isolation.

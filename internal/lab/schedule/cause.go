@@ -59,7 +59,7 @@ var causes = map[Cause]string{
 	OldSnapshot:   "a holder read in its lock what was there before it had the lock: its transaction had fixed a snapshot earlier",
 	CheckedEarly:  "a sale checked the stock before it had the lock, and not again",
 	Overrun:       "the lease ended while its holder worked, and nobody stopped it",
-	LateWrite:     "the lease ended while its holder's process was stopped, and it wrote all the same",
+	LateWrite:     "the lease ended while its holder's process was stopped, and it still wrote",
 	Unnoticed:     "the holder could not renew its lease, and worked on",
 	ForeignDelete: "a release freed somebody else's lock",
 	SplitRelease:  "a release freed somebody else's lock: it changed hands between the check and the delete",

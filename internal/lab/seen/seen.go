@@ -54,7 +54,7 @@ type Key struct {
 	Now  time.Time // by the server's clock
 }
 
-// Left is how long the key lasts, negative for ever.
+// Left is how long the key lasts, negative without an end.
 func (k Key) Left() time.Duration {
 	if k.End.IsZero() {
 		return -1

@@ -26,7 +26,7 @@ type customers struct {
 
 	firstAt  int       // the number of the first request that can be the first of the play; negative for none
 	pending  bool      // the first of the play is under way to its point
-	inTurn   bool      // while it is, one request at a time is sent all the same
+	inTurn   bool      // while it is, one request at a time is still sent
 	missed   time.Time // when that was answered as sold, or not at all; zero before
 	apart    bool      // the first of the play keeps others away from its shop until its answer
 	notFirst int       // the index of a shop to which the first does not go; negative for none

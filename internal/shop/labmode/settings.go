@@ -21,7 +21,7 @@ import (
 // Settings are the lab's flags of cmd/shop, in kong's form.
 type Settings struct {
 	Lab            bool          `env:"SHOP_LAB" group:"lab" help:"Obey the X-Lab-* headers, with which every client can choose the strategy and can stop or kill this process."`
-	LabAllowRemote bool          `env:"SHOP_LAB_ALLOW_REMOTE" group:"lab" help:"In the lab, listen on an address that others can reach all the same."`
+	LabAllowRemote bool          `env:"SHOP_LAB_ALLOW_REMOTE" group:"lab" help:"In the lab, listen on an address that others can reach."`
 	LabWork        time.Duration `env:"SHOP_LAB_WORK" group:"lab" default:"0s" min:"0s" max:"10s" help:"Work inside every sale, after it has read the stock."`
 	LabClockSkew   time.Duration `env:"SHOP_LAB_CLOCK_SKEW" group:"lab" default:"0s" help:"How far the clock of this process is wrong."`
 	LabStep        string        `env:"SHOP_LAB_STEP" group:"lab" placeholder:"HOST:PORT" help:"Hold every request of a sale to Redis or MySQL until the scheduler at this address lets it go."`

@@ -181,7 +181,7 @@ func TestTheTimeForWhichARequestIsHeldDoesNotCount(t *testing.T) {
 	cancelled, cancelNow := context.WithDeadline(t.Context(), time.Now().Add(time.Hour))
 	cancelNow()
 	if still, _ := lateStart(cancelled, time.Now()); still.Err() == nil {
-		t.Error("a request that was cancelled is sent all the same")
+		t.Error("a request that was cancelled is still sent")
 	}
 }
 

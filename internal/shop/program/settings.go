@@ -43,7 +43,7 @@ type settings struct {
 	PaymentWindow    time.Duration `env:"SHOP_PAYMENT_WINDOW" default:"30m" min:"1s" max:"168h" help:"How long a payment may take once it has begun: longer than the provider's session."`
 	PaymentGrace     time.Duration `env:"SHOP_PAYMENT_GRACE" default:"5m" min:"0s" max:"168h" help:"How long after the payment window the units are still held, for news of the payment that are late."`
 	LatePayment      string        `env:"SHOP_LATE_PAYMENT" enum:"return,take-if-free" default:"return" help:"What becomes of a payment for a reservation that has ended: return, or take-if-free, which makes a new one if the units are free."`
-	ReservationsKept time.Duration `env:"SHOP_RESERVATIONS_KEPT" default:"0s" min:"0s" max:"87600h" help:"How long the customer, the lines and the history of ended reservations are kept; 0 for ever. References of payments are kept for ever."`
+	ReservationsKept time.Duration `env:"SHOP_RESERVATIONS_KEPT" default:"0s" min:"0s" max:"87600h" help:"How long the customer, the lines and the history of ended reservations are kept; 0 keeps them. References of payments are always kept."`
 
 	MySQLPool int `name:"mysql-pool" env:"SHOP_MYSQL_POOL" default:"50" min:"1" max:"1000" help:"How many connections to MySQL this process opens at most, and keeps. Probes and migrations take two more. The sum over all shops must stay below max_connections."`
 

@@ -92,7 +92,7 @@ var locksAllOrNone = ladder.Declare(strategy.Strategy{
 
 var lockForAll = ladder.Declare(strategy.Strategy{
 	Name: "lock-for-all",
-	Doc:  "one lock for the whole shop, without an expiry: every customer waits for every other, and for one who died for ever",
+	Doc:  "one lock for the whole shop, without an expiry: every customer waits for every other, and nothing frees the lock of one who died",
 	Build: underLocksOf(sorted, func(l locks, ctx context.Context, _ []string) ([]string, error) {
 		l.Lease = 0 // of SETNX
 		return l.oneByOne(ctx, []string{allItems})

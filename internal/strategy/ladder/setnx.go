@@ -12,7 +12,7 @@ import (
 
 var setnx = Declare(strategy.Strategy{
 	Name: "setnx",
-	Doc:  "SETNX to take the lock, DEL to free it, and no expiry: a holder that dies keeps it for ever",
+	Doc:  "SETNX to take the lock, DEL to free it, and no expiry: nothing frees the lock of a dead holder",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
 			ok, err := sendSetnx(ctx, d.Redis, key, 1)

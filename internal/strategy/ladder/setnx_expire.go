@@ -10,7 +10,7 @@ import (
 
 var setnxExpire = Declare(strategy.Strategy{
 	Name: "setnx-expire",
-	Doc:  "SETNX, then EXPIRE as a second command: a holder that dies between the two keeps the lock for ever",
+	Doc:  "SETNX, then EXPIRE as a second command: nothing frees the lock of a holder that dies between the two",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
 			ok, err := sendSetnx(ctx, d.Redis, key, 1)
