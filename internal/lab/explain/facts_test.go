@@ -362,3 +362,16 @@ func TestNumbersKeepAllDigits(t *testing.T) {
 		}
 	}
 }
+
+// TestChineseNamesAllServersAndShops, however many there are.
+func TestChineseNamesAllServersAndShops(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{Chinese.Say(Text{Phrase: "lane-view", Facts: Facts{Holder: &Sale{Shop: "shop 16"}}}), "商店 16 的页面浏览"},
+		{Chinese.Say(Text{Phrase: "lane-lock", Facts: Facts{Server: Replica}}), "副本 中的锁"},
+		{Chinese.Say(Text{Phrase: "lane-lock", Facts: Facts{Server: QuorumServer(1, 5)}}), "redis 2/5 中的锁"},
+	} {
+		if tt.text != tt.want {
+			t.Errorf("it says %q, want %q", tt.text, tt.want)
+		}
+	}
+}

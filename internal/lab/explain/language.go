@@ -29,6 +29,7 @@ func language(name string) Language {
 	l.phrases.Funcs(template.FuncMap{
 		"ms":           func(v float64) string { return ms(time.Duration(v * float64(time.Millisecond))) },
 		"intervention": l.intervention,
+		"replaced":     strings.ReplaceAll,
 	})
 	template.Must(l.phrases.ParseFS(words, "words/"+name+".tmpl"))
 	return l

@@ -39,7 +39,7 @@ func serveDocs(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !is:
 		status = http.StatusNotFound
-		body = "<h1>" + html.EscapeString(name) + "</h1><p>This page is in the repository, and not here. 此页只在源码仓库中。</p><p><a href=\"/\">stocklock</a></p>"
+		body = "<h1>" + html.EscapeString(name) + "</h1><p>There is no such page here. It may be in the repository. 这里没有此页，它可能在源码仓库中。</p><p><a href=\"/\">stocklock</a></p>"
 	case err != nil:
 		refuse(w, http.StatusInternalServerError, "failed", err.Error())
 		return

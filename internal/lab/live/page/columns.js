@@ -3,7 +3,7 @@ import {serverName, shopName, t} from './words.js';
 
 // A drawing's coordinates are milliseconds and pixels: its view box is the time that is shown.
 
-const columnName = ({kind, name}) => kind === 'shop' ? shopName(name) : kind === 'lock' && !name.includes(' ') ? t('column.lock', {server: serverName(name)}) : kind === 'stock' ? t('column.stock') : name;
+const columnName = ({kind, name}) => kind === 'shop' ? shopName(name) : kind === 'lock' ? t('column.lock', {server: serverName(name)}) : kind === 'stock' ? t('column.stock') : name;
 
 const steps = [1, 2, 5];
 const round = (span, n) => {
@@ -75,9 +75,10 @@ const signed = v => (v < 0 ? '−' : '+') + Math.abs(v).toFixed(1);
 
 // interleaving draws an explanation between two times.
 function interleaving(x, from, to) {
-  const view = columnsView(x.lanes, x.height, t('drawing'), '');
+  const lanes = x.lanes.map(l => ({...l, kind: ''})); // their names are words
+  const view = columnsView(lanes, x.height, t('drawing'), '');
   view.append(x.shapes);
-  const columnAt = y => x.lanes.find(l => y >= l.top && y < l.top + l.height), name = y => columnName(columnAt(y));
+  const columnAt = y => lanes.find(l => y >= l.top && y < l.top + l.height), name = y => columnAt(y).name;
   // What has a time says it in its hint. A text stands in a bar where it has room before the next one.
   const spans = [...view.svg.querySelectorAll('rect[data-t]')].map(bar => {
     const [a, y, width, words] = [Number(bar.getAttribute('x')), Number(bar.getAttribute('y')), Number(bar.getAttribute('width')), bar.dataset.t];

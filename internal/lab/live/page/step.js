@@ -26,7 +26,7 @@ function cell(e, letter) {
   const [name, of] = e.choice.split(':');
   if (!e.choice.includes('.')) return !of || of === letter ? h('i', {class: 'happened'}, t('event.' + name, {who: of || ''})) : '';
   if (e.customer !== letter) return '';
-  return [h('code', {title: e.sent || ''}, brief(e.sent || e.choice)), e.blocked && !e.answer ? h('span', {class: 'soft'}, ' ', t('blocked', {by: inWords(e.blocked)})) : e.answer ? h('span', {class: 'answer', title: e.answer}, ' → ', answerOf(e)) : '', e.note ? h('span', {class: 'bad'}, ' ', inWords(e.note)) : ''];
+  return [h('code', {title: e.sent || ''}, brief(/^eval/i.test(e.sent) ? e.choice.split('.')[1] : e.sent || e.choice)), e.blocked && !e.answer ? h('span', {class: 'soft'}, ' ', t('blocked', {by: inWords(e.blocked)})) : e.answer ? h('span', {class: 'answer', title: e.answer}, ' → ', answerOf(e)) : '', e.note ? h('span', {class: 'bad'}, ' ', inWords(e.note)) : ''];
 }
 
 // stepView lets one choose which request goes on next. The link has the schedule, and the server keeps nothing.
