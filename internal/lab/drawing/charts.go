@@ -9,16 +9,8 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 )
-
-// Outcomes are stacked in this order.
-var Outcomes = []struct {
-	Outcome load.Outcome
-	Name    string
-}{
-	{load.Sold, "sold"}, {load.SoldOut, "sold out"}, {load.Busy, "busy"}, {load.Fenced, "fenced off"}, {load.Lost, "lock lost"},
-	{load.Conflict, "conflict"}, {load.Refused, "refused"}, {load.Unknown, "unknown"}, {load.Failed, "error"},
-}
 
 // The size of a chart, and the edges of its plot.
 const (
@@ -92,10 +84,10 @@ func outcomesOverTime(t trial.Timeline, beside []trial.Timeline, words *Words) s
 	width := c.x.at(t.BinMS/1000) - c.x.at(0)
 	below := make([]float64, len(t.P50))
 	said := []explain.Text{{Phrase: explain.ChartOutcomes, Facts: explain.Facts{LastedMS: t.BinMS}}}
-	for _, o := range Outcomes {
+	for _, o := range verdict.Answers {
 		var sum int64
 		var bars strings.Builder
-		for i, n := range t.Outcomes[o.Outcome] {
+		for i, n := range t.Outcomes[load.Outcome(o.Name)] {
 			if n == 0 {
 				continue
 			}
@@ -104,8 +96,8 @@ func outcomesOverTime(t trial.Timeline, beside []trial.Timeline, words *Words) s
 			sum += n
 		}
 		if sum > 0 {
-			c.bins("o-"+string(o.Outcome), chartLeft, width, bars.String())
-			said = append(said, explain.Text{Phrase: explain.ChartCount, Facts: explain.Facts{Count: int(sum), Outcome: string(o.Outcome)}})
+			c.bins("o-"+o.Name, chartLeft, width, bars.String())
+			said = append(said, explain.Text{Phrase: explain.ChartCount, Facts: explain.Facts{Count: int(sum), Outcome: o.Name}})
 		}
 	}
 	return c.drawn(words.Say(said...))

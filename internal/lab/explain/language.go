@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/template"
 	"time"
+
+	"stocklock/internal/lab/verdict"
 )
 
 //go:embed words
@@ -30,6 +32,7 @@ func language(name string) Language {
 		"ms":           func(v float64) string { return ms(time.Duration(v * float64(time.Millisecond))) },
 		"intervention": l.intervention,
 		"replaced":     strings.ReplaceAll,
+		"answer":       func(outcome string) string { return verdict.AnswerIn(name, outcome) },
 	})
 	template.Must(l.phrases.ParseFS(words, "words/"+name+".tmpl"))
 	return l

@@ -29,6 +29,7 @@ type menu struct {
 	Shapes       []load.Form    `json:"shapes"`   // of a comparison under load
 	Verdicts     []verdict.Kind `json:"verdicts"` // in the order of the legend
 	Words        []verdict.Kind `json:"words"`    // of a prediction
+	Outcomes     []string       `json:"outcomes"` // of requests, in the order of charts
 	Limits       limits         `json:"limits"`
 	Shops        int            `json:"shops"` // that sell in a cell
 	// Questions lead from a visitor's code to a cell.
@@ -95,7 +96,7 @@ type limits struct {
 }
 
 func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
-	m := menu{Baskets: groupMenu{Strategies: []strategyInfo{}}, Reservations: groupMenu{Strategies: []strategyInfo{}}, Shapes: slices.DeleteFunc(slices.Clone(load.Forms), func(f load.Form) bool { return f.Offered == "" }), Limits: limits{maxWaiting, maxLoadStrategies, maxLoadRequests, maxSchedule}}
+	m := menu{Outcomes: outcomes(), Baskets: groupMenu{Strategies: []strategyInfo{}}, Reservations: groupMenu{Strategies: []strategyInfo{}}, Shapes: slices.DeleteFunc(slices.Clone(load.Forms), func(f load.Form) bool { return f.Offered == "" }), Limits: limits{maxWaiting, maxLoadStrategies, maxLoadRequests, maxSchedule}}
 	m.Tried = triedInfos(tried)
 	for _, s := range shop.Strategies {
 		m.Strategies = append(m.Strategies, strategyInfo{Name: s.Name, Doc: s.Doc, Guard: s.Guard, Decrement: s.Decrement,
@@ -134,6 +135,14 @@ func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
 		return noStrategy == nil && noScenario == nil
 	})
 	return m
+}
+
+// outcomes are the names of those of requests.
+func outcomes() (names []string) {
+	for _, a := range verdict.Answers {
+		names = append(names, a.Name)
+	}
+	return names
 }
 
 func triedInfos(tried []report.Tried) (all []triedInfo) {

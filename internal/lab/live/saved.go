@@ -102,7 +102,7 @@ func savedMenu(r report.Report) menu {
 
 // emptyMenu is a menu of nothing.
 func emptyMenu(of savedInfo) menu {
-	return menu{Strategies: []strategyInfo{}, Scenarios: []scenarioInfo{}, Baskets: groupMenu{[]strategyInfo{}, []scenarioInfo{}}, Reservations: groupMenu{[]strategyInfo{}, []scenarioInfo{}},
+	return menu{Outcomes: outcomes(), Strategies: []strategyInfo{}, Scenarios: []scenarioInfo{}, Baskets: groupMenu{[]strategyInfo{}, []scenarioInfo{}}, Reservations: groupMenu{[]strategyInfo{}, []scenarioInfo{}},
 		Topologies: []topologyInfo{}, Shapes: []load.Form{}, Saved: &of}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/trial"
@@ -67,6 +68,11 @@ func TestBothLanguagesSayTheSame(t *testing.T) {
 	for _, s := range scenario.Of(trial.OneServer) {
 		if done, _, _ := strings.Cut(s.Crowd.Intervention, " "); done != "" && en["done."+done] == "" {
 			t.Errorf("what %s does has no words: %s", s.Name, done)
+		}
+	}
+	for _, o := range []load.Outcome{load.Sold, load.SoldOut, load.Busy, load.Fenced, load.Lost, load.Unknown, load.Refused, load.Conflict, load.Limited, load.Failed, load.Done, load.MustReturn, load.OtherState, load.InUse} {
+		if !slices.Contains(unserved(t).menu.Outcomes, string(o)) {
+			t.Errorf("the outcome %s has no words and no colour", o)
 		}
 	}
 	menu := unserved(t).menu

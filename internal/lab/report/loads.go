@@ -8,6 +8,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 )
 
 // loads prints what a load with a rate showed: the latencies of each kind of answer, and a row for
@@ -31,11 +32,10 @@ func (t Terminal) latencies(cells []trial.Result) {
 	for _, c := range cells {
 		for _, o := range []struct {
 			load.Outcome
-			name  string
 			count int64
-		}{{load.Sold, "sold", c.Answered}, {load.Busy, "busy", c.Busy}, {load.Conflict, "conflict", c.Conflict}, {load.SoldOut, "sold out", c.SoldOut}} {
+		}{{load.Sold, c.Answered}, {load.Busy, c.Busy}, {load.Conflict, c.Conflict}, {load.SoldOut, c.SoldOut}} {
 			if l, ok := c.ByOutcome[o.Outcome]; ok {
-				w.AppendRow(append(table.Row{c.Strategy, o.name, o.count}, each(shown, l)...))
+				w.AppendRow(append(table.Row{c.Strategy, verdict.AnswerIn("en", string(o.Outcome)), o.count}, each(shown, l)...))
 			}
 		}
 	}

@@ -303,16 +303,23 @@ func Phrases(language string) map[string]string {
 			phrases[key+string(v.Kind)] = words
 		}
 	}
+	for _, a := range Answers {
+		phrases["outcome."+a.Name] = AnswerIn(language, a.Name)
+	}
 	return phrases
 }
 
-// Style is the style sheet of the chips that show verdicts. Each has the classes v and its word.
+// Style is the style sheet of the chips that show verdicts, each with the classes v and its word, and of the colours of
+// answers: in a chart (o-), in its key (k-), and in a bar (b-).
 func Style() string {
 	var b strings.Builder
 	for _, v := range All {
 		if v.Style != "" {
 			fmt.Fprintf(&b, ".v.%s { %s }\n", v.Kind, v.Style)
 		}
+	}
+	for _, a := range Answers {
+		fmt.Fprintf(&b, ".o-%[1]s { stroke: var(--%[2]s); } .k-%[1]s { --k: var(--%[2]s); } .b-%[1]s { background: var(--%[2]s); }\n", a.Name, a.Colour)
 	}
 	return b.String()
 }

@@ -1,4 +1,4 @@
-import {chart, fill, h, outcomes as kinds} from './dom.js';
+import {chart, fill, h} from './dom.js';
 import {details} from './details.js';
 import {docOf, known, language, nameOf, pageIn, said as inWords, shopName, t, under} from './words.js';
 import {ask, mayDrive, start} from './api.js';
@@ -68,7 +68,7 @@ export function cellView(body, [strategyName, scenarioName]) {
       const values = {stock: now.stock, orders: now.sold, oversold: now.oversold ? '+' + now.oversold : '0', rate: Math.round(now.rate), p50: Math.round(now.p50_ms), p99: Math.round(now.p99_ms)};
       for (const [name, v] of Object.entries(values)) numbers[name].textContent = v;
       content.classList.toggle('broken', now.oversold > 0);
-      const entries = kinds.filter(o => now.outcomes[o]).map(o => [o, now.outcomes[o]]), sum = entries.reduce((n, [, v]) => n + v, 0);
+      const entries = store.catalog.outcomes.filter(o => now.outcomes[o]).map(o => [o, now.outcomes[o]]), sum = entries.reduce((n, [, v]) => n + v, 0);
       fill(outcomes, entries.map(([name, v]) => { const bar = h('i', {class: 'b-' + name}); bar.style.flexGrow = v; return bar; }));
       const words = entries.map(([name, v]) => `${t('outcome.' + name)} ${v}`).join(', ');
       outcomes.setAttribute('aria-label', t('answers', {n: sum}) + t('colon') + words);

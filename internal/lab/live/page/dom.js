@@ -1,3 +1,4 @@
+import {store} from './store.js';
 import {known, shopName, t} from './words.js';
 
 // h makes an element. Names that begin with on are listeners; null and false leave an attribute out.
@@ -22,13 +23,10 @@ export function markup(className, html) {
 // keyed is something drawn with a key of the colours that it has.
 export function keyed(element) {
   const has = new Set([...element.querySelectorAll('svg [class]')].flatMap(mark => [...mark.classList]));
-  const keys = [...outcomes.map(o => ['o-' + o, 'k-' + o, 'outcome.' + o]),
+  const keys = [...store.catalog.outcomes.map(o => ['o-' + o, 'k-' + o, 'outcome.' + o]),
     ...['p50', 'p99', 's-waiting', 's-inside', 's-open', 's-fault', 's-locked', 's-value', 'both', 'shade'].map(c => [c, 'k-' + c, 'key.' + c])];
   return h('div', {}, element, h('p', {class: 'key'}, keys.filter(([mark]) => has.has(mark)).map(([, key, phrase]) => [h('span', {class: key}, t(phrase)), ' '])));
 }
-
-// outcomes are those of requests, in the order in which they are drawn.
-export const outcomes = ['sold', 'sold_out', 'busy', 'fenced', 'lost', 'conflict', 'refused', 'unknown', 'error'];
 
 // chart is a chart with its title.
 export const chart = (title, drawn) => drawn && h('figure', {}, h('figcaption', {}, title), keyed(markup('', drawn)));
