@@ -54,6 +54,17 @@ func (l Language) intervention(named string) (string, error) {
 	return b.String(), err
 }
 
+// Interventions are the words of all interventions, by their names. {size} is the size that may follow a name.
+func (l Language) Interventions() map[string]string {
+	said := map[string]string{}
+	for _, phrase := range l.phrases.Templates() {
+		if name, is := strings.CutPrefix(phrase.Name(), "intervention-"); is {
+			said[name], _ = l.intervention(name + " {size}")
+		}
+	}
+	return said
+}
+
 // Say makes words of texts, one after the other. A phrase that the language does not know, or whose
 // facts are missing, is said by its name.
 func (l Language) Say(texts ...Text) string {

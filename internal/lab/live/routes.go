@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/pages"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/schedule"
@@ -252,6 +253,13 @@ func Words(language string) (map[string]string, error) {
 	}
 	words := verdict.Phrases(language)
 	maps.Copy(words, report.Titles(language))
+	for _, in := range explain.Languages {
+		if in.String() == language {
+			for name, said := range in.Interventions() {
+				words["done."+name] = said
+			}
+		}
+	}
 	if language == "en" {
 		for cause, doc := range schedule.Causes() {
 			words["cause."+string(cause)] = doc

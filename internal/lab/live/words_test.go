@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
@@ -66,7 +67,7 @@ func TestBothLanguagesSayTheSame(t *testing.T) {
 		}
 	}
 	for _, s := range scenario.Of(trial.OneServer) {
-		if done, _, _ := strings.Cut(s.Crowd.Intervention, " "); done != "" && en["done."+done] == "" {
+		if done, _, _ := strings.Cut(s.Crowd.Intervention, " "); done != "" && explain.English.Interventions()[done] == "" {
 			t.Errorf("what %s does has no words: %s", s.Name, done)
 		}
 	}

@@ -1,5 +1,5 @@
 import {store} from './store.js';
-import {known, shopName, t} from './words.js';
+import {doneName, known, shopName, t} from './words.js';
 
 // h makes an element. Names that begin with on are listeners; null and false leave an attribute out.
 export function h(tag, attributes = {}, ...children) {
@@ -46,7 +46,7 @@ export const fill = (element, ...children) => {
 export const ms = v => (Math.abs(v) >= 100 ? Math.round(v) : Math.round(v * 10) / 10) + ' ms';
 
 // Hints: what a mark of a drawing stands for, under the pointer or the focus.
-const hint = word => /^shop \d+$/.test(word) ? shopName(word) : known('point.' + word, known('done.' + word, word));
+const hint = word => /^shop \d+$/.test(word) ? shopName(word) : known('point.' + word, doneName(word));
 const tip = document.getElementById('tip');
 export const hideHint = () => { tip.hidden = true; };
 export const showHint = mark => {

@@ -1,5 +1,5 @@
 import {fill, h, ms} from './dom.js';
-import {known, serverName, shopName, t} from './words.js';
+import {doneName, serverName, shopName, t} from './words.js';
 import {gauge, columnsView} from './columns.js';
 
 const label = request => '#' + request.slice(request.lastIndexOf('-') + 1);
@@ -10,7 +10,7 @@ export function say(e) {
     fault: e.fault, outcome: e.outcome ? t('outcome.' + e.outcome) : '', latency: e.latency_ms ? ms(e.latency_ms) : '', shop: e.shop ? shopName(e.shop) : ''};
   switch (e.kind) {
     case 'point': return t('point.' + e.point, values) + (e.fault ? ' · ' + t('entry.fault', values) : '');
-    case 'done': return t(e.over ? 'entry.done.over' : 'entry.done', {...values, what: known('done.' + e.what.split(' ')[0], e.what)});
+    case 'done': return t(e.over ? 'entry.done.over' : 'entry.done', {...values, what: doneName(e.what)});
     default: return t('entry.' + e.kind, values);
   }
 }

@@ -41,6 +41,9 @@ export function said(text = '') {
   return known('said.' + pattern, text).replace(/\{(\d+)\}/g, (whole, n) => values[n] ?? whole);
 }
 
+// doneName says an intervention, with the size that may follow its name.
+export const doneName = what => { const [name, size = ''] = what.split(' '); return known('done.' + name, what).replace('{size}', size); };
+
 // serverName is for servers that are several, such as "redis 1 of 5".
 export const serverName = name => name.replace(/ of (?=\d)/, '/');
 export const shopName = name => t('shop', {n: name.replace(/^shop /, '')});
