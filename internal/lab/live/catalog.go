@@ -85,6 +85,7 @@ type scenarioInfo struct {
 	Page       string `json:"page,omitempty"` // the address of its section, in English
 	// Expected has the strategies with which it is a cell, nil for all.
 	Expected map[string]verdict.Kind `json:"expected,omitempty"`
+	Words    []verdict.Kind          `json:"words,omitempty"` // of a prediction
 }
 
 // limits bound what may be asked for.
@@ -112,13 +113,13 @@ func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
 	for _, s := range shop.Reservations {
 		m.Reservations.Strategies = append(m.Reservations.Strategies, strategyInfo{Name: s.Name, Doc: s.Doc, Guard: s.Guard, Decrement: s.Decrement, NotStepped: notStepped(s)})
 	}
-	m.Baskets.Scenarios, m.Reservations.Scenarios, m.Scenarios = infos(trial.Baskets, nil), infos(trial.Reservations, nil), infos(trial.OneServer, nil)
+	m.Baskets.Scenarios, m.Reservations.Scenarios, m.Scenarios = infos(trial.Baskets, shop.Baskets, false), infos(trial.Reservations, shop.Reservations, false), infos(trial.OneServer, shop.Strategies, false)
 	for _, of := range topology.All {
 		info := topologyInfo{Name: of.Name, Doc: of.Doc}
 		if missing := of.Missing(); missing != nil {
 			info.Missing = missing.Error()
 		}
-		info.Scenarios = infos(of.Name, shop.Strategies)
+		info.Scenarios = infos(of.Name, shop.Strategies, true)
 		m.Topologies = append(m.Topologies, info)
 	}
 	for _, v := range verdict.All {
@@ -152,19 +153,41 @@ func triedInfos(tried []report.Tried) (all []triedInfo) {
 	return all
 }
 
-// infos are the scenarios of a group, with what is expected of strategies.
-func infos(group string, of []declared.Strategy) (all []scenarioInfo) {
+// endsOf are what may be predicted of a scenario: what some strategy comes to there, and the usual ways to end.
+func endsOf(s trial.Scenario, of []declared.Strategy) []verdict.Kind {
+	can := []verdict.Kind{verdict.Held, verdict.Oversold, verdict.Stuck}
+	for _, st := range of {
+		if s.Applies(st) {
+			can = append(can, s.Expected(st).Verdict)
+		}
+	}
+	return predictable(can)
+}
+
+// predictable are those of some verdicts that may be predicted, in the order of the legend.
+func predictable(among []verdict.Kind) (words []verdict.Kind) {
+	for _, v := range verdict.All {
+		if v.Predictable && slices.Contains(among, v.Kind) {
+			words = append(words, v.Kind)
+		}
+	}
+	return words
+}
+
+// infos are the scenarios of a group, and what may be predicted of them; with what is expected of strategies where
+// not all have a cell.
+func infos(group string, of []declared.Strategy, expected bool) (all []scenarioInfo) {
 	for _, s := range scenario.Of(group) {
-		info := scenarioInfo{Name: s.Name, Doc: s.Doc, Attacks: s.Attacks.String(), Comparable: s.Comparable}
+		info := scenarioInfo{Name: s.Name, Doc: s.Doc, Attacks: s.Attacks.String(), Comparable: s.Comparable, Words: endsOf(s, of)}
 		if group == trial.OneServer {
 			info.Page = mistakes.Section(s.Name, "en")
 		}
-		for _, st := range of {
-			if info.Expected == nil {
-				info.Expected = map[string]verdict.Kind{}
-			}
-			if s.Applies(st) {
-				info.Expected[st.Name] = s.Expected(st).Verdict
+		if expected {
+			info.Expected = map[string]verdict.Kind{}
+			for _, st := range of {
+				if s.Applies(st) {
+					info.Expected[st.Name] = s.Expected(st).Verdict
+				}
 			}
 		}
 		all = append(all, info)

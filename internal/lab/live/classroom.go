@@ -205,6 +205,9 @@ func (s *Server) vote(phone string, number int, word string) error {
 	return nil
 }
 
+// endsOfSchedules are what a schedule can come to.
+var endsOfSchedules = []verdict.Kind{verdict.Held, verdict.Oversold, verdict.Lied, verdict.Left, verdict.Stuck, verdict.HalfSold}
+
 // ask begins a vote. The one before ends.
 func (s *Server) ask(about subject) (any, error) {
 	err := errors.New("there is no class here: begin the page with --classroom URL")
@@ -223,10 +226,10 @@ func (s *Server) ask(about subject) (any, error) {
 	defer s.mu.Unlock()
 	c := s.class
 	c.last++
-	c.now = &ballot{ID: c.last, subject: about, Words: s.menu.Words, Open: true}
+	c.now = &ballot{ID: c.last, subject: about, Words: predictable(endsOfSchedules), Open: true}
 	for _, of := range s.menu.scenarios() {
 		if of.Name == about.Scenario {
-			c.now.Doc = of.Doc
+			c.now.Doc, c.now.Words = of.Doc, of.Words
 		}
 	}
 	clear(c.votes)

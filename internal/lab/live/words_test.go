@@ -13,6 +13,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/baskets"
 	"stocklock/internal/strategy/ladder"
 )
@@ -129,4 +130,18 @@ func TestThePageIsSmall(t *testing.T) {
 		t.Errorf("the page is %d bytes compressed, want at most 200 KB", sum)
 	}
 	t.Logf("%d bytes", sum)
+}
+
+// TestWhatCannotHappenIsNotOffered as a prediction: an item of one order cannot be half sold, and what some strategy comes
+// to is offered.
+func TestWhatCannotHappenIsNotOffered(t *testing.T) {
+	m := unserved(t).menu
+	for _, s := range m.Scenarios {
+		if !slices.Contains(s.Words, verdict.Held) || slices.Contains(s.Words, verdict.HalfSold) || slices.Contains(s.Words, verdict.Unpaid) {
+			t.Errorf("%s offers %v", s.Name, s.Words)
+		}
+		if s.Name == "crash-answered" && !slices.Contains(s.Words, verdict.Lied) {
+			t.Errorf("%s, where a strategy lies, offers %v", s.Name, s.Words)
+		}
+	}
 }
