@@ -44,6 +44,37 @@ func TestACellOfReservationsIsExplained(t *testing.T) {
 	}
 }
 
+// TestSchedulesOfReservations: each way that breaks has a schedule that shows it, and the shop's own has none among
+// all with one switch.
+func TestSchedulesOfReservations(t *testing.T) {
+	testserver.NeedsServers(t)
+	expired := "B.insert B.select B.insert2 B.insert3 B.insert4 B.update B.select2 B.insert5 B.commit C.select C.select2 C.select3 C.update C.update2 C.update3 C.insert C.commit"
+	for _, tt := range []struct {
+		way, order string
+		cause      schedule.Cause
+	}{
+		{"reservation", expired, ""}, {"reservation-unchecked", expired, schedule.Revived}, {"reservation-revived", expired, schedule.Revived},
+		{"reservation-rows", "B.select", schedule.Uncounted}, {"reservation-overwritten", "", schedule.Overwritten},
+	} {
+		var out, errs bytes.Buffer
+		var r schedule.Record
+		if code := run(t.Context(), append([]string{"step", tt.way, "--reservations", "--json"}, strings.Fields(tt.order)...), &out, &errs); code != exitExpected {
+			t.Fatalf("%s: exit code %d\n%s%s", tt.way, code, out.String(), errs.String())
+		}
+		if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Outcome.Cause != tt.cause || r.Outcome.Bad() != (tt.cause != "") {
+			t.Errorf("%s: %s by %q, %v, want %q", tt.way, r.Outcome.Verdict, r.Outcome.Cause, err, tt.cause)
+		}
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"explore", "reservation", "--reservations", "--json"}, &out, &errs); code != exitExpected {
+		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
+	}
+	var results []explore.Result
+	if err := json.Unmarshal(out.Bytes(), &results); err != nil || len(results) != 1 || results[0].Found.Runs < 100 || results[0].Found.Bad > 0 {
+		t.Errorf("%+v, %v", results, err)
+	}
+}
+
 // TestACrossedCellIsExplained wants the story of the cell, and the circle drawn.
 func TestACrossedCellIsExplained(t *testing.T) {
 	testserver.NeedsServers(t)

@@ -15,12 +15,13 @@ import (
 type exploreCommand struct {
 	Strategies []string `arg:"" name:"strategy" help:"Strategies of the shop, or all."`
 
-	Events    []string `placeholder:"EVENT" help:"What may happen once in a run, at every possible place: some of wait, forget, lose, pause, kill, cut, lag, failover, flushall, all, or none. Each is explored by itself."`
-	Customers int      `default:"0" min:"0" max:"3" placeholder:"N" help:"How many buy, with one unit less in stock: 2 or 3."`
-	OneShop   bool     `help:"All customers buy at one shop. Otherwise each has a shop of its own."`
-	Baskets   bool     `help:"Each customer buys two items in one sale, the second customer in the opposite order. Ways that only sell baskets always do."`
-	Switches  *int     `placeholder:"N" min:"0" max:"20" help:"How often a run may leave a customer who could go on. 0 for any number. Without it any number for two customers, and 4 for three."`
-	JSON      bool     `name:"json" help:"Print the results as JSON."`
+	Events       []string `placeholder:"EVENT" help:"What may happen once in a run, at every possible place: some of wait, forget, lose, pause, kill, cut, lag, failover, flushall, all, or none. Each is explored by itself."`
+	Customers    int      `default:"0" min:"0" max:"3" placeholder:"N" help:"How many buy, with one unit less in stock: 2 or 3."`
+	OneShop      bool     `help:"All customers buy at one shop. Otherwise each has a shop of its own."`
+	Baskets      bool     `help:"Each customer buys two items in one sale, the second customer in the opposite order. Ways that only sell baskets always do."`
+	Reservations bool     `help:"Two customers reserve units and pay, and a third one sweeps. Ways that only reserve always do."`
+	Switches     *int     `placeholder:"N" min:"0" max:"20" help:"How often a run may leave a customer who could go on. 0 for any number. Without it any number for two customers, and 4 for three."`
+	JSON         bool     `name:"json" help:"Print the results as JSON."`
 
 	stageSettings `embed:""`
 }
@@ -37,6 +38,8 @@ Of sales of several items it plays two customers without an event and, where the
 two under kill and pause with at most 1 switch, and three with at most 2 switches. Where they can wait for each
 other, --events and --customers play the rest, for minutes. lock-for-all is not explored: its lock is one for all.
 
+Of reservations it plays two customers, whose time is over at once, and a sweep, without an event and with at most 1 switch.
+
 Examples:
 
     loadtest explore none
@@ -44,6 +47,7 @@ Examples:
     loadtest explore set-ex-nx --events wait --customers 3
     loadtest explore fenced --events all
     loadtest explore fenced --baskets
+    loadtest explore reservation --reservations
     loadtest explore locks-unsorted --events kill --customers 2 --switches 1
     loadtest explore all --events wait,kill
 
@@ -74,16 +78,22 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 // chosen are the strategies to explore.
 func (c *exploreCommand) chosen(shop *catalog.Catalog) ([]declared.Strategy, error) {
 	all := shop.Strategies
-	if c.Baskets {
+	switch {
+	case c.Baskets:
 		all = shop.Baskets
+	case c.Reservations:
+		all = shop.Reservations
 	}
 	strategies, err := named(c.Strategies, all, shop.Any)
 	if err != nil {
 		return nil, usage("%w, or all", err)
 	}
 	for _, of := range strategies {
-		if c.Baskets && of.Baskets == nil {
+		switch {
+		case c.Baskets && of.Baskets == nil:
 			return nil, usage("%s sells one item at a time", of.Name)
+		case c.Reservations && of.Reservations == nil:
+			return nil, usage("%s does not reserve", of.Name)
 		}
 	}
 	return strategies, nil
@@ -109,6 +119,8 @@ func (c *exploreCommand) search(ctx context.Context, s streams, on *step.Shops, 
 		}
 		of := surveys
 		switch {
+		case c.Reservations || st.OnlyReservations:
+			of = []explore.Survey{explore.OfReservations(st)}
 		case of == nil && c.Baskets:
 			of = explore.DefaultOfBaskets(st)
 		case of == nil:
@@ -151,7 +163,11 @@ func (c *exploreCommand) surveys() ([]explore.Survey, error) {
 	if c.Customers == 1 {
 		return nil, usage("--customers is 1: want 2 to 3")
 	}
-	if len(c.Events) == 0 && c.Customers == 0 && !c.OneShop {
+	usual := len(c.Events) == 0 && c.Customers == 0 && !c.OneShop
+	switch {
+	case c.Reservations && (!usual || c.Baskets):
+		return nil, usage("--reservations is for two customers and a sweep, without an event: want it without --events, --customers, --one-shop and --baskets")
+	case usual:
 		return nil, nil
 	}
 	survey := explore.Survey{Customers: max(c.Customers, 2), OneShop: c.OneShop}
@@ -200,6 +216,9 @@ func printResult(s streams, r explore.Result) {
 		}
 		if r.Baskets {
 			oneShop += " --baskets"
+		}
+		if r.Reservations {
+			oneShop += " --reservations"
 		}
 		fmt.Fprintf(s.out, "\n  %s\n  loadtest step %s %s%s\n\n", found.Sentence(), r.Strategy, found.Schedule, oneShop)
 		schedule.Draw(s.out, found, widthOf(s.out))

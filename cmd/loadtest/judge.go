@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
@@ -54,19 +55,23 @@ func (c *judgeCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer shop.Close()
+	of, results, err := c.explore(ctx, s, shop, of)
+	if err != nil {
+		return err
+	}
+	reserving := slices.DeleteFunc(slices.Clone(results), func(r explore.Result) bool { return !r.Reservations })
+	results = slices.DeleteFunc(results, func(r explore.Result) bool { return r.Reservations })
 	var judgements []explore.Judgement
 	var unexplained []schedule.Record
-	if of.OnlyReservations {
-		judgements = explore.JudgeReservations(of)
-	} else {
-		var results []explore.Result
-		if of, results, err = c.explore(ctx, s, shop, of); err != nil {
-			return err
-		}
+	switch {
+	case c.Baskets:
+		judgements, unexplained = explore.JudgeBaskets(of, results), explore.UnexplainedOfBaskets(of, results)
+	case !of.OnlyReservations:
 		judgements, unexplained = explore.Judge(of.Everywhere(), results), explore.Unexplained(of.Everywhere(), results)
-		if c.Baskets {
-			judgements, unexplained = explore.JudgeBaskets(of, results), explore.UnexplainedOfBaskets(of, results)
-		}
+	}
+	if of.Reservations != nil && !c.Baskets {
+		judgements = append(judgements, explore.JudgeReservations(of, reserving)...)
+		unexplained = append(unexplained, explore.UnexplainedOfReservations(of, reserving)...)
 	}
 	if c.Scenarios {
 		r, err := c.measure(ctx, s, shop, of)

@@ -22,6 +22,7 @@ type stepCommand struct {
 	Customers     int  `default:"0" min:"0" max:"3" help:"How many buy, with one unit less in stock. 0 for as many as the schedule names, two at least."`
 	OneShop       bool `help:"All customers buy at one shop. Otherwise each has a shop of its own."`
 	Baskets       bool `help:"Each customer buys two items in one sale, the second customer in the opposite order. Ways that only sell baskets always do."`
+	Reservations  bool `help:"Two customers reserve units and pay, and C sweeps. Ways that only reserve always do."`
 	JSON          bool `name:"json" help:"Print the record as JSON."`
 	Transcript    bool `help:"Print the run as terminals with redis-cli and mysql."`
 	Draw          bool `help:"Print one column for each customer instead of the requests."`
@@ -54,9 +55,13 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 		if of, err = shop.Any(c.Strategy); err != nil {
 			return usage("%w", err)
 		}
-		c.Baskets = c.Baskets || of.OnlyBaskets
+		c.Baskets, c.Reservations = c.Baskets || of.OnlyBaskets, c.Reservations || of.OnlyReservations
 		why := step.Unplayable(of)
 		switch {
+		case c.Reservations && of.Reservations == nil:
+			return usage("%s does not reserve", of.Name)
+		case c.Reservations && (c.Baskets || c.OneShop || c.Customers == 2 || len(plan.Events()) > 0):
+			return usage("reservations are of three customers, the last of whom sweeps, at shops of their own and without an event")
 		case c.Baskets && of.Baskets == nil:
 			return usage("%s sells one item at a time", of.Name)
 		case why != "":
@@ -87,6 +92,8 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 		on = step.As{Shops: opened, OneShop: true}
 	case c.Baskets:
 		on = step.As{Shops: opened, Baskets: true}
+	case c.Reservations:
+		on, n, c.Customers = step.As{Shops: opened, Reservations: true}, schedule.MaxCustomers, schedule.MaxCustomers
 	}
 	if len(plan) == 0 && isTerminal(s.out) && isTerminal(os.Stdin) {
 		return c.interact(ctx, s, on, max(n, 2))
@@ -164,6 +171,9 @@ func (c *stepCommand) printCommand(s streams, plan schedule.Schedule) {
 	}
 	if c.Baskets {
 		oneShop += " --baskets"
+	}
+	if c.Reservations {
+		oneShop += " --reservations"
 	}
 	fmt.Fprintf(s.out, "loadtest step %s %s%s\n", c.Strategy, plan, oneShop)
 }

@@ -55,13 +55,19 @@ func JudgeBaskets(of declared.Strategy, results []Result) []Judgement {
 	return all
 }
 
-// JudgeReservations leaves each property of reservations to the scenarios that attack it.
-func JudgeReservations(of declared.Strategy) []Judgement {
+// JudgeReservations is [Judge] for the properties of reservations.
+func JudgeReservations(of declared.Strategy, results []Result) []Judgement {
 	var all []Judgement
 	for _, property := range declared.ReservationProperties() {
-		all = append(all, Judgement{Property: property, Declared: of.Reservations.Standing(property), Ruling: NotDecided, By: "no exploration attacks it"})
+		j := Judgement{Property: property, Declared: of.Reservations.Standing(property), Ruling: NotDecided, By: "no exploration attacks it"}
+		all = append(all, judgeBy(schedule.ReservationAttacks, schedule.ReservationAttacks, j, *of.Reservations, results))
 	}
 	return all
+}
+
+// UnexplainedOfReservations is [Unexplained] for reservations.
+func UnexplainedOfReservations(of declared.Strategy, results []Result) []schedule.Record {
+	return unexplained(results, func(int) schedule.Expectation { return schedule.ExpectedOfReservations(of) })
 }
 
 // judgeBy rules on a property by those of the attacks that are on it. Explaining are all whose success says

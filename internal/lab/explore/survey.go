@@ -20,13 +20,18 @@ type Survey struct {
 	Switches  int  // 0 for no bound
 	OneShop   bool // all customers buy at one shop
 	Baskets   bool // each customer buys two items: see [step.Plan]
+	// Reservations has all but the last customer reserve and pay, and the last one sweep.
+	Reservations bool
 }
 
 // Default has the surveys that the properties of a strategy call for: two customers under each event
 // that says something about it, two of one shop, and three where a third one can decide.
 func Default(of declared.Strategy) []Survey {
-	if of.OnlyBaskets {
+	switch {
+	case of.OnlyBaskets:
 		return DefaultOfBaskets(of)
+	case of.OnlyReservations:
+		return []Survey{OfReservations(of)}
 	}
 	thirdAtLock := !of.Properties.NotApplicable.Includes(declared.OwnerChecked) || !of.Properties.NotApplicable.Includes(declared.AtomicRelease)
 	all := []Survey{
@@ -42,7 +47,15 @@ func Default(of declared.Strategy) []Survey {
 	for i := range all {
 		all[i].Strategy = of.Name
 	}
+	if of.Reservations != nil {
+		all = append(all, OfReservations(of))
+	}
 	return all
+}
+
+// OfReservations has two customers who reserve, and a sweep. Each sends twenty requests: whoever could go on is left once.
+func OfReservations(of declared.Strategy) Survey {
+	return Survey{Strategy: of.Name, Reservations: true, Customers: 3, Switches: 1}
 }
 
 // DefaultOfBaskets is [Default] for sales of several items.
@@ -110,13 +123,14 @@ func LeftOut(of declared.Strategy, surveys []Survey) string {
 
 // Result is one line of a survey.
 type Result struct {
-	Strategy  string         `json:"strategy"`
-	Event     schedule.Event `json:"event,omitempty"`
-	Customers int            `json:"customers"`
-	Switches  int            `json:"switches,omitempty"` // the bound, 0 for none
-	OneShop   bool           `json:"one_shop,omitempty"`
-	Baskets   bool           `json:"baskets,omitempty"`
-	Skipped   string         `json:"skipped,omitempty"` // why there was nothing to explore
+	Strategy     string         `json:"strategy"`
+	Event        schedule.Event `json:"event,omitempty"`
+	Customers    int            `json:"customers"`
+	Switches     int            `json:"switches,omitempty"` // the bound, 0 for none
+	OneShop      bool           `json:"one_shop,omitempty"`
+	Baskets      bool           `json:"baskets,omitempty"`
+	Reservations bool           `json:"reservations,omitempty"`
+	Skipped      string         `json:"skipped,omitempty"` // why there was nothing to explore
 	// AtPoints says that the requests of the lock were not held one by one.
 	AtPoints bool  `json:"at_points,omitempty"`
 	Found    Found `json:"found"`
@@ -134,6 +148,9 @@ func (r Result) Name() string {
 	}
 	if r.Baskets {
 		name += ", two items each"
+	}
+	if r.Reservations {
+		name = fmt.Sprintf("%d customers who reserve, and a sweep", r.Customers-1)
 	}
 	if r.Event != "" {
 		name += ", " + string(r.Event)
@@ -156,26 +173,20 @@ func (v Survey) Run(ctx context.Context, on *step.Shops, progress func(of Result
 		events = []schedule.Event{""}
 	}
 	for _, event := range events {
-		result := Result{Strategy: v.Strategy, Event: event, Customers: v.Customers, Switches: v.Switches, OneShop: v.OneShop, Baskets: v.Baskets, Skipped: step.Inapplicable(of, event), AtPoints: of.AtPoints()}
+		result := Result{Strategy: v.Strategy, Event: event, Customers: v.Customers, Switches: v.Switches, OneShop: v.OneShop, Baskets: v.Baskets, Reservations: v.Reservations, Skipped: step.Inapplicable(of, event), AtPoints: of.AtPoints()}
 		if result.Skipped != "" {
 			each(result)
 			continue
 		}
-		search := Search{Switches: v.Switches, Plan: step.Plan{Strategy: v.Strategy, Customers: v.Customers, OneShop: v.OneShop, Baskets: v.Baskets, MaxEvents: 1, LocalClock: step.LocalClock(of)}}
+		search := Search{Switches: v.Switches, Plan: step.Plan{Strategy: v.Strategy, Customers: v.Customers, OneShop: v.OneShop, Baskets: v.Baskets, Reservations: v.Reservations, MaxEvents: 1, LocalClock: step.LocalClock(of)}}
 		if event != "" {
 			search.Events = []schedule.Event{event}
 		}
 		starved := on.Starved()
-		found, err := Explore(ctx, on, search, func(done, left int) { progress(result, done, left) })
+		again := step.As{Shops: on, OneShop: v.OneShop, Baskets: v.Baskets, Reservations: v.Reservations}
+		found, err := Explore(ctx, again, search, func(done, left int) { progress(result, done, left) })
 		if err != nil {
 			return fmt.Errorf("%s, %s: %w", v.Strategy, result.Name(), err)
-		}
-		var again SchedulePlayer = on
-		if v.OneShop {
-			again = step.As{Shops: on, OneShop: true}
-		}
-		if v.Baskets {
-			again = step.As{Shops: on, Baskets: true}
 		}
 		if err := Confirm(ctx, again, &found); err != nil {
 			return err
@@ -184,6 +195,9 @@ func (v Survey) Run(ctx context.Context, on *step.Shops, progress func(of Result
 		expected := schedule.Expected(on.Declared(of).Everywhere(), search.Events, v.Customers)
 		if v.Baskets {
 			expected = schedule.ExpectedOfBaskets(on.Declared(of), search.Events, v.Customers)
+		}
+		if v.Reservations {
+			expected = schedule.ExpectedOfReservations(of)
 		}
 		if result.AtPoints {
 			expected.Wanted = slices.DeleteFunc(expected.Wanted, func(a schedule.Attack) bool { return a.Within })

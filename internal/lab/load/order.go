@@ -42,6 +42,15 @@ type Order struct {
 // SubjectHeader is where the shops of the lab find the customer, where they are told so.
 const SubjectHeader = "X-Subject"
 
+// Reservations has the SHOP_ variables of a shop in the lab that offers reservations. No payment window is over before a
+// reservation's time.
+func Reservations() map[string]string {
+	return map[string]string{
+		"SHOP_SUBJECT_HEADER": SubjectHeader, "SHOP_STAFF_SUBJECT_HEADER": SubjectHeader, "SHOP_LIMIT": "1000",
+		"SHOP_RESERVATIONS": "true", "SHOP_PAYMENT_WINDOW": "1s", "SHOP_PAYMENT_GRACE": "0s",
+	}
+}
+
 // Act is what a request does with a reservation.
 type Act string
 

@@ -47,6 +47,9 @@ const (
 	CrossedLocks  Cause = "crossed-locks"
 	Abandoned     Cause = "abandoned"
 	TornOrder     Cause = "torn-order"
+	Revived       Cause = "revived"
+	Uncounted     Cause = "uncounted"
+	Overwritten   Cause = "overwritten"
 	Crash         Cause = "crash"
 	Other         Cause = "other"
 )
@@ -80,6 +83,9 @@ var causes = map[Cause]string{
 	CrossedLocks:  "each customer had a lock that the other one waited for, until one of them gave up",
 	Abandoned:     "a customer died with units that are in no order, and nobody puts them back",
 	TornOrder:     "an order stands without all that was ordered",
+	Revived:       "a reservation that a sweep had ended was confirmed, and its units had been put back",
+	Uncounted:     "units were reserved that another customer had",
+	Overwritten:   "what a payment had confirmed was undone, and the payment was kept",
 	Crash:         "a sale ended with an error or without an answer, and nothing had happened",
 	Other:         "none of the known causes: read what was done",
 }
@@ -97,6 +103,9 @@ func (r *Record) Conclude(end State, keeps bool) {
 }
 
 func (r *Record) causeOf(end State, keeps bool) Cause {
+	if r.Outcome.Reserved != nil && r.Outcome.Bad() {
+		return r.Outcome.causeOfReservation()
+	}
 	switch r.Outcome.Verdict {
 	case verdict.Lied:
 		if r.lostWithPrimary() {

@@ -51,6 +51,24 @@ var BasketAttacks = []Attack{
 	{Property: declared.OvertakeProof, Event: Pause, Customers: 2, Causes: []Cause{LateWrite}},
 }
 
+// ReservationAttacks has one line for each property of reservations that schedules can decide, in which each customer
+// pays once.
+var ReservationAttacks = []Attack{
+	{Property: declared.CountsUnits, Customers: 3, Causes: []Cause{Uncounted}},
+	{Property: declared.StaysEnded, Customers: 3, Causes: []Cause{Revived}},
+	{Property: declared.StaysConfirmed, Customers: 3, Causes: []Cause{Overwritten}},
+}
+
+// ExpectedOfReservations is [Expected] for reservations.
+func ExpectedOfReservations(of declared.Strategy) (e Expectation) {
+	for _, a := range ReservationAttacks {
+		if of.Reservations.Standing(a.Property) == declared.Lacks {
+			e.Allowed, e.Wanted = append(e.Allowed, a.Causes...), append(e.Wanted, a)
+		}
+	}
+	return e
+}
+
 // ExpectedOfBaskets is [Expected] for sales of several items. What a strategy lacks with one item explains
 // failures here, too.
 func ExpectedOfBaskets(of declared.Strategy, events []Event, customers int) Expectation {

@@ -101,14 +101,20 @@ type Outcome struct {
 	Stock   int64        `json:"stock"`           // units there were to sell, of each item
 	Items   int          `json:"items,omitempty"` // how many each customer bought in one sale, where that is several
 	// Afterwards is how many more ordinary customers have bought, where each bought several items.
-	Afterwards int64             `json:"afterwards,omitempty"`
-	Orders     []Order           `json:"orders"`
-	Answers    map[string]string `json:"answers"` // by customer: sold, sold_out, busy, ...
-	Ordinary   string            `json:"ordinary,omitempty"`
+	Afterwards int64 `json:"afterwards,omitempty"`
+	// Reserved is what was paid where the customers reserve, nil elsewhere.
+	Reserved *Reserved         `json:"reserved,omitempty"`
+	Orders   []Order           `json:"orders"`
+	Answers  map[string]string `json:"answers"` // by customer: sold, sold_out, busy, ...
+	Ordinary string            `json:"ordinary,omitempty"`
 }
 
 // Decide sets the verdict of a run.
 func (r *Record) Decide() {
+	if r.Outcome.Reserved != nil {
+		r.Outcome.decideReservations(r.Played.Events())
+		return
+	}
 	if r.Outcome.Items > 1 {
 		r.Outcome.decideBaskets(r.Played.Events())
 		return

@@ -161,14 +161,23 @@ func (s *Shops) Position(ctx context.Context, strategy string, customers int, or
 	return As{Shops: s}.Position(ctx, strategy, customers, order)
 }
 
-// As are shops whose schedules are those of customers of one shop, or of customers who buy two items.
+// As are shops whose schedules are those of customers of one shop, of customers who buy two items, or of those who
+// reserve.
 type As struct {
 	*Shops
-	OneShop, Baskets bool
+	OneShop, Baskets, Reservations bool
 }
 
 func (a As) plan(strategy string, customers int, order schedule.Schedule) Plan {
-	return Plan{Strategy: strategy, Customers: customers, OneShop: a.OneShop, Baskets: a.Baskets}.Following(order)
+	return Plan{Strategy: strategy, Customers: customers, OneShop: a.OneShop, Baskets: a.Baskets, Reservations: a.Reservations}.Following(order)
+}
+
+// Slots is how many runs can be played at a time.
+func (a As) Slots(events []schedule.Event) int {
+	if a.Reservations {
+		return 1
+	}
+	return a.Shops.Slots(events)
 }
 
 // PlaySchedule plays a schedule as [Shops.PlaySchedule] does.

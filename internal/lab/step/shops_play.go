@@ -58,7 +58,7 @@ func (s *Shops) Play(ctx context.Context, p Plan, choose func() Chooser) (schedu
 		return schedule.Record{}, cannotError(of.Name + " sells one item at a time")
 	}
 	kind := kindFor(p.Events)
-	kind.etcd, kind.quorum = of.NeedsEtcd, of.NeedsQuorum
+	kind.etcd, kind.quorum, kind.reserving = of.NeedsEtcd, of.NeedsQuorum, p.Reservations
 	kind.lease = s.options.Lease
 	if kind.crossing = p.Baskets && len(p.Events) == 0; kind.crossing {
 		kind.lease *= 10
@@ -123,14 +123,22 @@ func (s *Shops) playOn(ctx context.Context, l *slot, p Plan, of declared.Strateg
 	if err := l.restarted(ctx); err != nil {
 		return schedule.Record{}, err
 	}
-	if err := s.rehearse(ctx, l, of); err != nil {
-		return schedule.Record{}, rehearsalError{err}
+	if !p.Reservations { // all come at the start, so that no first step has to be known
+		if err := s.rehearse(ctx, l, of); err != nil {
+			return schedule.Record{}, rehearsalError{err}
+		}
 	}
 	s.turns <- struct{}{}
 	defer func() { <-s.turns }()
 	number, units := 1, int64(p.Customers-1)
 	if p.Baskets {
 		number, units = basketItems, int64(p.Customers)
+	}
+	if p.Reservations {
+		units, p.Requests = reservableUnits, reserving(p.Customers)
+		if err := l.database.sweepBefore(ctx); err != nil {
+			return schedule.Record{}, err
+		}
 	}
 	items := make([]uint64, number)
 	for i := range items {
@@ -157,6 +165,11 @@ func (s *Shops) playOn(ctx context.Context, l *slot, p Plan, of declared.Strateg
 		}
 		r.messages <- report
 	})
+	if p.Reservations {
+		for _, b := range r.buyers {
+			r.come(ctx, b)
+		}
+	}
 	record, err := r.play(ctx, choose)
 	unfollow()
 	r.letGo()
@@ -179,7 +192,9 @@ func (s *Shops) newRun(l *slot, p Plan, of declared.Strategy, schema schedule.Sc
 			slices.Reverse(lines)
 		}
 		b := newBuyer(c, fmt.Sprintf("step-%d-%s", run, c))
-		b.first = s.firstStep(p.Strategy, lines[0])
+		if !p.Reservations {
+			b.first = s.firstStep(p.Strategy, lines[0])
+		}
 		r.buyers = append(r.buyers, b)
 		r.customers = append(r.customers, &shopper{buyer: b, lines: lines, shop: l.Shops[i], asked: map[string]bool{}})
 	}

@@ -73,7 +73,7 @@ func (r *shopsRun) arrive(ctx context.Context, b *buyer) {
 		answer := ""
 		for _, request := range r.requests(b.customer) {
 			more := false
-			if answer, more = request.Send(ctx, Address{URL: s.shop.URL, Strategy: r.plan.Strategy, Items: s.lines, ID: b.id}); !more {
+			if answer, more = request.Send(ctx, Address{URL: s.shop.URL, Staff: s.shop.Staff, Strategy: r.plan.Strategy, Items: s.lines, ID: b.id}); !more {
 				break
 			}
 		}
@@ -506,6 +506,8 @@ func (r *shopsRun) conclude(ctx context.Context) (schedule.Record, error) {
 	}
 	note := "all have ended"
 	switch {
+	case r.plan.Reservations:
+		o.Reserved, err = r.paid(ctx)
 	case r.plan.Baskets:
 		end, note, err = r.othersBuy(ctx, &o)
 	case int64(len(o.Orders)) < o.Stock || o.Lies() > 0: // what is sold, time and another customer cannot change

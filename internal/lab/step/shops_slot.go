@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
 )
@@ -39,6 +40,7 @@ type slots struct {
 type slotKind struct {
 	schedule.Needs
 	etcd, quorum bool
+	reserving    bool // the shops offer reservations
 	// reads says that sales read from the replica of a pair.
 	reads bool
 	// Crossing has no lease end. Customers who wait for each other give up before that, and after all that
@@ -98,6 +100,9 @@ func (s *slots) open(kind slotKind, p *pool) error {
 	}
 	settings := maps.Clone(s.settings)
 	settings["SHOP_LEASE"], settings["SHOP_WAIT"] = kind.lease.String(), kind.wait().String()
+	if kind.reserving {
+		maps.Copy(settings, load.Reservations())
+	}
 	starting, ctx := errgroup.WithContext(s.background)
 	for i := range testbeds {
 		starting.Go(func() error {

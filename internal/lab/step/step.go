@@ -46,6 +46,9 @@ type Plan struct {
 	Baskets bool
 	// OneShop has all customers buy at one shop. Otherwise each has a shop of its own.
 	OneShop bool
+	// Reservations has each customer but the last reserve and pay, and the last one sweep. Runs with them
+	// are played one at a time: a sweep ends what is overdue of all.
+	Reservations bool
 	// Requests are those of a customer who does something else than to buy one unit, in their order.
 	Requests map[schedule.Customer][]Request
 	// Events may happen, MaxEvents of them in one run. With InARow they follow each other, with no
@@ -72,9 +75,9 @@ type Request struct {
 
 // Address is what a [Request] is about.
 type Address struct {
-	URL, Strategy string
-	Items         []uint64
-	ID            string // of the customer: its header X-Request-ID has it held
+	URL, Staff, Strategy string
+	Items                []uint64
+	ID                   string // of the customer: its header X-Request-ID has it held
 }
 
 // Option is one way in which a run can go on.

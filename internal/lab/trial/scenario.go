@@ -101,12 +101,9 @@ func (s Scenario) Settings() Settings {
 // them.
 const TakesLate = 2
 
-// reserving has the settings of a shop with reservations. No payment window is over before a reservation's time.
+// reserving has the settings of a shop with reservations.
 func reserving(shop int) map[string]string {
-	env := map[string]string{
-		"SHOP_SUBJECT_HEADER": load.SubjectHeader, "SHOP_STAFF_SUBJECT_HEADER": load.SubjectHeader, "SHOP_LIMIT": "1000",
-		"SHOP_RESERVATIONS": "true", "SHOP_PAYMENT_WINDOW": "1s", "SHOP_PAYMENT_GRACE": "0s",
-	}
+	env := load.Reservations()
 	if shop == TakesLate {
 		env["SHOP_LATE_PAYMENT"] = "take-if-free"
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"stocklock/internal/sale"
 	"stocklock/internal/shop"
@@ -87,8 +88,12 @@ func (h holder) by(ctx context.Context, request string, change func(context.Cont
 	})
 }
 
+// Hold holds units for the whole seconds of a lease that is asked for: for 0 s, they are overdue at once.
 func (h holder) Hold(ctx context.Context, wanted stock.Sale, seconds int64, terms stock.Terms) (stock.Hold, error) {
 	return h.by(ctx, wanted.RequestID, func(ctx context.Context, to reserving) (stock.Hold, error) {
+		if to.Lease > 0 {
+			seconds = int64(to.Lease / time.Second)
+		}
 		return to.holds.Hold(ctx, wanted, seconds, terms)
 	})
 }
