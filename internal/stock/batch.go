@@ -60,7 +60,7 @@ func (s *Store) decrementEach(ctx context.Context, itemID uint64, sales []Sale) 
 // fails locks gaps of the index, and batches of other items could meet there.
 func (s *Store) decrementBatch(ctx context.Context, itemID uint64, likely []Sale, gather func() []Sale) (outcomes []Outcome, sales []Sale, err error) {
 	var orders []Order
-	err = s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
+	err = s.transaction(ctx, rowTimeout, nil, func(tx *gorm.DB) error {
 		found, taken, err := lockAndTake(tx, itemID, likely)
 		if err != nil {
 			return err

@@ -237,7 +237,7 @@ func changeItem(tx *gorm.DB, entry *Change, edit func(tx *gorm.DB, entry *Change
 func (s *Store) write(ctx context.Context, entry Change, timeout time.Duration, fn func(tx *gorm.DB, entry *Change) error) (Change, error) {
 	made, err := again(ctx, func() (Change, error) {
 		entry := entry
-		err := s.transaction(ctx, timeout, func(tx *gorm.DB) error {
+		err := s.transaction(ctx, timeout, nil, func(tx *gorm.DB) error {
 			if err := fn(tx, &entry); err != nil {
 				return err
 			}

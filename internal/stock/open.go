@@ -31,7 +31,7 @@ type Store struct {
 	repeats *atomic.Bool  // whether the last batch that looked for them met keys that have orders
 	ahead   *atomic.Int64 // by how many nanoseconds the database's clock is ahead of the process's
 
-	pinned bool // db works on one connection: see GetLock
+	pinned *sql.Conn // what db works on, nil for the pool: see GetLock
 }
 
 // PoolSize is the default number of connections that a store opens at most, and keeps. See

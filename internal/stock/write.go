@@ -24,22 +24,25 @@ const rowTimeout = 10 * time.Second
 //
 // Its error is [ErrUnknown] if the COMMIT was sent and failed, unless the server says that it has
 // rolled back. Before the COMMIT, every error means that nothing was done.
-func (s *Store) transaction(ctx context.Context, timeout time.Duration, fn func(tx *gorm.DB) error, options ...*sql.TxOptions) error {
+func (s *Store) transaction(ctx context.Context, timeout time.Duration, options *sql.TxOptions, fn func(tx *gorm.DB) error) error {
 	committing := false
-	err := s.onConnection(ctx, func(conn *gorm.DB) error {
+	err := s.onConnection(ctx, func(conn *sql.Conn) error {
 		writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout+s.extra)
 		defer cancel()
-		return conn.WithContext(writing).Transaction(func(tx *gorm.DB) error {
-			err := fn(tx)
-			if err == nil {
-				err = writing.Err() // then it is rolled back already
-			}
-			if err == nil {
-				committing = true
-				s.commits.begin()
-			}
+		tx, err := conn.BeginTx(writing, options)
+		if err != nil {
 			return err
-		}, options...)
+		}
+		defer func() { _ = tx.Rollback() }() // after a COMMIT it does nothing
+		if err = fn(s.on(writing, tx)); err == nil {
+			err = writing.Err() // then it is rolled back already
+		}
+		if err != nil {
+			return err
+		}
+		committing = true
+		s.commits.begin()
+		return tx.Commit()
 	})
 	if committing {
 		s.commits.end(!noAnswer(err))
@@ -189,7 +192,7 @@ type takeLine func(tx *gorm.DB, i int, line Line) (read int64, err error)
 
 // sell makes a sale in a transaction of its own: see [sellIn].
 func (s *Store) sell(ctx context.Context, timeout time.Duration, sale Sale, begin func(tx *gorm.DB) error, take takeLine) (order Order, err error) {
-	err = s.transaction(ctx, timeout, func(tx *gorm.DB) (err error) {
+	err = s.transaction(ctx, timeout, nil, func(tx *gorm.DB) (err error) {
 		order, err = sellIn(tx, sale, begin, take)
 		return err
 	})
