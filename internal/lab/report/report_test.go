@@ -408,3 +408,25 @@ func TestWhatWasNotTimedIsNoZero(t *testing.T) {
 		t.Errorf("requests are %q, want 16", shown["requests"])
 	}
 }
+
+// TestMarkdownDrawsWhatBroke: without a matrix, the first cell of each cause is drawn as in the terminal, and one that tells
+// a story alone tells it. In a matrix, surprises alone are drawn.
+func TestMarkdownDrawsWhatBroke(t *testing.T) {
+	r := saved(t)
+	r.Interrupted = false
+	r.Cells[2].Expected = r.Cells[2].Verdict
+	again := r.Cells[2]
+	again.Strategy = "setnx"
+	r.Cells = []trial.Result{r.Cells[2], again, {Strategy: "saga", Scenario: "crossed", Verdict: verdict.Left, Expected: verdict.Left, Story: []string{"A: sold"}}}
+	var terminal bytes.Buffer
+	Terminal{Out: &terminal}.Drawings(r)
+	for form, got := range map[string]string{"Markdown": written(t, Report.Markdown, r), "the terminal": terminal.String()} {
+		if n := strings.Count(got, "again: "); n != 1 || !strings.Contains(got, "  A: sold") || !strings.Contains(got, "▲ oversold") {
+			t.Errorf("%s has %d drawings, want the first of the cause, and the story:\n%s", form, n, got)
+		}
+	}
+	r.Interrupted = true // of a matrix
+	if got := written(t, Report.Markdown, r); strings.Contains(got, "▲ oversold") {
+		t.Errorf("what was expected of a matrix is drawn:\n%s", got)
+	}
+}
