@@ -20,4 +20,4 @@ export function heading() {
 
 // where says on what machine, with what servers and settings the cells ran.
 export const where = () => h('section', {}, h('h2', {}, t('saved.where')), h('p', {class: 'soft'}, t('saved.where.means')),
-  h('dl', {class: 'facts'}, store.catalog.saved.facts.map(f => h('div', {}, h('dt', {}, known('where.' + f.name, f.name)), h('dd', {}, f.value)))));
+  h('dl', {class: 'facts'}, store.catalog.saved.facts.map(f => h('div', {class: f.name === 'command' ? 'whole' : null}, h('dt', {}, known('where.' + f.name, f.name)), h('dd', {}, f.value)))));
