@@ -60,26 +60,27 @@ const (
 	dropAfter = 2 * time.Second       // or a lease if that is longer: the shop has dropped what it was to write
 )
 
-// bought is how a shop has answered a customer.
-type bought struct {
-	customer schedule.Customer
-	answer   string
+// shopReplied is how a shop has answered a request of a customer.
+type shopReplied struct {
+	customer        schedule.Customer
+	request, answer string
+	more            bool // it has another one to send
 }
 
 func (r *shopsRun) arrive(ctx context.Context, b *buyer) {
 	s := r.at(b)
 	s.arrived = r.machineTime()
 	go func() {
-		answer := ""
-		for _, request := range r.requests(b.customer) {
-			more := false
-			if answer, more = request.Send(ctx, Address{URL: s.shop.URL, Staff: s.shop.Staff, Strategy: r.plan.Strategy, Items: s.lines, ID: b.id}); !more {
-				break
+		list, more := r.requests(b.customer), true
+		for i := 0; more; i++ {
+			answer := ""
+			answer, more = list[i].Send(ctx, Address{URL: s.shop.URL, Staff: s.shop.Staff, Strategy: r.plan.Strategy, Items: s.lines, ID: b.id})
+			more = more && i+1 < len(list)
+			select {
+			case r.messages <- shopReplied{b.customer, list[i].Name, answer, more}:
+			case <-ctx.Done():
+				return
 			}
-		}
-		select {
-		case r.messages <- bought{b.customer, answer}:
-		case <-ctx.Done():
 		}
 	}()
 }
@@ -96,8 +97,12 @@ func (r *shopsRun) requests(c schedule.Customer) []Request {
 
 // handle takes in what a shop reports, and how it answers.
 func (r *shopsRun) handle(_ context.Context, m any) error {
-	if a, ok := m.(bought); ok {
+	if a, ok := m.(shopReplied); ok {
 		b := r.buyer(a.customer)
+		if a.more {
+			r.note(schedule.Entry{Customer: b.customer.String(), Note: fmt.Sprintf("%s: %s was answered with %s", b.customer, a.request, a.answer)})
+			return nil
+		}
 		if a.answer == string(load.Busy) {
 			r.answeredBusy(r.at(b), a.answer)
 		}

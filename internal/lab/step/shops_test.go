@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/step/steptest"
@@ -140,6 +141,19 @@ func TestStage(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a customer who sends two requests", func(t *testing.T) {
+		buy := step.Request{Name: "buy", Send: func(ctx context.Context, to step.Address) (string, bool) {
+			a := load.Send(ctx, load.Order{Shop: to.URL, ItemID: to.Items[0], Quantity: 1, RequestID: to.ID, Strategy: to.Strategy})
+			return string(a.Outcome), a.Outcome == load.Sold
+		}}
+		order := steptest.Parse(t, "A.update A.insert A.commit B.update A.update2")
+		plan := step.Plan{Strategy: "conditional", Customers: 2, Requests: map[schedule.Customer][]step.Request{'A': {buy, buy}}}.Following(order)
+		r, err := s.Play(t.Context(), plan, func() step.Chooser { return step.Follow(order) })
+		noted := slices.ContainsFunc(r.Entries, func(e schedule.Entry) bool { return e.Note == "A: buy was answered with sold" })
+		if err != nil || !noted || r.Outcome.Answers["A"] != "sold_out" || len(r.Outcome.Orders) != 1 {
+			t.Errorf("%+v, %v, first answer noted: %t", r.Outcome, err, noted)
+		}
+	})
 	t.Run("how things stand in between", func(t *testing.T) {
 		plan := steptest.Parse(t, "A.set A.select")
 		at, err := s.Position(t.Context(), "set-ex-nx", 2, plan)
