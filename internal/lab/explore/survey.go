@@ -178,7 +178,7 @@ func (v Survey) Run(ctx context.Context, on *step.Shops, progress func(of Result
 			each(result)
 			continue
 		}
-		search := Search{Switches: v.Switches, Plan: step.Plan{Strategy: v.Strategy, Customers: v.Customers, OneShop: v.OneShop, Baskets: v.Baskets, Reservations: v.Reservations, MaxEvents: 1, LocalClock: step.LocalClock(of)}}
+		search := Search{Switches: v.Switches, Plan: step.Plan{Strategy: v.Strategy, Customers: v.Customers, OneShop: v.OneShop, Baskets: v.Baskets, Reservations: v.Reservations, MaxEvents: 1, LocalClock: step.LocalClock(of), Early: !v.Reservations}}
 		if event != "" {
 			search.Events = []schedule.Event{event}
 		}

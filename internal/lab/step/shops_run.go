@@ -13,6 +13,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/redisconn"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
@@ -407,9 +408,34 @@ func (r *shopsRun) inject(ctx context.Context, c schedule.Choice) error {
 
 // passLease lets a lease end, and what has ended with it be returned by a shop that looks for it every quarter
 // of a lease.
-func (r *shopsRun) passLease(ctx context.Context, _ schedule.Choice) error {
+func (r *shopsRun) passLease(ctx context.Context, c schedule.Choice) error {
+	if r.plan.Early && c.Event == schedule.Wait && r.onlyInRedis() {
+		return r.endEarly(ctx)
+	}
 	r.waited(r.oneLease())
 	return r.shops.sleep(ctx, r.oneLease())
+}
+
+// onlyInRedis says whether the lease is that of a key and of nothing else: no process goes by it, and nobody renews it.
+func (r *shopsRun) onlyInRedis() bool {
+	elsewhere := r.unseen || r.timed || r.keepsElsewhere() || r.of.NeedsQuorum || r.plan.LocalClock || r.plan.OneShop
+	return r.lock.TTLMS > 0 && !r.renews && !elsewhere && len(r.of.State.Locks) == 0
+}
+
+func (r *shopsRun) endEarly(ctx context.Context) error {
+	for _, key := range heldKeys(r.items, r.of.State) {
+		if err := r.slot.Redis().Client.Do(ctx, "PEXPIRE", key, 1).Err; err != nil {
+			return fmt.Errorf("end the lease: %w", err)
+		}
+	}
+	for {
+		if now, err := r.askLock(ctx); err != nil || !now.Locked() {
+			return err
+		}
+		if err := seen.Pause(ctx, time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 // oneLease is long enough for that.

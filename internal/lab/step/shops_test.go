@@ -163,6 +163,19 @@ func TestStage(t *testing.T) {
 	})
 }
 
+// TestALeaseIsEndedEarly where nothing but Redis goes by it.
+func TestALeaseIsEndedEarly(t *testing.T) {
+	const lease = 20 * time.Second
+	s := steptest.Open(t, "", step.Options{Lease: lease, Slots: 1})
+	order := steptest.Parse(t, "A.set wait B.set B.select")
+	plan := step.Plan{Strategy: "set-ex-nx", Customers: 2, Early: true}.Following(order)
+	begun := time.Now()
+	r, err := s.Play(t.Context(), plan, func() step.Chooser { return step.Follow(order) })
+	if took := time.Since(begun); err != nil || r.Outcome.Cause != schedule.Overrun || took > lease {
+		t.Errorf("set-ex-nx after %s: %+v, %v", took, r.Outcome, err)
+	}
+}
+
 // TestKeptSchedules replays every schedule that the repository keeps, with its events on the
 // processes themselves.
 func TestKeptSchedules(t *testing.T) {

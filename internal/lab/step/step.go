@@ -62,6 +62,9 @@ type Plan struct {
 	// Everything offers also what is pointless: it is for schedules that were written by hand, and
 	// for showing that what is left out loses nothing.
 	Everything bool
+	// Early ends a lease at once where nothing but Redis goes by it. What is found so is to be played again, in the
+	// lease's own time.
+	Early bool
 	// Observe looks at both servers after each step, and keeps what it saw.
 	Observe bool
 }
