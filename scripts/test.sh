@@ -27,7 +27,8 @@ run() { # run WHAT MODULE ARGUMENT...: without vet, which make lint runs
 tested() { scripts/lab-go.sh list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' "$@"; }
 # shellcheck disable=SC2086 # a list of packages
 met=$(tested $meet) && others=$(tested ./... | grep -vxF -e stocklock -e "$met") || exit 1
-searches='TestModel|TestStoreIsLikeRedis' # one goroutine each, and much to compute
+# Much to compute, or many runs of what other tests of the package run under the race detector.
+searches='TestModel|TestStoreIsLikeRedis|TestBothSteppers|TestWhatIsFound|TestKeptSchedules|TestServicesThatDecideElsewhere|TestThreeCustomers'
 
 # Tests of both halves bring bin/shop up to date. Built before, it is built once.
 scripts/lab-go.sh build -o bin/ ./cmd/shop || exit 1
@@ -45,7 +46,7 @@ half=$!
 set +m
 # shellcheck disable=SC2086
 run 'with the race detector' . -race -gcflags='all=-l -dwarf=false' -shuffle=on -parallel 4 -timeout 20m -skip "$searches" $met
-run 'the searches of the lock' . -run "$searches" ./internal/redislock
+run 'the searches' . -timeout 20m -run "$searches" ./internal/redislock ./internal/lab/step
 run 'bench' bench -tags nomsgpack -timeout 10m ./...
 wait "$half"
 half=''
