@@ -125,7 +125,7 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 	}
 	s.learning = true
 	for range 2 { // the second time it is known which keys are deleted: they are locks, however they are made
-		for try := 0; try == 0 || try < slowTries && (s.outlasted || errors.Is(err, errLearned) || isSlow(err)); try++ {
+		for try := 0; try == 0 || try < slowTries && (s.outlasted && !watched || errors.Is(err, errLearned) || isSlow(err)); try++ {
 			watched, s.outlasted = false, false
 			_, err = s.play(ctx, s.Plan(2), Follow(nil), look, false)
 		}
