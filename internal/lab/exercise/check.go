@@ -33,6 +33,7 @@ const (
 	TooManyCommits  Cause = "too-many-commits"
 	NotSeen         Cause = "not-seen"
 	Unlocked        Cause = "unlocked"
+	SameOwner       Cause = "same-owner"
 )
 
 // Verdict is what a check found.
@@ -116,6 +117,9 @@ func (c *Checker) Check(ctx context.Context, a Answer, done func(step string)) (
 		if v, err := c.play(ctx, a, text, done); err != nil || v.Cause != "" {
 			return v, err
 		}
+	}
+	if v, err := c.owners(ctx, a, done); err != nil || v.Cause != "" {
+		return v, err
 	}
 	if v, err := c.baskets(ctx, a, done); err != nil || v.Cause != "" {
 		return v, err

@@ -205,9 +205,6 @@ func (s *Server) vote(phone string, number int, word string) error {
 	return nil
 }
 
-// endsOfSchedules are what a schedule can come to.
-var endsOfSchedules = []verdict.Kind{verdict.Held, verdict.Oversold, verdict.Lied, verdict.Left, verdict.Stuck, verdict.HalfSold}
-
 // ask begins a vote. The one before ends.
 func (s *Server) ask(about subject) (any, error) {
 	err := errors.New("there is no class here: begin the page with --classroom URL")
@@ -226,7 +223,7 @@ func (s *Server) ask(about subject) (any, error) {
 	defer s.mu.Unlock()
 	c := s.class
 	c.last++
-	c.now = &ballot{ID: c.last, subject: about, Words: predictable(endsOfSchedules), Open: true}
+	c.now = &ballot{ID: c.last, subject: about, Words: predictable(verdict.OfSchedules), Open: true}
 	for _, of := range s.menu.scenarios() {
 		if of.Name == about.Scenario {
 			c.now.Doc, c.now.Words = of.Doc, of.Words

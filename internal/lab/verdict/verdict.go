@@ -63,6 +63,9 @@ const (
 	Degraded Kind = "degraded"
 )
 
+// OfSchedules are what a class can predict of a schedule.
+var OfSchedules = []Kind{Held, Oversold, Lied, Left, Stuck, HalfSold}
+
 // Verdict is an entry: what is shown and said of a verdict, everywhere.
 type Verdict struct {
 	Kind        Kind

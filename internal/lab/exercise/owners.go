@@ -1,0 +1,55 @@
+package exercise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/step"
+	"stocklock/internal/strategy/declared"
+)
+
+// owners has customers buy one after the other at shops that have just started, and wants another value in the lock
+// of each. A counter of the process, or a fixed seed, is the same in processes of the same age. The shops of the
+// searches have had sales enough to differ.
+func (c *Checker) owners(ctx context.Context, a Answer, done func(string)) (v Verdict, err error) {
+	if !a.Exercise.GuardAlone || !a.Exercise.Properties.Has.Includes(declared.OwnerChecked) {
+		return Verdict{}, nil
+	}
+	shops, err := step.OpenShops(ctx, c.shop, step.Options{Lease: leases[len(leases)-1], OwnSlots: 1, RedisServer: c.RedisServer})
+	if err != nil {
+		return Verdict{}, err
+	}
+	defer func() { err = errors.Join(err, shops.Close()) }()
+	on := player{Shops: shops, exercise: a.Exercise}
+	record, err := on.Play(ctx, step.Plan{Strategy: a.Name, Customers: 3, Observe: true}, func() step.Chooser { return step.Follow(nil) })
+	if err != nil {
+		return failed(ctx, on, err)
+	}
+	if value, two := sharedOwner(record); two != nil {
+		return Verdict{Cause: SameOwner, Said: fmt.Sprintf("customers %s and %s bought at two shops that had just started, and both locks held %q: "+
+			"each shop takes the other's lock for its own", two[0], two[1], value)}, nil
+	}
+	done("shops that have just started: each lock has another owner")
+	return Verdict{}, nil
+}
+
+// sharedOwner is a value with which two customers have taken the lock, each when it was free.
+func sharedOwner(r schedule.Record) (value string, two []schedule.Customer) {
+	takers := map[string]schedule.Customer{}
+	before := schedule.State{TTLMS: -2} // free
+	for _, e := range r.Entries {
+		if e.State == nil {
+			continue
+		}
+		if taker := e.Choice.Customer; taker != 0 && e.State.Locked() && !before.Locked() {
+			if other, taken := takers[e.State.Lock]; taken && other != taker {
+				return e.State.Lock, []schedule.Customer{other, taker}
+			}
+			takers[e.State.Lock] = taker
+		}
+		before = *e.State
+	}
+	return "", nil
+}
