@@ -146,9 +146,10 @@ func TestForgottenLeasesEnd(t *testing.T) {
 				l := k.new(t, o)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				held, forgotten := acquire(t, l, ctx, t.Name())
 				begun := time.Now()
+				held, forgotten := acquire(t, l, ctx, t.Name())
 				if name == "Grace" {
+					begun = time.Now()
 					cancel()
 				}
 				e := <-lost

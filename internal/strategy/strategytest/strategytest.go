@@ -156,17 +156,25 @@ func sellsSingly(t *testing.T, of []Subject) {
 // stock, or it oversells. Who is told busy asks again: not every lock promises a turn.
 // Nor does a strategy that starves: its sales give up.
 func contention(t *testing.T, of []Subject) {
-	const stockSize, demand = 20, 60
+	const stockSize, demand = 21, 60
 	d := Deps(t)
 	for _, s := range of {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			it := s.NewItem(t, d, stockSize)
 			sellers := []*strategy.Seller{s.NewSeller(t, d), s.NewSeller(t, d)}
-			// The work is long against a poll, so that an overlap is seen if it is possible.
+			// Two sales that can both have read write together. Pairs sell no odd stock exactly.
+			both, alone := make(chan bool), 5*time.Millisecond
+			if s.Oversells {
+				alone = 100 * time.Millisecond
+			}
 			working := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
 				if p == sale.Read {
-					time.Sleep(5 * time.Millisecond)
+					select {
+					case both <- true:
+					case <-both:
+					case <-time.After(alone):
+					}
 				}
 			})
 			sold := make(chan bool, demand)
