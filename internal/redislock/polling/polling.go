@@ -124,6 +124,9 @@ func (p *Locker) acquire(ctx context.Context, key string, wait bool) (held conte
 		}
 		taken := errors.Is(err, redislock.ErrNotAcquired)
 		if !wait || ctx.Err() != nil || !taken && !undecided {
+			if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) { // ctx ended beside the last answers
+				err = fmt.Errorf("%w: %w", err, cause)
+			}
 			return held, lease, err
 		}
 		if taken {
