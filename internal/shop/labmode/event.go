@@ -3,10 +3,14 @@ package labmode
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"strconv"
 	"time"
+	"unique"
 
 	"stocklock/internal/sale"
 )
@@ -24,34 +28,43 @@ type Event struct {
 	Facts    map[string]any // numbers are json.Number
 }
 
-// UnmarshalJSON reads the form that a [Recorder] writes.
+// UnmarshalJSON reads the form that a [Recorder] writes. A cell keeps each event of each sale: what many events have in
+// common is there once, and an event without facts has no map.
 func (e *Event) UnmarshalJSON(line []byte) error {
-	var fields struct {
-		T        int64      `json:"t"`
-		Shop     string     `json:"shop"`
-		Request  string     `json:"request"`
-		Item     uint64     `json:"item"`
-		Strategy string     `json:"strategy"`
-		Run      string     `json:"run"`
-		Point    sale.Point `json:"point"`
-	}
-	if err := json.Unmarshal(line, &fields); err != nil {
-		return err
-	}
-	facts := map[string]any{}
+	fields := map[string]any{}
 	all := json.NewDecoder(bytes.NewReader(line))
 	all.UseNumber()
-	if err := all.Decode(&facts); err != nil {
+	if err := all.Decode(&fields); err != nil {
 		return err
 	}
-	for _, known := range []string{"t", "shop", "request", "item", "strategy", "run", "point"} {
-		delete(facts, known)
+	var wrong error
+	text := func(name string) string {
+		value, ok := fields[name].(string)
+		if !ok && fields[name] != nil {
+			wrong = fmt.Errorf("%s is no text: %v", name, fields[name])
+		}
+		delete(fields, name)
+		return unique.Make(value).Value()
 	}
+	number := func(name string) string {
+		value, ok := fields[name].(json.Number)
+		if !ok && fields[name] != nil {
+			wrong = fmt.Errorf("%s is no number: %v", name, fields[name])
+		}
+		delete(fields, name)
+		return cmp.Or(string(value), "0")
+	}
+	at, failed := strconv.ParseInt(number("t"), 10, 64)
+	item, err := strconv.ParseUint(number("item"), 10, 64)
 	*e = Event{
-		Time: time.Unix(0, fields.T), Shop: fields.Shop, Request: fields.Request, Item: fields.Item,
-		Strategy: fields.Strategy, Run: fields.Run, Point: fields.Point, Facts: facts,
+		Time: time.Unix(0, at), Shop: text("shop"), Request: text("request"), Item: item,
+		Strategy: text("strategy"), Run: text("run"), Point: sale.Point(text("point")),
 	}
-	return nil
+	if len(fields) > 0 {
+		e.Facts = make(map[string]any, len(fields))
+		maps.Copy(e.Facts, fields)
+	}
+	return cmp.Or(wrong, failed, err)
 }
 
 // ReadEvents reads a trace, in the order in which it was written.
