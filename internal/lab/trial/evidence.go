@@ -40,11 +40,11 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 	}
 	a.unfollow()
 	a.feed.following.Wait()
-	events := slices.SortedStableFunc(slices.Values(a.feed.events), func(x, y labmode.Event) int { return cmp.Compare(x.Shop, y.Shop) })
+	slices.SortStableFunc(a.feed.events, func(x, y labmode.Event) int { return cmp.Compare(x.Shop, y.Shop) })
 	e := explain.Evidence{
 		Strategy: a.Of.Name, Declared: a.Of, Lease: a.o.Lease,
 		Exclusive: a.Of.Properties.Meets(declared.Exclusive) || a.Of.Lease.Kept != declared.NoLease, Recovers: a.Of.Properties.Meets(declared.Recovers),
-		InitialStock: a.o.Stock, Began: a.begun, Ended: a.ended, Traced: len(a.traces) > 0, Events: events,
+		InitialStock: a.o.Stock, Began: a.begun, Ended: a.ended, Traced: len(a.traces) > 0, Events: a.feed.events,
 		Changes: a.record.changes, Copies: a.record.copies, View: a.play.view, Interventions: a.record.interventions, Orders: orders,
 	}
 	if a.Of.NeedsEtcd {
