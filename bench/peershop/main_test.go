@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/step/steptest"
 	"stocklock/internal/lab/verdict"
@@ -28,13 +27,13 @@ func TestSchedulesAtThePointsOfTheSale(t *testing.T) {
 	for _, tt := range []struct {
 		strategy, schedule string
 		verdict            verdict.Kind
-		cause              schedule.Cause
+		cause              verdict.Cause
 	}{
 		{"rueidislock", "A.acquire B.acquire", verdict.Held, ""},
-		{"rueidislock", "A.acquire A.select forget B.acquire B.select", verdict.Oversold, schedule.Forgotten},
-		{"rueidislock", "A.acquire A.select B.acquire pause:A B.select", verdict.Oversold, schedule.LateWrite},
+		{"rueidislock", "A.acquire A.select forget B.acquire B.select", verdict.Oversold, verdict.Forgotten},
+		{"rueidislock", "A.acquire A.select B.acquire pause:A B.select", verdict.Oversold, verdict.LateWrite},
 		{"etcd", "A.acquire B.acquire", verdict.Held, ""},
-		{"etcd", "A.acquire A.select B.acquire pause:A B.select", verdict.Oversold, schedule.LateWrite},
+		{"etcd", "A.acquire A.select B.acquire pause:A B.select", verdict.Oversold, verdict.LateWrite},
 		{"etcd-fenced", "A.acquire A.update A.select B.acquire pause:A B.update B.select", verdict.Held, ""},
 	} {
 		plan := steptest.Parse(t, tt.schedule)

@@ -92,7 +92,7 @@ func TestWhatThePageSays(t *testing.T) {
 	explored := []explore.Result{
 		{Strategy: "etcd", Event: schedule.Forget, Skipped: "it keeps them"},
 		{Strategy: "etcd", Event: schedule.Pause, Found: explore.Found{Runs: 60, Bad: 20, Shortest: []schedule.Record{
-			{Schedule: shortest, Outcome: schedule.Outcome{Cause: schedule.LateWrite}}}}},
+			{Schedule: shortest, Outcome: schedule.Outcome{Cause: verdict.LateWrite}}}}},
 	}
 	text := said(t, options{Cells: written(t, "cells", first()), Again: written(t, "again", again), Sales: written(t, "sales", sales),
 		Bench: bench, Explored: []string{written(t, "explored", explored)}})
@@ -109,7 +109,7 @@ func TestWhatThePageSays(t *testing.T) {
 		"| redsync | 520 | 309 |",
 		"`8x1/1ms`: 8 processes of 1 goroutine, with a pause of 1ms after each hold. The section takes 128 µs under the mutex, a round trip 40 µs.",
 		"| etcd | 1950 | 0.25 | 384 | – | 6.02 |", "etcd 3.4,", "`bin/bench --locks mutex,etcd --shapes 8x1/1ms`",
-		"| etcd | `forget` | – | – | not run: it keeps them |\n| etcd | `pause` | 60 | 20 | " + schedule.LateWrite.Doc() + ": `A.acquire pause:A` |",
+		"| etcd | `forget` | – | – | not run: it keeps them |\n| etcd | `pause` | 60 | 20 | " + verdict.LateWrite.Doc() + ": `A.acquire pause:A` |",
 		"`github.com/go-redsync/redsync/v4 v",
 	} {
 		if !strings.Contains(text, want) {

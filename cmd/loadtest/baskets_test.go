@@ -8,6 +8,7 @@ import (
 
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/testserver"
 )
 
@@ -51,10 +52,10 @@ func TestSchedulesOfReservations(t *testing.T) {
 	expired := "B.insert B.select B.insert2 B.insert3 B.insert4 B.update B.select2 B.insert5 B.commit C.select C.select2 C.select3 C.update C.update2 C.update3 C.insert C.commit"
 	for _, tt := range []struct {
 		way, order string
-		cause      schedule.Cause
+		cause      verdict.Cause
 	}{
-		{"reservation", expired, ""}, {"reservation-unchecked", expired, schedule.Revived}, {"reservation-revived", expired, schedule.Revived},
-		{"reservation-rows", "B.select", schedule.Uncounted}, {"reservation-overwritten", "", schedule.Overwritten},
+		{"reservation", expired, ""}, {"reservation-unchecked", expired, verdict.Revived}, {"reservation-revived", expired, verdict.Revived},
+		{"reservation-rows", "B.select", verdict.Uncounted}, {"reservation-overwritten", "", verdict.Overwritten},
 	} {
 		var out, errs bytes.Buffer
 		var r schedule.Record
@@ -114,7 +115,7 @@ func TestCrossedSchedules(t *testing.T) {
 			t.Errorf("%s: %d runs, want at most %d", way, found.Runs, most)
 		case shortest == "" && found.Bad > 0, shortest != "" && len(found.Shortest) != 1:
 			t.Errorf("%s: %d bad runs: %v", way, found.Bad, found.Causes())
-		case shortest != "" && (found.Shortest[0].Schedule.String() != shortest || found.Shortest[0].Outcome.Cause != schedule.CrossedLocks):
+		case shortest != "" && (found.Shortest[0].Schedule.String() != shortest || found.Shortest[0].Outcome.Cause != verdict.CrossedLocks):
 			t.Errorf("%s: %s by %s, want %s", way, found.Shortest[0].Schedule, found.Shortest[0].Outcome.Cause, shortest)
 		}
 	}

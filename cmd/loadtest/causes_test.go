@@ -15,22 +15,22 @@ import (
 )
 
 // causes are what breaks a lock without the property that the scenario attacks.
-var causes = map[string]explain.Cause{
-	"crash": explain.DeadHolder, "crash-acquiring": explain.DeadTaking, "overrun": explain.Overrun,
-	"late-release": explain.LateRelease, "split-release": explain.SplitRelease, "nested": explain.SelfDeadlock,
-	"clock-skew": explain.ClockSkew, "partition": explain.CutOff, "failover": explain.Failover,
-	"redis-restart": explain.Failover, "eviction": explain.Evicted, "pause": explain.Paused,
-	"page-view": explain.StaleCache, "commit-unanswered": explain.Repeated,
+var causes = map[string]verdict.Cause{
+	"crash": verdict.NoExpiry, "crash-acquiring": verdict.DiedTaking, "overrun": verdict.Overrun,
+	"late-release": verdict.ForeignDelete, "split-release": verdict.SplitRelease, "nested": verdict.SelfDeadlock,
+	"clock-skew": verdict.ClockSkew, "partition": verdict.Unnoticed, "failover": verdict.Forgotten,
+	"redis-restart": verdict.Forgotten, "eviction": verdict.Evicted, "pause": verdict.LateWrite,
+	"page-view": verdict.StaleCache, "commit-unanswered": verdict.UnknownCommit,
 }
 
 // copied are the causes of the most copied mistakes, whatever the scenario does.
-var copied = map[string]explain.Cause{
-	"lock-in-transaction": explain.LateCommit, "snapshot-before-lock": explain.OldSnapshot, "ledger": explain.WriteSkew,
-	"wrong-key-customer": explain.WrongKey, "wrong-key-shop": explain.WrongKey,
+var copied = map[string]verdict.Cause{
+	"lock-in-transaction": verdict.LateCommit, "snapshot-before-lock": verdict.OldSnapshot, "ledger": verdict.WriteSkew,
+	"wrong-key-customer": verdict.WrongKey, "wrong-key-shop": verdict.WrongKey,
 }
 
 // causeOf returns the cause that the explanation of an expected failure must have.
-func causeOf(c trial.Result) explain.Cause {
+func causeOf(c trial.Result) verdict.Cause {
 	s, err := ladder.ByName(c.Strategy)
 	switch {
 	case err != nil:
@@ -38,17 +38,17 @@ func causeOf(c trial.Result) explain.Cause {
 	case copied[c.Strategy] != "" && c.Verdict == verdict.Oversold:
 		return copied[c.Strategy]
 	case c.Verdict == verdict.Oversold && !s.Declared.Meets(declared.Exclusive) && s.Declared.Guard == "nothing":
-		return explain.NoLock
+		return verdict.NoLock
 	case c.Verdict == verdict.Oversold && !s.Declared.Meets(declared.Exclusive):
-		return explain.OneProcess
+		return verdict.OneProcess
 	case c.Verdict == verdict.Stuck && c.Scenario == "partition":
-		return explain.LostRelease
+		return verdict.LostRelease
 	case c.Verdict == verdict.Left && s.Declared.Background:
-		return explain.CountedOut
+		return verdict.Unreturned
 	case c.Verdict == verdict.Lied:
-		return explain.NeverWritten
+		return verdict.NoOrder
 	case s.Declared.Lease.Kept == declared.LeaseInMySQL && c.Scenario == "partition":
-		return explain.Overrun // it does not renew, and needs no Redis
+		return verdict.Overrun // it does not renew, and needs no Redis
 	default:
 		return causes[c.Scenario]
 	}

@@ -19,6 +19,7 @@ import (
 	"stocklock/internal/lab/exercise"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/testserver"
 )
 
@@ -116,7 +117,7 @@ func missing(marks, out string) []string {
 			continue
 		}
 		if cause, is := strings.CutPrefix(mark, "cause:"); is {
-			if mark = schedule.Cause(cause).Doc(); mark == "" {
+			if mark = verdict.Cause(cause).Doc(); mark == "" {
 				wrong = append(wrong, fmt.Sprintf("%q, which is no cause", cause))
 				continue
 			}

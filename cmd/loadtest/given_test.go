@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/trial"
@@ -82,8 +81,8 @@ func TestGivenShopsAreExplained(t *testing.T) {
 		switch {
 		case c.Strategy == "redlock" && c.Unfit != trial.UnfitStrategy, c.Scenario != "contention" && c.Unfit != trial.UnfitScenario:
 			t.Errorf("%s is skipped for its %q", c.Name(), c.Unfit)
-		case c.Verdict == verdict.Oversold && (c.Explanation == nil || c.Explanation.Cause != explain.NoLock):
-			t.Errorf("%s is explained by %+v, want %s", c.Name(), c.Explanation, explain.NoLock)
+		case c.Verdict == verdict.Oversold && (c.Explanation == nil || c.Explanation.Cause != verdict.NoLock):
+			t.Errorf("%s is explained by %+v, want %s", c.Name(), c.Explanation, verdict.NoLock)
 		}
 	}
 	var explained bytes.Buffer

@@ -114,7 +114,7 @@ func contradictions(c trial.Result) (wrong []string) {
 		}
 	}
 	alone := slices.ContainsFunc(c.Servers, func(s explain.DatabaseServer) bool { return s.Alone })
-	check(c.Explanation.Cause != explain.NotCopied || !alone, "the primary went on alone")
+	check(c.Explanation.Cause != verdict.NotCopied || !alone, "the primary went on alone")
 	return wrong
 }
 

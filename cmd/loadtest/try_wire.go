@@ -272,24 +272,4 @@ func (t *try) replay(r schedule.Record) string {
 }
 
 // mendedAt is the address of the section that mends a cause, empty where none does.
-func mendedAt(cause schedule.Cause) string { return mistakes.Section(mends[cause], "en") }
-
-// mends are the strategies that mend a cause, and a scenario whose section says what does.
-var mends = map[schedule.Cause]string{
-	schedule.NoLock:        "conditional",
-	schedule.WriteSkew:     "conditional",
-	schedule.WrongKey:      "conditional",
-	schedule.LateCommit:    "lock-in-transaction",
-	schedule.OldSnapshot:   "lock-in-transaction",
-	schedule.CheckedEarly:  "conditional",
-	schedule.Overrun:       "fenced",
-	schedule.LateWrite:     "fenced",
-	schedule.Unnoticed:     "fenced",
-	schedule.ForeignDelete: "owner-checked",
-	schedule.SplitRelease:  "owner-checked",
-	schedule.StaleCache:    "cached-read",
-	schedule.Forgotten:     "fenced",
-	schedule.NoExpiry:      "set-ex-nx",
-	schedule.UnknownCommit: "commit-unanswered",
-	schedule.SoldAgain:     "commit-unanswered",
-}
+func mendedAt(cause verdict.Cause) string { return mistakes.Section(cause.Mends(), "en") }

@@ -71,10 +71,10 @@ var schedules = map[string]string{
 var bySchedule = map[string]string{"crash-answered": "redis-async"}
 
 // ends are the causes of the schedules that oversell and are not among those that are kept.
-var ends = map[string]schedule.Cause{"getset-server-clock": schedule.Overrun, "redlock": schedule.LateWrite}
+var ends = map[string]verdict.Cause{"getset-server-clock": verdict.Overrun, "redlock": verdict.LateWrite}
 
 // outcome is how the schedule is to end: as it is kept, or by [ends], or else held.
-func (s shown) outcome() (verdict.Kind, schedule.Cause) {
+func (s shown) outcome() (verdict.Kind, verdict.Cause) {
 	for _, k := range kept() {
 		if k.Strategy == s.strategy && k.Schedule.String() == schedules[s.strategy] {
 			return k.Verdict, k.Cause

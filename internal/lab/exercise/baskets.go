@@ -66,9 +66,9 @@ func judgeCell(doc string, r trial.Result) Verdict {
 		if len(r.Story) > 0 {
 			said += ": " + strings.Join(r.Story, "; ")
 		}
-		return Verdict{Cause: Cause(r.Scenario), Said: said}
+		return Verdict{Cause: verdict.Cause(r.Scenario), Said: said}
 	case strings.Contains(r.Problem, trial.ErrPassedBy.Error()):
-		return Verdict{Cause: NotSeen, Said: doc + ": A was sold all of it, and was never seen between two lines: call taken after each line"}
+		return Verdict{Cause: verdict.NotSeen, Said: doc + ": A was sold all of it, and was never seen between two lines: call taken after each line"}
 	}
 	return Verdict{}
 }

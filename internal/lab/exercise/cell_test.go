@@ -12,9 +12,9 @@ import (
 func TestABasketThatIsRefusedWasNotMissed(t *testing.T) {
 	for _, tt := range []struct {
 		problem error
-		want    Cause
+		want    verdict.Cause
 	}{
-		{fmt.Errorf("%w: A was answered with sold", trial.ErrPassedBy), NotSeen},
+		{fmt.Errorf("%w: A was answered with sold", trial.ErrPassedBy), verdict.NotSeen},
 		{fmt.Errorf("%w: A was answered with sold_out", trial.ErrNotSeen), ""},
 	} {
 		if got := judgeCell("two lines", trial.Result{Verdict: verdict.Invalid, Problem: tt.problem.Error()}); got.Cause != tt.want {

@@ -13,34 +13,15 @@ import (
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/declared"
-)
-
-// Cause is why an exercise is not solved: a cause of a schedule, the scenario of a cell that broke, the verdict on
-// a crowd, or one of these.
-type Cause string
-
-const (
-	NotBuilt        Cause = "does-not-build"
-	Crashed         Cause = "crash"
-	TooSilent       Cause = "silence"
-	TooManyRequests Cause = "too-many-requests"
-	NeverSold       Cause = "never-sold"
-	KeptOut         Cause = "kept-out"
-	TurnedAway      Cause = "turned-away"
-	Deadlock        Cause = "deadlock"
-	Unresolved      Cause = "unresolved"
-	TooManyCommits  Cause = "too-many-commits"
-	NotSeen         Cause = "not-seen"
-	Unlocked        Cause = "unlocked"
-	SameOwner       Cause = "same-owner"
 )
 
 // Verdict is what a check found.
 type Verdict struct {
 	Solved bool
-	Cause  Cause  // why not
-	Said   string // the same in a sentence
+	Cause  verdict.Cause // why not
+	Said   string        // the same in a sentence
 	// Record is the shortest schedule that fails, nil where no schedule decided. OneShop says that its
 	// customers bought at one shop.
 	Record  *schedule.Record
@@ -194,7 +175,7 @@ func (s *shown) verdict() Verdict {
 	if s == nil {
 		return Verdict{}
 	}
-	return Verdict{Cause: Cause(s.Outcome.Cause), Said: s.by.say(s.Record), Record: &s.Record, OneShop: s.by.oneShop}
+	return Verdict{Cause: s.Outcome.Cause, Said: s.by.say(s.Record), Record: &s.Record, OneShop: s.by.oneShop}
 }
 
 // alsoWith plays a schedule that failed with a lease that a busy machine keeps up with. It returns nil if
@@ -281,9 +262,9 @@ func failed(ctx context.Context, on player, err error) (Verdict, error) {
 	if ctx.Err() != nil || !first {
 		return Verdict{}, err
 	}
-	v := Verdict{Cause: NeverSold, Said: "two customers wanted one unit each of the two that were there, and the first was answered with " + answer}
+	v := Verdict{Cause: verdict.NeverSold, Said: "two customers wanted one unit each of the two that were there, and the first was answered with " + answer}
 	if why := on.Panic(); why != "" {
-		v.Cause, v.Said = Crashed, v.Said+": "+why
+		v.Cause, v.Said = verdict.Crash, v.Said+": "+why
 	}
 	return v, nil
 }

@@ -13,7 +13,6 @@ import (
 	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/stock"
@@ -110,7 +109,7 @@ func (m *market) gather(ctx context.Context, a Answer, done func(string)) (Verdi
 		}
 		each, most := float64(commits[1]-commits[0])/float64(b.orders), a.Exercise.MaxCommits
 		if each > most {
-			return Verdict{Cause: TooManyCommits, Said: fmt.Sprintf("%s: %.2f commits for each of %d sales, want at most %.1f", b, each, b.orders, most)}, nil
+			return Verdict{Cause: verdict.TooManyCommits, Said: fmt.Sprintf("%s: %.2f commits for each of %d sales, want at most %.1f", b, each, b.orders, most)}, nil
 		}
 		done(fmt.Sprintf("%s: %.2f commits for each sale, at most %.1f wanted", b, each, most))
 		return Verdict{}, nil
@@ -258,7 +257,7 @@ func (m *market) commits(ctx context.Context) (n int64, err error) {
 
 // compare is what is wrong with the answers of the customers of one item, of which so many units are
 // left. The first that applies decides.
-func compare(left int64, orders []stock.Order, answers []load.Answer) (Cause, string) {
+func compare(left int64, orders []stock.Order, answers []load.Answer) (verdict.Cause, string) {
 	has := map[string][]count.Order{}
 	var sold int64
 	for _, o := range orders {
@@ -266,34 +265,34 @@ func compare(left int64, orders []stock.Order, answers []load.Answer) (Cause, st
 		sold += o.Quantity
 	}
 	rules := []struct {
-		cause Cause
+		cause verdict.Cause
 		of    func(a load.Answer, f verdict.Facts) string // empty where it does not apply; nil for the balance
 	}{
-		{Cause(schedule.SoldAgain), func(a load.Answer, f verdict.Facts) string {
+		{verdict.SoldAgain, func(a load.Answer, f verdict.Facts) string {
 			return when(f.Twice > 0, "asked once, and has %d orders", f.Twice+1)
 		}},
-		{Cause(schedule.NoOrder), func(a load.Answer, f verdict.Facts) string {
+		{verdict.NoOrder, func(a load.Answer, f verdict.Facts) string {
 			return when(f.Unordered > 0, "wanted %d, was answered as sold, and has no such order: %d units are ordered", a.Order.Quantity, f.Sold)
 		}},
-		{Cause(schedule.Denial), func(a load.Answer, f verdict.Facts) string {
+		{verdict.Denial, func(a load.Answer, f verdict.Facts) string {
 			return when(f.Unanswered > 0, "has an order, and was answered with %s", a.Outcome)
 		}},
-		{cause: Cause(verdict.Unbalanced)},
-		{Crashed, func(a load.Answer, _ verdict.Facts) string {
+		{cause: verdict.Cause(verdict.Unbalanced)},
+		{verdict.Crash, func(a load.Answer, _ verdict.Facts) string {
 			return when(a.Outcome == load.Failed || a.Outcome == load.Refused, "was answered with %d: %s", a.Status, a.Detail())
 		}},
-		{TooSilent, func(a load.Answer, _ verdict.Facts) string {
+		{verdict.TooSilent, func(a load.Answer, _ verdict.Facts) string {
 			return when(a.Err != nil, "had no answer after %s", crowdTimeout)
 		}},
-		{TurnedAway, func(a load.Answer, _ verdict.Facts) string {
+		{verdict.TurnedAway, func(a load.Answer, _ verdict.Facts) string {
 			return when(a.Outcome != load.Sold && a.Outcome != load.SoldOut, "was answered with %s, and nothing had gone wrong: %s", a.Outcome, a.Detail())
 		}},
-		{Cause(schedule.Unreturned), func(a load.Answer, _ verdict.Facts) string {
+		{verdict.Unreturned, func(a load.Answer, _ verdict.Facts) string {
 			return when(a.Outcome == load.SoldOut && left >= int64(a.Order.Quantity), "wanted %d, was answered as sold out, and %d are left", a.Order.Quantity, left)
 		}},
 	}
 	if sold > crowdUnits {
-		return Cause(verdict.Oversold), fmt.Sprintf("%d units are in orders, and there were %d", sold, crowdUnits)
+		return verdict.Cause(verdict.Oversold), fmt.Sprintf("%d units are in orders, and there were %d", sold, crowdUnits)
 	}
 	for _, r := range rules {
 		if r.of == nil && sold+left != crowdUnits {

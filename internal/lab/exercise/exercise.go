@@ -36,6 +36,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -72,7 +73,7 @@ type Search struct {
 	Switches  int // 0 for no bound
 	OneShop   bool
 	// Allowed are the causes that the exercise does not ask about.
-	Allowed []schedule.Cause
+	Allowed []verdict.Cause
 }
 
 // String names a search in a few words.
@@ -139,8 +140,8 @@ var exercises = []Exercise{
 		Properties: declared.Properties{Has: leased | declared.OwnerChecked | declared.AtomicRelease},
 		GuardAlone: true,
 		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill},
-			{Customers: 3, Switches: 2, Event: schedule.Wait, Allowed: []schedule.Cause{schedule.Overrun}},
-			{Customers: 3, Switches: 2, Event: schedule.Wait, OneShop: true, Allowed: []schedule.Cause{schedule.Overrun}}},
+			{Customers: 3, Switches: 2, Event: schedule.Wait, Allowed: []verdict.Cause{verdict.Overrun}},
+			{Customers: 3, Switches: 2, Event: schedule.Wait, OneShop: true, Allowed: []verdict.Cause{verdict.Overrun}}},
 	},
 	{
 		Lesson: 4, Task: "keep the lock for as long as the work takes, and stop the work when the lock is lost",

@@ -22,6 +22,7 @@ import (
 
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/testserver"
 )
 
@@ -235,9 +236,9 @@ func TestASaleWithoutALockIsNoLaterSolution(t *testing.T) {
 	c := open(t)
 	for _, a := range withoutALock(t) {
 		v, err := c.Check(t.Context(), c.answers[a.name], func(string) {})
-		want := Cause(schedule.NoLock)
+		want := verdict.NoLock
 		if !a.of.GuardAlone {
-			want = Unlocked
+			want = verdict.Unlocked
 		}
 		if err != nil || v.Solved || v.Cause != want {
 			t.Errorf("%s: %+v, %v, want the cause %s", a.name, v, err, want)
@@ -304,17 +305,17 @@ func openWith(t *testing.T, name string, all []task) *checker {
 // bounds are bodies of sell that do what no sale may.
 var bounds = []struct {
 	name  string
-	cause Cause
+	cause verdict.Cause
 	said  string
 	sell  string
 }{
-	{"nothing is sold", NeverSold, "answered with sold_out", `return stock.Order{}, stock.ErrSoldOut`},
-	{"a panic", Crashed, "panic: no unit is left",
+	{"nothing is sold", verdict.NeverSold, "answered with sold_out", `return stock.Order{}, stock.ErrSoldOut`},
+	{"a panic", verdict.Crash, "panic: no unit is left",
 		`if item, _ := store.Read(ctx, wanted.ItemID); item.Stock == 1 { panic("no unit is left") }; return store.Decrement(ctx, wanted)`},
-	{"300 requests", TooManyRequests, "more than 200 requests",
+	{"300 requests", verdict.TooManyRequests, "more than 200 requests",
 		`for range 300 { store.Read(ctx, wanted.ItemID) }; return store.Decrement(ctx, wanted)`},
-	{"silence", TooSilent, "nothing was heard of the shops for 10s", `select {}`},
-	{"a loop without an end", TooManyRequests, "the sales do not end", `for { store.Read(ctx, wanted.ItemID) }`},
+	{"silence", verdict.TooSilent, "nothing was heard of the shops for 10s", `select {}`},
+	{"a loop without an end", verdict.TooManyRequests, "the sales do not end", `for { store.Read(ctx, wanted.ItemID) }`},
 }
 
 func unbounded(t *testing.T) (all []task) {

@@ -7,6 +7,7 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -28,7 +29,7 @@ func (c *Checker) owners(ctx context.Context, a Answer, done func(string)) (v Ve
 		return failed(ctx, on, err)
 	}
 	if value, two := sharedOwner(record); two != nil {
-		return Verdict{Cause: SameOwner, Said: fmt.Sprintf("customers %s and %s bought at two shops that had just started, and both locks held %q: "+
+		return Verdict{Cause: verdict.SameOwner, Said: fmt.Sprintf("customers %s and %s bought at two shops that had just started, and both locks held %q: "+
 			"each shop takes the other's lock for its own", two[0], two[1], value)}, nil
 	}
 	done("shops that have just started: each lock has another owner")

@@ -25,7 +25,7 @@ const (
 
 // failure ends a check: the code goes on without end, or says nothing.
 type failure struct {
-	cause Cause
+	cause verdict.Cause
 	said  string
 }
 
@@ -46,7 +46,7 @@ type player struct {
 func (p player) Play(ctx context.Context, plan step.Plan, choose func() step.Chooser) (schedule.Record, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silent := failure{TooSilent, fmt.Sprintf("nothing was heard of the shops for %s: does the code wait for itself?", maxSilence)}
+	silent := failure{verdict.TooSilent, fmt.Sprintf("nothing was heard of the shops for %s: does the code wait for itself?", maxSilence)}
 	alarm := time.AfterFunc(maxSilence, func() { cancel(silent) })
 	defer alarm.Stop()
 	heard := time.Now()
@@ -73,7 +73,7 @@ func (p player) bounded(ctx context.Context, plan step.Plan, choose func() step.
 		return func(n step.Next) (int, error) {
 			for c, sent := range n.Requests {
 				if sent > maxRequests {
-					cancel(failure{TooManyRequests, fmt.Sprintf("customer %s has sent more than %d requests in one sale", c, maxRequests)})
+					cancel(failure{verdict.TooManyRequests, fmt.Sprintf("customer %s has sent more than %d requests in one sale", c, maxRequests)})
 					return 0, context.Cause(ctx)
 				}
 			}
@@ -84,7 +84,7 @@ func (p player) bounded(ctx context.Context, plan step.Plan, choose func() step.
 		return record, cause
 	}
 	if errors.Is(err, step.ErrEndless) {
-		return record, failure{TooManyRequests, err.Error()}
+		return record, failure{verdict.TooManyRequests, err.Error()}
 	}
 	return p.judged(record), err
 }
@@ -127,7 +127,7 @@ func (p player) PlaySchedule(ctx context.Context, strategy string, customers int
 // judged is the record with a cause of its own as its outcome, where [player.judge] finds one.
 func (p player) judged(r schedule.Record) schedule.Record {
 	if cause, _ := p.judge(r); cause != "" {
-		r.Outcome.Verdict, r.Outcome.Cause = verdict.Kind(cause), schedule.Cause(cause)
+		r.Outcome.Verdict, r.Outcome.Cause = verdict.Kind(cause), cause
 	}
 	return r
 }
@@ -142,14 +142,14 @@ func (p player) say(r schedule.Record) string {
 
 // judge finds what is wrong with a run besides what its stage has found. What the shops answered comes
 // first where a crash explains the rest, and last where it is the only thing.
-func (p player) judge(r schedule.Record) (Cause, string) {
+func (p player) judge(r schedule.Record) (verdict.Cause, string) {
 	if cause, said := p.crashed(r); cause != "" {
 		return cause, said
 	}
-	if r.Outcome.Bad() && schedule.Cause(r.Outcome.Verdict) != r.Outcome.Cause {
+	if r.Outcome.Bad() && verdict.Cause(r.Outcome.Verdict) != r.Outcome.Cause {
 		return "", ""
 	}
-	for _, rule := range []func(schedule.Record) (Cause, string){p.unlocked, p.unresolved, keptOut, turnedAway} {
+	for _, rule := range []func(schedule.Record) (verdict.Cause, string){p.unlocked, p.unresolved, keptOut, turnedAway} {
 		if cause, said := rule(r); cause != "" {
 			return cause, said
 		}
@@ -158,7 +158,7 @@ func (p player) judge(r schedule.Record) (Cause, string) {
 }
 
 // crashed finds an answer that no sale should have.
-func (p player) crashed(r schedule.Record) (Cause, string) {
+func (p player) crashed(r schedule.Record) (verdict.Cause, string) {
 	for _, c := range schedule.Customers(r.Customers) {
 		answer := r.Outcome.Answers[c.String()]
 		ended := answer == load.NoAnswer
@@ -172,14 +172,14 @@ func (p player) crashed(r schedule.Record) (Cause, string) {
 		if why := p.Panic(); why != "" {
 			said += ": " + why
 		}
-		return Crashed, said
+		return verdict.Crash, said
 	}
 	return "", ""
 }
 
 // unlocked finds a customer who bought without a request to Redis, where the database is to compare the token of a
 // lock. There is no holder whom it could refuse.
-func (p player) unlocked(r schedule.Record) (Cause, string) {
+func (p player) unlocked(r schedule.Record) (verdict.Cause, string) {
 	if !p.exercise.Properties.Has.Includes(declared.AtomicLease | declared.StorageChecked) {
 		return "", ""
 	}
@@ -188,7 +188,7 @@ func (p player) unlocked(r schedule.Record) (Cause, string) {
 			return e.Server == labmode.RedisServer && e.Choice.IsStep() && e.Choice.Customer.String() == customer
 		})
 		if answer == string(load.Sold) && !asked {
-			return Unlocked, fmt.Sprintf("customer %s has bought without a lock: nobody was the holder whom the database has to refuse", customer)
+			return verdict.Unlocked, fmt.Sprintf("customer %s has bought without a lock: nobody was the holder whom the database has to refuse", customer)
 		}
 	}
 	return "", ""
@@ -196,10 +196,10 @@ func (p player) unlocked(r schedule.Record) (Cause, string) {
 
 // unresolved finds a customer whose order stands, and who was answered that this is not known, although
 // MySQL could be asked.
-func (p player) unresolved(r schedule.Record) (Cause, string) {
+func (p player) unresolved(r schedule.Record) (verdict.Cause, string) {
 	for _, o := range r.Outcome.Orders {
 		if p.exercise.LooksUp && r.Outcome.Answers[o.Customer] == string(load.Unknown) {
-			return Unresolved, fmt.Sprintf("customer %s was answered that the outcome is unknown, and the order stands: nobody looked for it", o.Customer)
+			return verdict.Unresolved, fmt.Sprintf("customer %s was answered that the outcome is unknown, and the order stands: nobody looked for it", o.Customer)
 		}
 	}
 	return "", ""
@@ -207,7 +207,7 @@ func (p player) unresolved(r schedule.Record) (Cause, string) {
 
 // keptOut finds a customer who was rejected as busy although units were left and nobody else lived who
 // could have the lock.
-func keptOut(r schedule.Record) (Cause, string) {
+func keptOut(r schedule.Record) (verdict.Cause, string) {
 	sold := 0
 	for _, o := range r.Outcome.Orders {
 		if _, theirs := r.Outcome.Answers[o.Customer]; theirs {
@@ -219,7 +219,7 @@ func keptOut(r schedule.Record) (Cause, string) {
 	}
 	for _, c := range schedule.Customers(r.Customers) {
 		if r.Outcome.Answers[c.String()] == string(load.Busy) {
-			return KeptOut, fmt.Sprintf("customer %s was rejected as busy after three leases, and the holder was dead: "+
+			return verdict.Prolonged, fmt.Sprintf("customer %s was rejected as busy after three leases, and the holder was dead: "+
 				"its lock outlasted its lease, because somebody renews it", c)
 		}
 	}
@@ -228,7 +228,7 @@ func keptOut(r schedule.Record) (Cause, string) {
 
 // turnedAway finds a customer who was neither answered as sold nor as sold out, although nothing but the
 // steps of the sales happened.
-func turnedAway(r schedule.Record) (Cause, string) {
+func turnedAway(r schedule.Record) (verdict.Cause, string) {
 	if len(r.Played.Events()) > 0 {
 		return "", ""
 	}
@@ -239,10 +239,10 @@ func turnedAway(r schedule.Record) (Cause, string) {
 		}
 		for _, e := range r.Entries {
 			if strings.Contains(e.Answer, "Deadlock found") {
-				return Deadlock, fmt.Sprintf("customer %s was answered with %s: two sales waited for each other, and MySQL ended one of them at %s", c, answer, e.Choice)
+				return verdict.Deadlock, fmt.Sprintf("customer %s was answered with %s: two sales waited for each other, and MySQL ended one of them at %s", c, answer, e.Choice)
 			}
 		}
-		return TurnedAway, fmt.Sprintf("customer %s was answered with %s, and nothing had gone wrong", c, answer)
+		return verdict.TurnedAway, fmt.Sprintf("customer %s was answered with %s, and nothing had gone wrong", c, answer)
 	}
 	return "", ""
 }

@@ -16,7 +16,7 @@ func TestAnswersAndOrders(t *testing.T) {
 		what  string
 		ended verdict.Kind
 		build func(e *Evidence)
-		want  Cause
+		want  verdict.Cause
 		says  []string
 	}{
 		{"a process that died before it wrote", verdict.Lied, func(e *Evidence) {
@@ -25,22 +25,22 @@ func TestAnswersAndOrders(t *testing.T) {
 			e.add(customer{id: 1, shop: 1, points: early, reads: 2, answer: 14}, customer{id: 2, shop: 1, points: early, reads: 1, answer: 15},
 				customer{id: 3, shop: 1, points: map[sale.Point]float64{sale.Read: 16}, fault: "read kill", outcome: "unknown"})
 			e.Interventions = []Intervention{{From: at(20), Shop: "shop 1", What: Dead}}
-		}, NeverWritten, []string{"A customer was answered as sold, and has no order: #1 on shop 1.", "had passed the point write when shop 1 was killed by the fault of #3 (+8.0 ms)",
+		}, verdict.NoOrder, []string{"A customer was answered as sold, and has no order: #1 on shop 1.", "had passed the point write when shop 1 was killed by the fault of #3 (+8.0 ms)",
 			"answers before it writes", "Another request was answered as sold without an order"}},
 		{"an order that was never written, and nobody died", verdict.Lied, func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: early, reads: 2, answer: 14})
-		}, Unexplained, []string{"#1 on shop 1.", "does not show why"}},
+		}, verdict.Unexplained, []string{"#1 on shop 1.", "does not show why"}},
 		{"a purchase of two requests is one order", verdict.Lied, func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: unguarded(10, 20), reads: 2}, customer{id: 2, shop: 2, answer: 30}, customer{id: 3, shop: 2, answer: 40})
 			e.Requests[0].Key, e.Requests[1].Key = "k", "k"
 			e.order(1, 2)
 			key := "k"
 			e.Orders[0].IdempotencyKey = &key
-		}, Unexplained, []string{"#3 on shop 2."}},
+		}, verdict.Unexplained, []string{"#3 on shop 2."}},
 		{"an order whose customer was rejected", verdict.Denied, func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: unguarded(10, 20), reads: 2, outcome: "busy", answer: 22})
 			e.order(1, 2)
-		}, Disowned, []string{"#1 on shop 1 was answered with busy, and its order 100 stands"}},
+		}, verdict.Denial, []string{"#1 on shop 1 was answered with busy, and its order 100 stands"}},
 		{"two orders of one purchase", verdict.Twice, func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: unguarded(10, 20), reads: 2}, customer{id: 2, shop: 2, points: unguarded(12, 22), reads: 1})
 			e.Requests[0].Key, e.Requests[1].Key = "k", "k"
@@ -49,18 +49,18 @@ func TestAnswersAndOrders(t *testing.T) {
 			key := "k"
 			e.Orders[0].IdempotencyKey, e.Orders[1].CreatedAt = &key, at(22)
 			e.Orders[1].IdempotencyKey = &key
-		}, Repeated, []string{"has two orders, 100 and 101"}},
+		}, verdict.SoldAgain, []string{"has two orders, 100 and 101"}},
 		{"units that were counted out and never sold", verdict.Left, func(e *Evidence) {
 			counting(e)
 			e.Declared.AnswersFirst = true
 			e.add(customer{id: 1, shop: 1, points: unguarded(10, 20), reads: 2}, customer{id: 2, shop: 2, sent: 30, outcome: "sold_out", answer: 35})
 			e.order(1, 2)
 			e.redis(9.0, "set", 10.0, "incrby", 11.0, "incrby")
-		}, CountedOut, []string{"#2 on shop 2 was answered as sold out, and 1 of 2 units were never sold", "counted units out 2 times, and there are 1 orders"}},
+		}, verdict.Unreturned, []string{"#2 on shop 2 was answered as sold out, and 1 of 2 units were never sold", "counted units out 2 times, and there are 1 orders"}},
 		{"units that were left", verdict.Left, func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: unguarded(10, 20), reads: 2}, customer{id: 2, shop: 2, sent: 30, outcome: "sold_out", answer: 35})
 			e.order(1, 2)
-		}, Unexplained, []string{"1 of 2 units were never sold", "does not show why"}},
+		}, verdict.Unexplained, []string{"1 of 2 units were never sold", "does not show why"}},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			e := evidence(tt.build)
@@ -107,45 +107,45 @@ func TestUnitsKeptElsewhere(t *testing.T) {
 	for _, tt := range []struct {
 		what  string
 		build func(e *Evidence)
-		want  Cause
+		want  verdict.Cause
 		says  []string
 	}{
 		{"a counter that was evicted", func(e *Evidence) {
 			twoOfOne(e)
 			e.redis(9.0, "set", 10.0, "incrby", 30.0, "evicted", 39.0, "set", 39.5, "incrby")
-		}, Evicted, []string{"Redis counted unit 1 out twice, to #1 on shop 1 and then to #2 on shop 2", "evicted its counter (+20 ms)", "where the orders of 1 earlier sale were still to be written",
+		}, verdict.Evicted, []string{"Redis counted unit 1 out twice, to #1 on shop 1 and then to #2 on shop 2", "evicted its counter (+20 ms)", "where the orders of 1 earlier sale were still to be written",
 			"orders for 2 units, and the stock was 1"}},
 		{"a counter whose server died", func(e *Evidence) {
 			twoOfOne(e)
 			e.redis(9.0, "set", 10.0, "incrby", 30.0, "gone")
-		}, Failover, []string{"Redis died with its counter (+20 ms)", "had an older count"}},
+		}, verdict.Forgotten, []string{"Redis died with its counter (+20 ms)", "had an older count"}},
 		{"a counter whose server forgot it", func(e *Evidence) {
 			twoOfOne(e)
 			e.redis(9.0, "set", 10.0, "incrby", 30.0, "gone")
 			e.Interventions = []Intervention{{From: at(29), Until: at(35), What: "redis-emptied"}}
-		}, Failover, []string{"Redis restarted without its data (+20 ms)"}},
+		}, verdict.Forgotten, []string{"Redis restarted without its data (+20 ms)"}},
 		{"a counter that nothing happened to", func(e *Evidence) {
 			twoOfOne(e)
 			e.redis(9.0, "set", 10.0, "incrby", 39.5, "incrby")
-		}, Unexplained, []string{"counted unit 1 out twice"}},
-		{"a hold that was outlasted", overdue("read sleep 680ms"), Overrun, []string{"#1 on shop 1 worked for 680 ms", "no longer in MySQL when it confirmed it (+690 ms)", "It still made order 101",
+		}, verdict.Unexplained, []string{"counted unit 1 out twice"}},
+		{"a hold that was outlasted", overdue("read sleep 680ms"), verdict.Overrun, []string{"#1 on shop 1 worked for 680 ms", "no longer in MySQL when it confirmed it (+690 ms)", "It still made order 101",
 			"#2 on shop 2 had held units after the end of that hold", "orders for 2 units, and the stock was 1"}},
-		{"a hold whose process was stopped", overdue("read stop 680ms"), Paused, []string{"#1 on shop 1 was stopped for 680 ms (SIGSTOP) while it held its units"}},
+		{"a hold whose process was stopped", overdue("read stop 680ms"), verdict.LateWrite, []string{"#1 on shop 1 was stopped for 680 ms (SIGSTOP) while it held its units"}},
 		{"a hold whose process was stopped by another's fault", func(e *Evidence) {
 			overdue("")(e)
 			e.add(customer{id: 3, shop: 1, points: map[sale.Point]float64{sale.Read: 11, sale.Write: 689}, fault: "read stop 678ms", outcome: "conflict", answer: 701})
-		}, Paused, []string{"The process of #1 on shop 1 was stopped for 678 ms"}},
-		{"a hold that was late by itself", overdue(""), Overrun, []string{"#1 on shop 1 was inside for longer than its lease"}},
+		}, verdict.LateWrite, []string{"The process of #1 on shop 1 was stopped for 678 ms"}},
+		{"a hold that was late by itself", overdue(""), verdict.Overrun, []string{"#1 on shop 1 was inside for longer than its lease"}},
 		{"a hold of which nothing was noted", func(e *Evidence) {
 			overdue("")(e)
 			for i := range e.Events {
 				delete(e.Events[i].Facts, "held")
 			}
-		}, Unexplained, []string{"orders for 2 units"}},
+		}, verdict.Unexplained, []string{"orders for 2 units"}},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			x := told(t, evidence(tt.build))
-			if tt.want == Unexplained {
+			if tt.want == verdict.Unexplained {
 				if x.Known() {
 					t.Errorf("explained by %s", x.Cause)
 				}
@@ -170,7 +170,7 @@ func TestAnnouncementsThatAreReadLate(t *testing.T) {
 			e.Changes[i].Time = e.Changes[i].Time.Add(3 * clockTolerance)
 		}
 	}
-	check(t, told(t, e), LateRelease, []string{"#0 on shop 3 released"})
+	check(t, told(t, e), verdict.ForeignDelete, []string{"#0 on shop 3 released"})
 }
 
 // TestADeadlineThatOthersMoved: a process that tries to take over a lock, and is too late, replaces the
@@ -180,7 +180,7 @@ func TestADeadlineThatOthersMoved(t *testing.T) {
 		overlap("read sleep 1180ms")(e)
 		e.redis(9.0, "set", 11.0, "set", 12.0, "set", 519.0, "set", 540.0, "del")
 	})
-	check(t, told(t, e), Overrun, []string{"#2 on shop 2 took the lock over (+509 ms)"})
+	check(t, told(t, e), verdict.Overrun, []string{"#2 on shop 2 took the lock over (+509 ms)"})
 
 	// #1 took the lock over itself, from a holder that is not looked at.
 	e = evidence(func(e *Evidence) {
@@ -189,7 +189,7 @@ func TestADeadlineThatOthersMoved(t *testing.T) {
 		e.Requests = append(e.Requests, Request{ID: "7-0", Shop: "shop 3", Outcome: "unknown"})
 		e.redis(-491.0, "set", 9.5, "set", 519.0, "set", 540.0, "del")
 	})
-	check(t, told(t, e), Overrun, []string{"#2 on shop 2 took the lock over (+509 ms)"})
+	check(t, told(t, e), verdict.Overrun, []string{"#2 on shop 2 took the lock over (+509 ms)"})
 
 	// The deadline that had passed was the earlier holder's, not that of #1.
 	e.Changes, e.Interventions = nil, []Intervention{{From: begun, Shop: "shop 2", What: "clock-ahead 5s"}}
@@ -199,5 +199,5 @@ func TestADeadlineThatOthersMoved(t *testing.T) {
 			e.Events[i].Time = e.Events[i].Time.Add(-319 * time.Millisecond)
 		}
 	}
-	check(t, told(t, e), ClockSkew, []string{"#2 on shop 2 took the lock over from #1 on shop 1"})
+	check(t, told(t, e), verdict.ClockSkew, []string{"#2 on shop 2 took the lock over from #1 on shop 1"})
 }

@@ -5,13 +5,14 @@ import (
 	"slices"
 	"time"
 
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 )
 
 // breach is how a second sale came in while another one was inside.
 type breach struct {
-	cause   Cause
+	cause   verdict.Cause
 	why     []Text
 	inTurn  *Facts   // the last of the releases that each freed the lock of the next holder
 	turns   int      // how many there were
@@ -38,14 +39,14 @@ func (c *inquiry) breach(older, intruder *section) breach {
 	both := Facts{Holder: older.named(), Other: intruder.named(), LeaseMS: milliseconds(c.Lease)}
 	switch {
 	case older.summed() && intruder.summed():
-		return breach{cause: WriteSkew, why: []Text{say("both-summed", both)}}
+		return breach{cause: verdict.WriteSkew, why: []Text{say("both-summed", both)}}
 	case older.lockKey() != intruder.lockKey():
 		both.Key, both.OtherKey = older.lockKey(), intruder.lockKey()
-		return breach{cause: WrongKey, why: []Text{say("different-locks", both)}}
+		return breach{cause: verdict.WrongKey, why: []Text{say("different-locks", both)}}
 	case !c.Exclusive && !older.guarded():
-		return breach{cause: NoLock, why: []Text{say("nothing-kept-out", both)}}
+		return breach{cause: verdict.NoLock, why: []Text{say("nothing-kept-out", both)}}
 	case !c.Exclusive && older.Shop != intruder.Shop:
-		return breach{cause: OneProcess, why: []Text{say("mutex-of-one-process", both)}}
+		return breach{cause: verdict.OneProcess, why: []Text{say("mutex-of-one-process", both)}}
 	}
 	for _, h := range c.histories {
 		if b, ok := c.breachIn(h, older, intruder); ok {
@@ -56,7 +57,7 @@ func (c *inquiry) breach(older, intruder *section) breach {
 		both.AfterMS, both.Server = milliseconds(inside), c.Unwatched
 		return c.leaseEnded(older, say("lease-ended-unwatched", both))
 	}
-	return breach{cause: Unexplained, why: []Text{say("no-reason-seen", both)}}
+	return breach{cause: verdict.Unexplained, why: []Text{say("no-reason-seen", both)}}
 }
 
 // question is what one server's history can be asked about two sales.
@@ -98,10 +99,10 @@ func (c *inquiry) search(h *history, older, intruder *section) (breach, bool) {
 		return f
 	}
 	if gone := noted(Gone); gone != nil {
-		return breach{cause: Failover, why: []Text{say("server-died", sinceEntry(gone.Time))}}, true
+		return breach{cause: verdict.Forgotten, why: []Text{say("server-died", sinceEntry(gone.Time))}}, true
 	}
 	if evicted := noted(eventEvicted); evicted != nil {
-		return breach{cause: Evicted, why: []Text{say("lock-evicted", sinceEntry(evicted.Time))}}, true
+		return breach{cause: verdict.Evicted, why: []Text{say("lock-evicted", sinceEntry(evicted.Time))}}, true
 	}
 	quorum := len(c.histories) > 1 && h.server != Primary
 	if !quorum { // where those that get no majority set and delete all the time
@@ -112,7 +113,7 @@ func (c *inquiry) search(h *history, older, intruder *section) (breach, bool) {
 	if expired := noted(eventExpired); expired != nil && expired.Time.Sub(taken) > c.Lease*4/5 {
 		if expired.Time.Before(older.enter()) {
 			both.AfterMS = milliseconds(older.enter().Sub(taken))
-			return breach{cause: LateGrant, why: []Text{say("granted-too-late", both)}}, true
+			return breach{cause: verdict.LateGrant, why: []Text{say("granted-too-late", both)}}, true
 		}
 		return c.leaseEnded(older, say("lease-ended", sinceEntry(expired.Time))), true
 	}
@@ -121,7 +122,7 @@ func (c *inquiry) search(h *history, older, intruder *section) (breach, bool) {
 		held := anew.Time.Sub(since)
 		if d := c.interventionAt(intruder.Shop, intruder.enter()); d != nil && held < c.Lease*4/5 {
 			both.AfterMS, both.Intervention = milliseconds(intruder.enter().Sub(older.enter()).Abs()), d.What
-			return breach{cause: ClockSkew, why: []Text{say("clock-ahead", both)}}, true
+			return breach{cause: verdict.ClockSkew, why: []Text{say("clock-ahead", both)}}, true
 		}
 		if held > c.Lease*4/5 {
 			return c.leaseEnded(older, say("deadline-passed", sinceEntry(anew.Time))), true
@@ -166,18 +167,18 @@ func (c *inquiry) leaseEnded(older *section, ended Text) breach {
 	f := Facts{Holder: older.named(), LastedMS: milliseconds(older.fault.lasted())}
 	if d := c.interventionAt(older.Shop, older.enter().Add(c.Lease*4/5)); d != nil && d.What != Dead {
 		f.Intervention = d.What
-		return breach{cause: CutOff, why: []Text{say("could-not-renew", f), ended}}
+		return breach{cause: verdict.Unnoticed, why: []Text{say("could-not-renew", f), ended}}
 	}
 	switch {
 	case older.fault.Action == labmode.Stop:
-		return breach{cause: Paused, why: []Text{say("process-stopped", f), ended}}
+		return breach{cause: verdict.LateWrite, why: []Text{say("process-stopped", f), ended}}
 	case older.fault.lasted() > c.Lease:
-		return breach{cause: Overrun, why: []Text{say("worked-longer", f), ended}}
+		return breach{cause: verdict.Overrun, why: []Text{say("worked-longer", f), ended}}
 	case c.stopped(older) != nil:
 		f.LastedMS = milliseconds(c.stopped(older).fault.lasted())
-		return breach{cause: Paused, why: []Text{say("its-process-stopped", f), ended}}
+		return breach{cause: verdict.LateWrite, why: []Text{say("its-process-stopped", f), ended}}
 	default:
-		return breach{cause: Overrun, why: []Text{say("inside-longer", f), ended}}
+		return breach{cause: verdict.Overrun, why: []Text{say("inside-longer", f), ended}}
 	}
 }
 
@@ -241,9 +242,9 @@ func (c *inquiry) blame(late, older, intruder *section) breach {
 	f := Facts{Third: late.named(), Holder: older.named(), Other: intruder.named(),
 		LeaseMS: milliseconds(c.Lease), AfterMS: milliseconds(late.fault.until.Sub(late.enter()))}
 	if late.fault.Point == sale.Releasing {
-		return breach{cause: SplitRelease, why: []Text{say("deleted-late", f)}, culprit: late}
+		return breach{cause: verdict.SplitRelease, why: []Text{say("deleted-late", f)}, culprit: late}
 	}
-	return breach{cause: LateRelease, why: []Text{say("released-late", f)}, culprit: late}
+	return breach{cause: verdict.ForeignDelete, why: []Text{say("released-late", f)}, culprit: late}
 }
 
 // interventionAt is what the lab was doing to a shop at a time, nil for nothing.

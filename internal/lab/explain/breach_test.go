@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 )
 
@@ -16,7 +17,7 @@ func TestFirstViolation(t *testing.T) {
 	for _, tt := range []struct {
 		what  string
 		build func(e *Evidence)
-		want  Cause
+		want  verdict.Cause
 		says  []string
 	}{
 		{"no lock at all", func(e *Evidence) {
@@ -25,14 +26,14 @@ func TestFirstViolation(t *testing.T) {
 			e.order(2, 2)
 			e.order(1, 2)
 			e.order(3, 1)
-		}, NoLock, []string{"#1 on shop 1", "#2 on shop 1", "stock of 2"}},
+		}, verdict.NoLock, []string{"#1 on shop 1", "#2 on shop 1", "stock of 2"}},
 		{"a mutex in each process", func(e *Evidence) {
 			e.Exclusive = false
 			e.add(customer{id: 1, shop: 1, points: whole(1, 2, 12, 13), reads: 2, wrote: 1}, customer{id: 2, shop: 2, points: whole(2, 3, 11, 12), reads: 2, wrote: 1})
 			e.order(2, 2)
 			e.order(1, 2)
 			e.order(3, 1)
-		}, OneProcess, []string{"mutex of its own process"}},
+		}, verdict.OneProcess, []string{"mutex of its own process"}},
 		{"a sum that both read", func(e *Evidence) {
 			e.Exclusive = false
 			e.Declared.State.Remaining, e.Declared.State.Whole = "SELECT 1", true
@@ -41,7 +42,7 @@ func TestFirstViolation(t *testing.T) {
 			e.order(2, 2)
 			e.order(1, 2)
 			e.order(3, 0)
-		}, WriteSkew, []string{"#2 on shop 2 summed up the rows while #1 on shop 1", "sum of 2"}},
+		}, verdict.WriteSkew, []string{"#2 on shop 2 summed up the rows while #1 on shop 1", "sum of 2"}},
 		{"locks of two keys", func(e *Evidence) {
 			e.Exclusive = false
 			e.add(customer{id: 1, shop: 1, points: whole(1, 2, 12, 13), reads: 2, wrote: 1}, customer{id: 2, shop: 1, points: whole(2, 3, 11, 12), reads: 2, wrote: 1})
@@ -49,7 +50,7 @@ func TestFirstViolation(t *testing.T) {
 			e.order(2, 2)
 			e.order(1, 2)
 			e.order(3, 1)
-		}, WrongKey, []string{"#1 on shop 1 had the lock customer:1", "#2 on shop 1 had the lock customer:2", "stock of 2"}},
+		}, verdict.WrongKey, []string{"#1 on shop 1 had the lock customer:1", "#2 on shop 1 had the lock customer:2", "stock of 2"}},
 		{"a commit after the release", func(e *Evidence) {
 			late := whole(10, 12, 16, 15)
 			late[sale.Releasing] = 14
@@ -58,7 +59,7 @@ func TestFirstViolation(t *testing.T) {
 			e.order(1, 2)
 			e.order(2, 2)
 			e.order(3, 1)
-		}, LateCommit, []string{"COMMIT of its order 100 was answered 2.0 ms later", "#2 on shop 2 got the lock in between", "The lock excluded", "Both read a stock of 2"}},
+		}, verdict.LateCommit, []string{"COMMIT of its order 100 was answered 2.0 ms later", "#2 on shop 2 got the lock in between", "The lock excluded", "Both read a stock of 2"}},
 		{"a commit after the release, where Redis is not watched", func(e *Evidence) {
 			late := whole(10, 12, 16, 15)
 			late[sale.Releasing] = 14
@@ -66,52 +67,52 @@ func TestFirstViolation(t *testing.T) {
 			e.order(1, 2)
 			e.order(2, 2)
 			e.order(3, 1)
-		}, LateCommit, []string{"got the lock in between"}},
+		}, verdict.LateCommit, []string{"got the lock in between"}},
 		{"a snapshot from before the lock", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 14, 15), reads: 2, wrote: 1}, customer{id: 2, shop: 1, sent: 5, points: whole(16, 17, 18, 19), reads: 2, wrote: 1})
 			e.redis(9.5, "set", 15.0, "set", 19.0, "del")
 			e.order(1, 2)
 			e.order(2, 2)
 			e.order(3, 1)
-		}, OldSnapshot, []string{"committed order 100 2.0 ms before #2 on shop 1 got the lock", "snapshot", "The lock excluded: Redis announced"}},
+		}, verdict.OldSnapshot, []string{"committed order 100 2.0 ms before #2 on shop 1 got the lock", "snapshot", "The lock excluded: Redis announced"}},
 		{"the same in one process, which passes its lock on", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 14, 15), reads: 2, wrote: 1}, customer{id: 2, shop: 1, sent: 5, points: whole(16, 17, 18, 19), reads: 2, wrote: 1})
 			e.redis(9.5, "set", 90.0, "del")
 			e.order(1, 2)
 			e.order(2, 2)
 			e.order(3, 1)
-		}, OldSnapshot, []string{"The lock excluded: #2 got it from #1 inside shop 1"}},
-		{"work longer than the lease", func(e *Evidence) { overlap("read sleep 1180ms")(e); expires(e) }, Overrun,
+		}, verdict.OldSnapshot, []string{"The lock excluded: #2 got it from #1 inside shop 1"}},
+		{"work longer than the lease", func(e *Evidence) { overlap("read sleep 1180ms")(e); expires(e) }, verdict.Overrun,
 			[]string{"#1 on shop 1 worked for 118", "lease of 500 ms ended in Redis (+500 ms)", "#2 on shop 2 then got the lock"}},
 		{"a lease after which others had theirs", func(e *Evidence) {
 			overlap("read sleep 1180ms")(e)
 			e.redis(9.0, "set", 9.1, "expire", 209.5, "expired", 210.0, "set", 210.1, "expire", 512.0, "expired", 519.0, "set", 519.1, "expire", 540.0, "del")
 			e.Lease = 200 * time.Millisecond
-		}, Overrun, []string{"ended in Redis (+200 ms)"}},
-		{"a process that was stopped", func(e *Evidence) { overlap("write stop 1180ms")(e); expires(e) }, Paused, []string{"stopped for 118", "SIGSTOP"}},
+		}, verdict.Overrun, []string{"ended in Redis (+200 ms)"}},
+		{"a process that was stopped", func(e *Evidence) { overlap("write stop 1180ms")(e); expires(e) }, verdict.LateWrite, []string{"stopped for 118", "SIGSTOP"}},
 		{"a holder that cannot renew", func(e *Evidence) {
 			overlap("read sleep 1180ms")(e)
 			expires(e)
 			e.Interventions = append(e.Interventions, Intervention{From: at(14), Until: at(1250), Shop: "shop 1", What: "redis-cut"})
-		}, CutOff, []string{"#1 on shop 1 was cut off from Redis"}},
+		}, verdict.Unnoticed, []string{"#1 on shop 1 was cut off from Redis"}},
 		{"another shop's partition is not to blame", func(e *Evidence) {
 			overlap("read sleep 1180ms")(e)
 			expires(e)
 			e.Interventions = append(e.Interventions, Intervention{From: at(14), Until: at(1250), Shop: "shop 3", What: "redis-cut"})
-		}, Overrun, nil},
+		}, verdict.Overrun, nil},
 		{"a failover", func(e *Evidence) {
 			overlap("write sleep 1180ms")(e)
 			e.redis(9.0, "set", 9.1, "expire", 100.0, "gone")
 			e.Changes = append(e.Changes, Change{Time: at(519), Server: "replica", Key: "stock:7", What: "set"})
-		}, Failover, []string{"its Redis died (+90 ms)"}},
+		}, verdict.Forgotten, []string{"its Redis died (+90 ms)"}},
 		{"an eviction", func(e *Evidence) {
 			overlap("write stop 300ms")(e)
 			e.redis(9.0, "set", 9.1, "expire", 100.0, "evicted", 101.0, "set")
-		}, Evicted, []string{"ran out of memory and evicted the lock (+90 ms)"}},
+		}, verdict.Evicted, []string{"ran out of memory and evicted the lock (+90 ms)"}},
 		{"a deadline that was taken over", func(e *Evidence) {
 			overlap("read sleep 1180ms")(e)
 			e.redis(9.0, "set", 519.0, "set", 540.0, "del")
-		}, Overrun, []string{"#2 on shop 2 took the lock over (+509 ms)"}},
+		}, verdict.Overrun, []string{"#2 on shop 2 took the lock over (+509 ms)"}},
 		{"a clock that runs ahead", func(e *Evidence) {
 			e.Interventions = []Intervention{{From: begun, Shop: "shop 2", What: "clock-ahead 5s"}}
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 25, 26), reads: 2, wrote: 1}, customer{id: 2, shop: 2, points: whole(13, 14, 30, 31), reads: 2, wrote: 1})
@@ -119,7 +120,7 @@ func TestFirstViolation(t *testing.T) {
 			e.order(1, 2)
 			e.order(2, 2)
 			e.order(3, 1)
-		}, ClockSkew, []string{"shop 2 has its clock ahead by 5s", "only 3.0 ms before"}},
+		}, verdict.ClockSkew, []string{"shop 2 has its clock ahead by 5s", "only 3.0 ms before"}},
 		{"the same, noted the other way round", func(e *Evidence) {
 			e.Interventions = []Intervention{{From: begun, Shop: "shop 2", What: "clock-ahead 5s"}}
 			e.add(customer{id: 1, shop: 1, points: whole(10.4, 12, 25, 26), reads: 2, wrote: 1}, customer{id: 2, shop: 2, points: whole(10.2, 14, 30, 31), reads: 2, wrote: 1})
@@ -127,16 +128,16 @@ func TestFirstViolation(t *testing.T) {
 			e.order(1, 2)
 			e.order(2, 2)
 			e.order(3, 1)
-		}, ClockSkew, []string{"#2 on shop 2 took the lock over from #1 on shop 1"}},
+		}, verdict.ClockSkew, []string{"#2 on shop 2 took the lock over from #1 on shop 1"}},
 		{"a lease that was over before its holder knew of it", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: whole(520, 522, 545, 546), reads: 2, wrote: 1}, customer{id: 2, shop: 2, points: whole(530, 531, 540, 541), reads: 2, wrote: 1})
 			e.redis(9.0, "set", 9.1, "expire", 510.0, "expired", 529.0, "set", 529.1, "expire")
 			e.order(2, 2)
 			e.order(1, 2)
 			e.order(3, 1)
-		}, LateGrant, []string{"before shop 1 learned of it"}},
-		{"nothing that explains it", func(e *Evidence) { overlap("")(e); e.redis(9.0, "set", 9.1, "expire") }, Unexplained, []string{"does not show why"}},
-		{"no trace", func(e *Evidence) { overlap("")(e); e.Events, e.Traced = nil, false }, Untraced, []string{"Orders 100 and 101 both read a stock of 2"}},
+		}, verdict.LateGrant, []string{"before shop 1 learned of it"}},
+		{"nothing that explains it", func(e *Evidence) { overlap("")(e); e.redis(9.0, "set", 9.1, "expire") }, verdict.Unexplained, []string{"does not show why"}},
+		{"no trace", func(e *Evidence) { overlap("")(e); e.Events, e.Traced = nil, false }, verdict.Untraced, []string{"Orders 100 and 101 both read a stock of 2"}},
 	} {
 		t.Run(tt.what, func(t *testing.T) { check(t, told(t, evidence(tt.build)), tt.want, tt.says) })
 	}
@@ -163,8 +164,8 @@ func lateSale(p sale.Point) func(e *Evidence) {
 }
 
 func TestReleaseOfAnothersLock(t *testing.T) {
-	check(t, told(t, evidence(lateSale(sale.Written))), LateRelease, []string{"#0 on shop 3 released", "freed the lock that was #1 on shop 1's", "#2 on shop 2 got in"})
-	check(t, told(t, evidence(lateSale(sale.Releasing))), SplitRelease, []string{"#0 on shop 3 went on with its release", "deleted the lock that was #1 on shop 1's"})
+	check(t, told(t, evidence(lateSale(sale.Written))), verdict.ForeignDelete, []string{"#0 on shop 3 released", "freed the lock that was #1 on shop 1's", "#2 on shop 2 got in"})
+	check(t, told(t, evidence(lateSale(sale.Releasing))), verdict.SplitRelease, []string{"#0 on shop 3 went on with its release", "deleted the lock that was #1 on shop 1's"})
 
 	// #0 freed the lock of #1. #1 had written by then, and its release freed the lock of #2: #3
 	// got in.
@@ -184,7 +185,7 @@ func TestReleaseOfAnothersLock(t *testing.T) {
 		e.order(2, 2)
 		e.order(4, 1)
 	}
-	check(t, told(t, evidence(cascade)), LateRelease, []string{"#0 on shop 3", "The release of #1 on shop 1 then freed the lock of #2 on shop 2 in turn"})
+	check(t, told(t, evidence(cascade)), verdict.ForeignDelete, []string{"#0 on shop 3", "The release of #1 on shop 1 then freed the lock of #2 on shop 2 in turn"})
 }
 
 // TestLockTakenInTwoSteps has #2 take the lock long before its guard is complete: just when #1
@@ -200,7 +201,7 @@ func TestLockTakenInTwoSteps(t *testing.T) {
 		e.add(late, customer{id: 1, shop: 1, points: whole(510, 511, 580, 581), reads: 2, wrote: 1}, two)
 		e.redis(4.0, "set", 503.0, "expired", 503.1, "set", 504.9, "del", 514.0, "set", 559.0, "expire")
 	})
-	check(t, told(t, e), LateRelease, []string{"#0 on shop 3 released", "#2 on shop 2 got in"})
+	check(t, told(t, e), verdict.ForeignDelete, []string{"#0 on shop 3 released", "#2 on shop 2 got in"})
 }
 
 // TestALockThatNobodyWatches: the cause follows from the traces, and the missing column is said.
@@ -208,7 +209,7 @@ func TestALockThatNobodyWatches(t *testing.T) {
 	e := evidence(overlap("write stop 1180ms"))
 	e.Changes, e.Unwatched = nil, "etcd"
 	x := explained(e)
-	check(t, x, Paused, []string{"was stopped for", "got the lock from etcd after", "no column of the lock: it is in etcd"})
+	check(t, x, verdict.LateWrite, []string{"was stopped for", "got the lock from etcd after", "no column of the lock: it is in etcd"})
 	for _, l := range x.Columns {
 		if l.Kind == LockColumn {
 			t.Errorf("a column of the lock: %+v", l)
@@ -229,7 +230,7 @@ func TestALockThatWasLostIsNotSaidToExclude(t *testing.T) {
 		e.order(2, 2)
 		e.order(3, 1)
 	}))
-	check(t, x, OldSnapshot, nil)
+	check(t, x, verdict.OldSnapshot, nil)
 	if said := English.Say(x.Why...); strings.Contains(said, "excluded") {
 		t.Errorf("it says %q", said)
 	}

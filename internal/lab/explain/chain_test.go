@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"stocklock/internal/lab/verdict"
 )
 
 // chained are n sales through a lock that is kept by INCR. Two are inside at all times: the release
@@ -31,9 +33,9 @@ func chained(n int, late bool) Evidence {
 }
 
 func TestAChainOfReleasesIsExplainedInTime(t *testing.T) {
-	check(t, told(t, chained(500, false)), Unexplained, []string{"#499 on shop 2 came in while #498 on shop 1 was inside"})
+	check(t, told(t, chained(500, false)), verdict.Unexplained, []string{"#499 on shop 2 came in while #498 on shop 1 was inside"})
 	x := explained(chained(500, true))
-	check(t, x, SplitRelease, []string{"#0 on shop 1 went on with its release", "#499 on shop 2 got in while #498 on shop 1 was inside"})
+	check(t, x, verdict.SplitRelease, []string{"#0 on shop 1 went on with its release", "#499 on shop 2 got in while #498 on shop 1 was inside"})
 	if said := English.Say(x.Why...); len(said) > 1000 {
 		t.Errorf("%d characters are said of a chain: %.300s…", len(said), said)
 	}
@@ -59,7 +61,7 @@ func TestTheSearchEnds(t *testing.T) {
 		"an ended context":   Explain(ended, chained(10, true)),
 		"a deadline that is": explainWithin(context.Background(), chained(10, true), time.Nanosecond),
 	} {
-		if x.Cause != NotInTime || !strings.Contains(English.Say(x.Why...), "no explanation in time") {
+		if x.Cause != verdict.NotInTime || !strings.Contains(English.Say(x.Why...), "no explanation in time") {
 			t.Errorf("with %s over: %s: %s", what, x.Cause, English.Say(x.Why...))
 		}
 	}
@@ -71,7 +73,7 @@ func TestAnyWriteTakesTheLock(t *testing.T) {
 		e := evidence(overlap("read sleep 1180ms"))
 		e.redis(9.0, string(write), 9.1, "expire", 509.5, "expired", 519.0, string(write), 519.1, "expire", 540.0, "del")
 		x := explained(e)
-		check(t, x, Overrun, []string{"ended in Redis (+500 ms)"})
+		check(t, x, verdict.Overrun, []string{"ended in Redis (+500 ms)"})
 		locked := 0
 		for _, l := range x.Columns {
 			for _, s := range l.Spans {
@@ -99,7 +101,7 @@ func TestAWaitInVainTakesNothing(t *testing.T) {
 		e.order(1, 2)
 		e.order(2, 1)
 	}))
-	check(t, x, KeptOut, nil)
+	check(t, x, verdict.KeptOut, nil)
 	for _, l := range x.Columns {
 		if l.Kind == LockColumn && len(l.Spans) != 2 {
 			t.Errorf("spans %+v, want one for each holder", l.Spans)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 )
 
@@ -19,7 +20,7 @@ func TestOrderOfAShopThatDied(t *testing.T) {
 		e.order(3, 1)
 		e.Orders[1].CreatedAt = at(12)
 	}))
-	check(t, x, NoLock, nil)
+	check(t, x, verdict.NoLock, nil)
 	if x.Moment == nil || x.Moment.AtMS != 11 || x.Steps[len(x.Steps)-1].AtMS < 11 {
 		t.Errorf("moment %+v, want when MySQL has the order, 11 ms after its read", x.Moment)
 	}
@@ -34,7 +35,7 @@ func TestOrderNotedLate(t *testing.T) {
 		e.order(1, 2)
 		e.order(3, 1)
 	}))
-	check(t, x, NoLock, nil)
+	check(t, x, verdict.NoLock, nil)
 	if last := x.Steps[len(x.Steps)-1]; English.Say(last.Text) != "wrote 1, order 100" {
 		t.Errorf("the last step is %q, want the order that was noted last", English.Say(last.Text))
 	}

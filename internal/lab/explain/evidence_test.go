@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
@@ -138,7 +139,7 @@ func overlap(fault string) func(e *Evidence) {
 }
 
 // check holds an explanation to its cause, and its drawing to what it says.
-func check(t *testing.T, x *Explanation, want Cause, says []string) {
+func check(t *testing.T, x *Explanation, want verdict.Cause, says []string) {
 	t.Helper()
 	if x == nil {
 		t.Fatalf("no explanation, want %s", want)
@@ -151,7 +152,7 @@ func check(t *testing.T, x *Explanation, want Cause, says []string) {
 			t.Errorf("it says %q, want %q in it", English.Say(x.Why...), s)
 		}
 	}
-	if want == Untraced {
+	if want == verdict.Untraced {
 		return
 	}
 	if x.ToMS <= x.FromMS || x.Moment == nil || x.Moment.AtMS < x.FromMS || x.Moment.AtMS > x.ToMS {

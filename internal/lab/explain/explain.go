@@ -15,7 +15,7 @@ const patience = 5 * time.Second
 
 // Explain finds what there is to say of a cell: its first violation, or why nothing moves, or what
 // came nearest to breaking it. It returns nil where nothing was sold or nothing is known. When ctx
-// ends, or the search takes longer than 5 s, the cause is [NotInTime].
+// ends, or the search takes longer than 5 s, the cause is [verdict.NotInTime].
 func Explain(ctx context.Context, e Evidence) *Explanation { return explainWithin(ctx, e, patience) }
 
 func explainWithin(ctx context.Context, e Evidence, patience time.Duration) *Explanation {
@@ -28,7 +28,7 @@ func explainWithin(ctx context.Context, e Evidence, patience time.Duration) *Exp
 	}
 	if ctx.Err() != nil {
 		took := milliseconds(time.Since(begun))
-		return &Explanation{Cause: NotInTime, Why: []Text{say("not-in-time", Facts{LastedMS: took})}}
+		return &Explanation{Cause: verdict.NotInTime, Why: []Text{say("not-in-time", Facts{LastedMS: took})}}
 	}
 	return x
 }
@@ -137,7 +137,7 @@ func (e Evidence) clash() (clash, bool) {
 func (c *inquiry) violation() *Explanation {
 	found, ok := c.clash()
 	if !ok || c.elsewhere() {
-		return &Explanation{Cause: Unexplained, Why: []Text{c.beyond()}}
+		return &Explanation{Cause: verdict.Unexplained, Why: []Text{c.beyond()}}
 	}
 	lateOrder, overwritten := c.Orders[found.late], c.Orders[found.overwritten]
 	late, other := c.of(lateOrder), c.of(overwritten)
@@ -147,7 +147,7 @@ func (c *inquiry) violation() *Explanation {
 	}
 	orders := Facts{Stock: lateOrder.StockRead, Order: Number(lateOrder.ID), OtherOrder: Number(overwritten.ID)}
 	if !c.Traced || late == nil || other == nil || !late.entered() || !other.entered() {
-		return &Explanation{Cause: Untraced, Rows: rows, Why: []Text{say("both-read-untraced", orders)}}
+		return &Explanation{Cause: verdict.Untraced, Rows: rows, Why: []Text{say("both-read-untraced", orders)}}
 	}
 	if x := c.staleCache(other, late, found); x != nil {
 		return x
@@ -160,12 +160,12 @@ func (c *inquiry) violation() *Explanation {
 		older, intruder = intruder, older
 	}
 	older, intruder, breach := c.explainOverlap(older, intruder)
-	if breach.cause == Unexplained && c.late < busyTolerance && !c.outOfTime() {
+	if breach.cause == verdict.Unexplained && c.late < busyTolerance && !c.outOfTime() {
 		return newInquiryLate(c.ctx, c.Evidence, busyTolerance).violation()
 	}
 	x := &Explanation{Cause: breach.cause, Rows: rows}
 	read, oversold := Phrase("both-read"), Phrase("moment-oversold")
-	if breach.cause == WriteSkew {
+	if breach.cause == verdict.WriteSkew {
 		read, oversold = "both-appended", "moment-appended"
 	}
 	x.Why = append(breach.texts(), say(read, Facts{Stock: lateOrder.StockRead, Holder: other.named(), Other: late.named()}))
@@ -194,11 +194,11 @@ func (e Evidence) units() (sold int64) {
 // explainOverlap says how the intruder came in. Entries that are close together may have been
 // noted the other way round; and a third request may have come in first, and let the intruder in.
 func (c *inquiry) explainOverlap(older, intruder *section) (first, second *section, b breach) {
-	if b = c.breach(older, intruder); b.cause != Unexplained {
+	if b = c.breach(older, intruder); b.cause != verdict.Unexplained {
 		return older, intruder, b
 	}
 	if intruder.enter().Sub(older.enter()) < clockTolerance {
-		if swapped := c.breach(intruder, older); swapped.cause != Unexplained {
+		if swapped := c.breach(intruder, older); swapped.cause != verdict.Unexplained {
 			return intruder, older, swapped
 		}
 	}
@@ -209,7 +209,7 @@ func (c *inquiry) explainOverlap(older, intruder *section) (first, second *secti
 		if !third.entered() || third == older || third == intruder || third.enter().Before(older.enter()) {
 			continue
 		}
-		if through := c.breach(older, third); through.cause != Unexplained {
+		if through := c.breach(older, third); through.cause != verdict.Unexplained {
 			through.after = append(through.after, say("came-in-behind", Facts{Other: intruder.named(), Third: third.named()}))
 			through.culprit = third
 			return older, intruder, through

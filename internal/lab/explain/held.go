@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
@@ -89,18 +90,18 @@ func (c *inquiry) firstThatWaitedFor(hit *section) *section {
 func (s *section) wants(hit *section) bool { return s != nil && s.Sent.Before(hit.leave()) }
 
 // dangers say what would have happened to a weaker lock at the moment, by what prevented it.
-var dangers = map[Cause]Phrase{
-	Refused:     "moment-unchecked-write",
-	Outlived:    "moment-lease-over",
-	LossNoticed: "moment-unaware-write",
-	Expired:     "moment-no-expiry",
-	NotOwner:    "moment-unchecked-release",
-	Majority:    "moment-one-server",
-	Reentered:   "moment-not-reentrant",
-	OneOrder:    "moment-sold-again",
+var dangers = map[verdict.Cause]Phrase{
+	verdict.Refused:     "moment-unchecked-write",
+	verdict.Outlived:    "moment-lease-over",
+	verdict.LossNoticed: "moment-unaware-write",
+	verdict.Expired:     "moment-no-expiry",
+	verdict.NotOwner:    "moment-unchecked-release",
+	verdict.Majority:    "moment-one-server",
+	verdict.Reentered:   "moment-not-reentrant",
+	verdict.OneOrder:    "moment-sold-again",
 }
 
-func danger(prevented Cause, hit, next *section) Text {
+func danger(prevented verdict.Cause, hit, next *section) Text {
 	phrase, ok := dangers[prevented]
 	switch {
 	case ok:
@@ -122,7 +123,7 @@ type hold struct {
 // rule is one reason for which a cell can hold.
 type rule struct {
 	applies func(h hold) bool
-	cause   Cause
+	cause   verdict.Cause
 	phrase  Phrase
 	at      func(h hold) time.Time // when the harm was nearest
 }
@@ -130,47 +131,47 @@ type rule struct {
 // rulesUnderFault are for a request that met its fault. The first that applies says why it did no
 // harm.
 var rulesUnderFault = []rule{
-	{hold.lostAnswer, OneOrder, "one-order-without-answer", hold.ordered},
-	{hold.diedDone, Durable, "done-before-its-end", hold.ordered},
-	{hold.diedCounted, NoLease, "counted-and-ordered", hold.ordered},
-	{hold.diedHolding, Expired, "hold-ended", hold.leaseEnd},
-	{hold.diedWithoutLock, NoLease, "connection-ended", hold.faultBegan},
-	{hold.diedWithoutLease, NoLease, "ended-with-it", hold.faultBegan},
-	{hold.diedAndFreed, Expired, "freed-itself-for-next", hold.freed},
-	{hold.diedAndNext, Expired, "lease-over-for-next", hold.leaseEnd},
-	{hold.died, Expired, "nobody-came-after", hold.leaseEnd},
-	{hold.fencedOff, Refused, "fence-refused", hold.left},
-	{hold.conflicted, Refused, "snapshot-refused", hold.left},
-	{hold.lostItsLock, LossNoticed, "learned-of-the-loss", hold.faultOverOrLeaseEnd},
-	{hold.holdRefused, Refused, "hold-refused", hold.left},
-	{hold.wroteNothing, Refused, "wrote-nothing", hold.left},
-	{hold.counted, NoLease, "counted-and-ordered", hold.ordered},
-	{hold.holds, NoLease, "hold-stood", hold.faultOver},
-	{hold.readAgain, Refused, "read-again", hold.faultOver},
-	{hold.unprotected, NobodyMet, "nobody-wrote-between", hold.faultOver},
-	{hold.unguarded, NoLease, "database-decides", hold.faultOver},
-	{hold.renewedThroughout, Outlived, "lease-renewed", hold.leaseEnd},
-	{hold.aServerForgot, Majority, "majority-knew", hold.faultOver},
-	{hold.releasedAnothers, NotOwner, "release-freed-nothing", hold.released},
-	{hold.outlastedWithoutExpiry, Outlived, "lock-has-no-expiry", hold.leaseEnd},
-	{hold.outlastedUnnoticed, Outlived, "nobody-took-over", hold.leaseEnd},
-	{hold.keptOut, KeptOut, "kept-out-until-done", hold.faultOver},
-	{hold.rowLocked, KeptOut, "row-kept-until-commit", hold.faultOver},
-	{hold.always, Unexplained, "no-reason-for-hold", hold.faultOver},
+	{hold.lostAnswer, verdict.OneOrder, "one-order-without-answer", hold.ordered},
+	{hold.diedDone, verdict.Durable, "done-before-its-end", hold.ordered},
+	{hold.diedCounted, verdict.NoLease, "counted-and-ordered", hold.ordered},
+	{hold.diedHolding, verdict.Expired, "hold-ended", hold.leaseEnd},
+	{hold.diedWithoutLock, verdict.NoLease, "connection-ended", hold.faultBegan},
+	{hold.diedWithoutLease, verdict.NoLease, "ended-with-it", hold.faultBegan},
+	{hold.diedAndFreed, verdict.Expired, "freed-itself-for-next", hold.freed},
+	{hold.diedAndNext, verdict.Expired, "lease-over-for-next", hold.leaseEnd},
+	{hold.died, verdict.Expired, "nobody-came-after", hold.leaseEnd},
+	{hold.fencedOff, verdict.Refused, "fence-refused", hold.left},
+	{hold.conflicted, verdict.Refused, "snapshot-refused", hold.left},
+	{hold.lostItsLock, verdict.LossNoticed, "learned-of-the-loss", hold.faultOverOrLeaseEnd},
+	{hold.holdRefused, verdict.Refused, "hold-refused", hold.left},
+	{hold.wroteNothing, verdict.Refused, "wrote-nothing", hold.left},
+	{hold.counted, verdict.NoLease, "counted-and-ordered", hold.ordered},
+	{hold.holds, verdict.NoLease, "hold-stood", hold.faultOver},
+	{hold.readAgain, verdict.Refused, "read-again", hold.faultOver},
+	{hold.unprotected, verdict.NobodyMet, "nobody-wrote-between", hold.faultOver},
+	{hold.unguarded, verdict.NoLease, "database-decides", hold.faultOver},
+	{hold.renewedThroughout, verdict.Outlived, "lease-renewed", hold.leaseEnd},
+	{hold.aServerForgot, verdict.Majority, "majority-knew", hold.faultOver},
+	{hold.releasedAnothers, verdict.NotOwner, "release-freed-nothing", hold.released},
+	{hold.outlastedWithoutExpiry, verdict.Outlived, "lock-has-no-expiry", hold.leaseEnd},
+	{hold.outlastedUnnoticed, verdict.Outlived, "nobody-took-over", hold.leaseEnd},
+	{hold.keptOut, verdict.KeptOut, "kept-out-until-done", hold.faultOver},
+	{hold.rowLocked, verdict.KeptOut, "row-kept-until-commit", hold.faultOver},
+	{hold.always, verdict.Unexplained, "no-reason-for-hold", hold.faultOver},
 }
 
 // rulesWithoutFault are for a request without a fault.
 var rulesWithoutFault = []rule{
-	{hold.enteredAgain, Reentered, "entered-again", hold.read},
-	{hold.unprotected, NobodyMet, "nobody-between", hold.read},
-	{hold.counted, NoLease, "counted-once", hold.read},
-	{hold.unguarded, NoLease, "row-decides", hold.read},
-	{hold.nobodyWaited, KeptOut, "nobody-came", hold.read},
-	{hold.always, KeptOut, "waited-its-turn", hold.read},
+	{hold.enteredAgain, verdict.Reentered, "entered-again", hold.read},
+	{hold.unprotected, verdict.NobodyMet, "nobody-between", hold.read},
+	{hold.counted, verdict.NoLease, "counted-once", hold.read},
+	{hold.unguarded, verdict.NoLease, "row-decides", hold.read},
+	{hold.nobodyWaited, verdict.KeptOut, "nobody-came", hold.read},
+	{hold.always, verdict.KeptOut, "waited-its-turn", hold.read},
 }
 
 // whyHeld says what prevented the harm, and when the harm was nearest.
-func (c *inquiry) whyHeld(hit, next *section) (Cause, []Text, time.Time) {
+func (c *inquiry) whyHeld(hit, next *section) (verdict.Cause, []Text, time.Time) {
 	h := hold{c, hit, next}
 	rules, why := rulesWithoutFault, []Text(nil)
 	if hit.fault.met() {
@@ -225,11 +226,11 @@ func (h hold) overtaken() []Text {
 	}
 	phrase := Phrase("next-got-the-lock")
 	switch h.breach(h.hit, h.next).cause {
-	case Failover:
+	case verdict.Forgotten:
 		phrase = "server-died-next-got-it"
-	case Evicted:
+	case verdict.Evicted:
 		phrase = "lock-evicted-next-got-it"
-	case Overrun, Paused, CutOff:
+	case verdict.Overrun, verdict.LateWrite, verdict.Unnoticed:
 		phrase = "lease-ended-next-got-it"
 	}
 	return []Text{say(phrase, Facts{Other: h.next.named()})}

@@ -119,7 +119,7 @@ type ServersNote struct {
 // ExplainServers finds what there is to say of a cell whose database is several servers. It returns nil for a cell
 // of which nothing went wrong.
 func ExplainServers(e ServersEvidence) *Explanation {
-	x := &Explanation{Cause: Unexplained}
+	x := &Explanation{Cause: verdict.Unexplained}
 	decided, moment := -1, Text{} // in Sales
 	switch e.Verdict {
 	case verdict.Lied:
@@ -127,7 +127,7 @@ func ExplainServers(e ServersEvidence) *Explanation {
 	case verdict.Oversold:
 		decided, moment = e.readOld(x)
 	case verdict.Left:
-		x.Cause, x.Why = CountedOut, []Text{say("units-left-counted", Facts{Count: e.Units, Initial: e.InitialStock})}
+		x.Cause, x.Why = verdict.Unreturned, []Text{say("units-left-counted", Facts{Count: e.Units, Initial: e.InitialStock})}
 	default:
 		return nil
 	}
@@ -139,7 +139,7 @@ func ExplainServers(e ServersEvidence) *Explanation {
 func (e ServersEvidence) lied(x *Explanation) (first int, moment Text) {
 	first = -1
 	more := 0
-	said := map[Cause]bool{}
+	said := map[verdict.Cause]bool{}
 	for i, s := range e.Sales {
 		if s.Outcome != "sold" || s.Order != 0 {
 			continue
@@ -160,7 +160,7 @@ func (e ServersEvidence) lied(x *Explanation) (first int, moment Text) {
 	return first, moment
 }
 
-func (e ServersEvidence) whyNoOrder(s ServersSale) (Cause, []Text) {
+func (e ServersEvidence) whyNoOrder(s ServersSale) (verdict.Cause, []Text) {
 	counts := e.Servers[e.Counts]
 	f := Facts{Holder: s.named(), OtherServer: counts.Name, GTIDs: cmp.Or(counts.Received, counts.Committed)}
 	for i, server := range e.Servers {
@@ -171,17 +171,17 @@ func (e ServersEvidence) whyNoOrder(s ServersSale) (Cause, []Text) {
 		switch {
 		case f.GTID == "":
 		case !e.Returned.IsZero() && s.Sent.After(e.Returned):
-			return OldPrimary, []Text{say("db-sold-at-old", f)}
+			return verdict.OldPrimary, []Text{say("db-sold-at-old", f)}
 		case server.Waiting > 0: // and so did the commit
-			return AnsweredFirst, []Text{say("db-answered-first", f)}
+			return verdict.AnsweredFirst, []Text{say("db-answered-first", f)}
 		case server.Alone:
-			return WentAlone, []Text{say("db-not-copied", f), say("db-was-alone", f)}
+			return verdict.WentAlone, []Text{say("db-not-copied", f), say("db-was-alone", f)}
 		default:
-			return NotCopied, []Text{say("db-not-copied", f)}
+			return verdict.NotCopied, []Text{say("db-not-copied", f)}
 		}
 	}
 	f.Server = ""
-	return AnsweredFirst, []Text{say("db-answered-first", f)}
+	return verdict.AnsweredFirst, []Text{say("db-answered-first", f)}
 }
 
 // readOld explains an oversell by the server on which a sale had read.
@@ -209,14 +209,14 @@ func (e ServersEvidence) readOld(x *Explanation) (reader int, moment Text) {
 	wrote, moment := say("db-wrote-on-that", order), say("moment-read-old", order)
 	switch {
 	case held:
-		x.Cause, read, f.OtherServer = ReadLost, "db-held-lost", e.Servers[e.Counts].Name
+		x.Cause, read, f.OtherServer = verdict.ReadLost, "db-held-lost", e.Servers[e.Counts].Name
 		wrote, moment = say("db-ordered-all-the-same", order), say("moment-hold-lost", order)
 	case !e.Replaced.IsZero() && s.Sent.Before(e.Replaced):
-		x.Cause, read, f.OtherServer = ReadLost, "db-read-lost", e.Servers[e.Counts].Name
+		x.Cause, read, f.OtherServer = verdict.ReadLost, "db-read-lost", e.Servers[e.Counts].Name
 	case !e.Replaced.IsZero():
-		x.Cause, read = ReadReplaced, "db-read-replaced"
+		x.Cause, read = verdict.ReadReplaced, "db-read-replaced"
 	default:
-		x.Cause = ReadBehind
+		x.Cause = verdict.ReadBehind
 	}
 	x.Why = []Text{say(read, f), wrote, say("sold-beyond", Facts{Count: e.Units, Initial: e.InitialStock})}
 	return e.Reader, moment

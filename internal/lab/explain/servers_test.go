@@ -19,16 +19,16 @@ func TestTheServersSayWhy(t *testing.T) {
 	sold := func(order uint64) []ServersSale {
 		return []ServersSale{{Request: "3-1", Shop: "shop 1", Sent: at(5), Answered: at(8), Outcome: "sold", Order: order}}
 	}
-	for want, e := range map[Cause]ServersEvidence{
-		NotCopied:     {Verdict: verdict.Lied, Servers: []DatabaseServer{committed, second}, Sales: sold(0)},
-		WentAlone:     {Verdict: verdict.Lied, Servers: []DatabaseServer{with(committed, func(s *DatabaseServer) { s.Alone = true }), second}, Sales: sold(0)},
-		OldPrimary:    {Verdict: verdict.Lied, Servers: []DatabaseServer{committed, second}, Sales: sold(0), Returned: at(4)},
-		AnsweredFirst: {Verdict: verdict.Lied, Servers: []DatabaseServer{first, second}, Sales: sold(0)},
-		ReadBehind:    {Verdict: verdict.Oversold, Servers: []DatabaseServer{ahead, with(first, read)}, Sales: sold(9)},
-		ReadReplaced:  {Verdict: verdict.Oversold, Servers: []DatabaseServer{with(first, read), ahead}, Sales: sold(9), Replaced: at(4)},
-		ReadLost:      {Verdict: verdict.Oversold, Servers: []DatabaseServer{with(first, held), second}, Sales: sold(9), Replaced: at(7)},
-		Unexplained:   {Verdict: verdict.Oversold, Servers: []DatabaseServer{first, second}, Sales: sold(9)},
-		CountedOut:    {Verdict: verdict.Left, Servers: []DatabaseServer{first, second}, Sales: sold(9), Reader: -1},
+	for want, e := range map[verdict.Cause]ServersEvidence{
+		verdict.NotCopied:     {Verdict: verdict.Lied, Servers: []DatabaseServer{committed, second}, Sales: sold(0)},
+		verdict.WentAlone:     {Verdict: verdict.Lied, Servers: []DatabaseServer{with(committed, func(s *DatabaseServer) { s.Alone = true }), second}, Sales: sold(0)},
+		verdict.OldPrimary:    {Verdict: verdict.Lied, Servers: []DatabaseServer{committed, second}, Sales: sold(0), Returned: at(4)},
+		verdict.AnsweredFirst: {Verdict: verdict.Lied, Servers: []DatabaseServer{first, second}, Sales: sold(0)},
+		verdict.ReadBehind:    {Verdict: verdict.Oversold, Servers: []DatabaseServer{ahead, with(first, read)}, Sales: sold(9)},
+		verdict.ReadReplaced:  {Verdict: verdict.Oversold, Servers: []DatabaseServer{with(first, read), ahead}, Sales: sold(9), Replaced: at(4)},
+		verdict.ReadLost:      {Verdict: verdict.Oversold, Servers: []DatabaseServer{with(first, held), second}, Sales: sold(9), Replaced: at(7)},
+		verdict.Unexplained:   {Verdict: verdict.Oversold, Servers: []DatabaseServer{first, second}, Sales: sold(9)},
+		verdict.Unreturned:    {Verdict: verdict.Left, Servers: []DatabaseServer{first, second}, Sales: sold(9), Reader: -1},
 	} {
 		e.Counts, e.Notes = 1, []ServersNote{{At: at(3), Server: 1, What: say(IsCut, Facts{})}}
 		x := ExplainServers(e)
@@ -36,13 +36,13 @@ func TestTheServersSayWhy(t *testing.T) {
 			t.Errorf("%+v, want the cause %s", x, want)
 			continue
 		}
-		if drawn := x.Moment != nil; drawn != (want != Unexplained && want != CountedOut) || len(x.Columns) != 2 {
+		if drawn := x.Moment != nil; drawn != (want != verdict.Unexplained && want != verdict.Unreturned) || len(x.Columns) != 2 {
 			t.Errorf("%s: a moment: %t, %d columns", want, drawn, len(x.Columns))
 		}
 	}
 	waits := with(committed, func(s *DatabaseServer) { s.Waiting = 1 })
-	if x := ExplainServers(ServersEvidence{Verdict: verdict.Lied, Servers: []DatabaseServer{waits, second}, Counts: 1, Sales: sold(0)}); x.Cause != AnsweredFirst {
-		t.Errorf("answered while commits waited for the replica: %s, want %s", x.Cause, AnsweredFirst)
+	if x := ExplainServers(ServersEvidence{Verdict: verdict.Lied, Servers: []DatabaseServer{waits, second}, Counts: 1, Sales: sold(0)}); x.Cause != verdict.AnsweredFirst {
+		t.Errorf("answered while commits waited for the replica: %s, want %s", x.Cause, verdict.AnsweredFirst)
 	}
 	if x := ExplainServers(ServersEvidence{Verdict: verdict.Held}); x != nil {
 		t.Errorf("a cell that held is explained: %+v", x)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 )
@@ -17,7 +18,7 @@ func (c *inquiry) staleCache(other, late *section, found clash) *Explanation {
 	}
 	overwritten, lateOrder := c.Orders[found.overwritten], c.Orders[found.late]
 	both := Facts{Holder: other.named(), Other: late.named(), Stock: lateOrder.StockRead, OtherOrder: Number(overwritten.ID), Order: Number(lateOrder.ID)}
-	x := &Explanation{Cause: StaleCache, Why: []Text{say("read-the-cache", both)}}
+	x := &Explanation{Cause: verdict.StaleCache, Why: []Text{say("read-the-cache", both)}}
 	view := c.viewSection(lateOrder.StockRead, other.wrote(), late.at[sale.Read])
 	if view != nil {
 		f := both

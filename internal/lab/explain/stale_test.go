@@ -38,21 +38,21 @@ func TestASaleThatWentByAnOldCopy(t *testing.T) {
 		build func(e *Evidence)
 		says  []string
 		not   string
-		cause Cause
+		cause verdict.Cause
 	}{
 		{"stored by a page view", func(e *Evidence) { sold(e); e.viewed("1", 2, 25, "7-2") },
-			[]string{"#2 on shop 2 did not read the row: it read 1 from the cache", "page view on shop 3 had read 1 before that order", "(+15 ms)", "The lock excluded"}, "", StaleCache},
+			[]string{"#2 on shop 2 did not read the row: it read 1 from the cache", "page view on shop 3 had read 1 before that order", "(+15 ms)", "The lock excluded"}, "", verdict.StaleCache},
 		{"that nobody is seen to have stored", func(e *Evidence) { sold(e); e.viewed("1", 2, 60, "7-2") },
-			[]string{"read 1 from the cache"}, "page view", StaleCache},
+			[]string{"read 1 from the cache"}, "page view", verdict.StaleCache},
 		{"with a lock of which nothing was seen", func(e *Evidence) { sold(e); e.viewed("1", 2, 25, "7-2"); e.Changes = nil },
-			[]string{"page view on shop 3"}, "overlap", StaleCache},
+			[]string{"page view on shop 3"}, "overlap", verdict.StaleCache},
 		{"and not: both read it before either wrote", func(e *Evidence) {
 			e.InitialStock = 1
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 60, 62), reads: 1}, customer{id: 2, shop: 2, sent: 30, points: whole(40, 42, 50, 52), reads: 1})
 			e.order(2, 1)
 			e.order(1, 1)
 			e.viewed("1", 2, 25, "7-1")
-		}, nil, "cache", Unexplained},
+		}, nil, "cache", verdict.Unexplained},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			x := told(t, evidence(tt.build))
@@ -84,7 +84,7 @@ func TestASaleThatWasMadeAgainWithoutAnAnswer(t *testing.T) {
 		e.order(1, 2)
 		e.order(1, 1)
 	}))
-	if text := English.Say(x.Why...); x.Cause != Repeated || len(x.Rows) != 2 || !strings.Contains(text, "COMMIT of order 100 when its answer was lost (+9.8 ms)") {
+	if text := English.Say(x.Why...); x.Cause != verdict.UnknownCommit || len(x.Rows) != 2 || !strings.Contains(text, "COMMIT of order 100 when its answer was lost (+9.8 ms)") {
 		t.Errorf("%s, %d orders: %s", x.Cause, len(x.Rows), text)
 	}
 }
@@ -97,7 +97,7 @@ func TestUnitsThatDiedWithAShop(t *testing.T) {
 			customer{id: 2, shop: 2, sent: 30, points: unguarded(40, 50), reads: 1}, customer{id: 3, shop: 2, sent: 60, outcome: "sold_out", answer: 70})
 		e.order(2, 1)
 	}))
-	if text := English.Say(x.Why...); x.Cause != CountedOut || !strings.Contains(text, "#1 on shop 1 had its units from the counter in Redis when its shop was killed at the point read") {
+	if text := English.Say(x.Why...); x.Cause != verdict.Unreturned || !strings.Contains(text, "#1 on shop 1 had its units from the counter in Redis when its shop was killed at the point read") {
 		t.Errorf("%s: %s", x.Cause, text)
 	}
 }

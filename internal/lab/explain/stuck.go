@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 )
 
@@ -12,15 +13,15 @@ import (
 func (c *inquiry) stuck() *Explanation {
 	holder := c.lastHolder()
 	if holder == nil {
-		x := &Explanation{Cause: Unexplained, Why: []Text{say("no-holder-seen", Facts{})}}
+		x := &Explanation{Cause: verdict.Unexplained, Why: []Text{say("no-holder-seen", Facts{})}}
 		if !c.Traced {
-			x.Cause = Untraced
+			x.Cause = verdict.Untraced
 		}
 		return x
 	}
 	end := holder.enter().Add(4 * c.Lease)
 	if c.Fenced {
-		x := &Explanation{Cause: FencedOut, Why: []Text{c.fencedOut()}}
+		x := &Explanation{Cause: verdict.FencedOut, Why: []Text{c.fencedOut()}}
 		return c.drawn(x, first(holder.at[sale.Releasing], holder.leave()), say("moment-fenced", Facts{}), end, holder)
 	}
 	cause, why := c.whyStuck(holder)
@@ -51,7 +52,7 @@ func (c *inquiry) waitsForItself(s *section) bool {
 	return s.Nested && s.guarded() && s.at[sale.Read].IsZero() && s.order == nil
 }
 
-func (c *inquiry) whyStuck(s *section) (Cause, Text) {
+func (c *inquiry) whyStuck(s *section) (verdict.Cause, Text) {
 	f := Facts{Holder: s.named()}
 	if len(c.Locks) > 0 {
 		f.LeaseMS = max(0, milliseconds(c.Locks[0].TTL))
@@ -59,18 +60,18 @@ func (c *inquiry) whyStuck(s *section) (Cause, Text) {
 	switch {
 	case c.waitsForItself(s):
 		f.LastedMS = milliseconds(first(s.at[sale.Releasing], s.Answered, c.Ended).Sub(s.enter()))
-		return SelfDeadlock, say("waits-for-itself", f)
+		return verdict.SelfDeadlock, say("waits-for-itself", f)
 	case s.killed() && s.fault.Point == sale.Acquiring:
-		return DeadTaking, say("killed-taking", f)
+		return verdict.DiedTaking, say("killed-taking", f)
 	case s.killed():
 		f.Point = s.fault.Point
-		return DeadHolder, say("killed-inside", f)
+		return verdict.NoExpiry, say("killed-inside", f)
 	}
 	if d := c.interventionAt(s.Shop, first(s.at[sale.Releasing], s.leave()).Add(-time.Millisecond)); d != nil {
 		f.Intervention = d.What
-		return LostRelease, say("release-lost", f)
+		return verdict.LostRelease, say("release-lost", f)
 	}
-	return Unexplained, say("last-holder", f)
+	return verdict.Unexplained, say("last-holder", f)
 }
 
 // lockLeft says what Redis had at the end.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 )
 
@@ -22,10 +23,10 @@ func (c *inquiry) readUnderLock(first, second *section, rows []Row, orders Facts
 	x := &Explanation{Rows: rows}
 	if committed := first.at[sale.Written]; committed.After(first.at[sale.Releasing]) {
 		f.LastedMS = milliseconds(committed.Sub(first.at[sale.Releasing]))
-		x.Cause, x.Why = LateCommit, []Text{say("committed-late", f)}
+		x.Cause, x.Why = verdict.LateCommit, []Text{say("committed-late", f)}
 	} else {
 		f.LastedMS = milliseconds(second.took().Sub(committed))
-		x.Cause, x.Why = OldSnapshot, []Text{say("read-old-snapshot", f)}
+		x.Cause, x.Why = verdict.OldSnapshot, []Text{say("read-old-snapshot", f)}
 	}
 	x.Why = append(x.Why, c.lockExcluded(first, second, f)...)
 	x.Why = append(x.Why, say("both-read", Facts{Stock: f.Stock, Holder: f.Holder, Other: f.Other}))

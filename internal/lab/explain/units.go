@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
@@ -17,20 +18,20 @@ import (
 func (c *inquiry) countedTwice() *Explanation {
 	older, other, unit := c.sameUnit()
 	if older == nil {
-		return &Explanation{Cause: Unexplained, Why: []Text{c.beyond()}}
+		return &Explanation{Cause: verdict.Unexplained, Why: []Text{c.beyond()}}
 	}
 	f := Facts{Holder: older.named(), Other: other.named(), Stock: unit}
-	x := &Explanation{Cause: Unexplained, Why: []Text{say("counted-twice", f)}, Rows: c.rowsOf(older, other)}
+	x := &Explanation{Cause: verdict.Unexplained, Why: []Text{say("counted-twice", f)}, Rows: c.rowsOf(older, other)}
 	if lost := c.counterLost(older.enter(), other.enter()); lost != nil {
 		f.AfterMS = milliseconds(lost.Time.Sub(older.enter()))
-		x.Cause = Evicted
+		x.Cause = verdict.Evicted
 		phrase := Phrase("counter-evicted")
 		emptied := slices.ContainsFunc(c.Interventions, func(d Intervention) bool { return d.What == "redis-emptied" })
 		switch {
 		case lost.What == Gone && emptied:
-			x.Cause, phrase = Failover, "counter-emptied"
+			x.Cause, phrase = verdict.Forgotten, "counter-emptied"
 		case lost.What == Gone:
-			x.Cause, phrase = Failover, "counter-died"
+			x.Cause, phrase = verdict.Forgotten, "counter-died"
 		}
 		x.Why = append(x.Why, say(phrase, f))
 		if anew := c.setAfter(*lost); anew != nil {
@@ -98,19 +99,19 @@ func (c *inquiry) unwritten(before, after time.Time) int {
 func (c *inquiry) holdGone() *Explanation {
 	older := c.firstWithoutHold()
 	if older == nil {
-		return &Explanation{Cause: Unexplained, Why: []Text{c.beyond()}}
+		return &Explanation{Cause: verdict.Unexplained, Why: []Text{c.beyond()}}
 	}
 	f := Facts{Holder: older.named(), LastedMS: milliseconds(older.fault.lasted()), LeaseMS: milliseconds(c.Lease),
 		AfterMS: milliseconds(older.wrote().Sub(older.enter())), Order: Number(older.order.ID)}
-	x := &Explanation{Cause: Overrun}
+	x := &Explanation{Cause: verdict.Overrun}
 	switch {
 	case older.fault.Action == labmode.Stop:
-		x.Cause, x.Why = Paused, []Text{say("stopped-with-hold", f)}
+		x.Cause, x.Why = verdict.LateWrite, []Text{say("stopped-with-hold", f)}
 	case older.fault.lasted() > c.Lease:
 		x.Why = []Text{say("worked-longer", f)}
 	case c.stopped(older) != nil:
 		f.LastedMS = milliseconds(c.stopped(older).fault.lasted())
-		x.Cause, x.Why = Paused, []Text{say("its-process-stopped", f)}
+		x.Cause, x.Why = verdict.LateWrite, []Text{say("its-process-stopped", f)}
 	default:
 		x.Why = []Text{say("inside-longer", f)}
 	}

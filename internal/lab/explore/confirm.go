@@ -9,15 +9,16 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/verdict"
 )
 
 // Once is a cause that some runs had, and that none had when their schedules were played again: what
 // shops do on their own, such as a reaper, is not held. The runs still count: their records show
 // what came to pass.
 type Once struct {
-	Cause   schedule.Cause `json:"cause"`
-	Runs    int            `json:"runs"`    // so many had the cause
-	Replays int            `json:"replays"` // and none of so many
+	Cause   verdict.Cause `json:"cause"`
+	Runs    int           `json:"runs"`    // so many had the cause
+	Replays int           `json:"replays"` // and none of so many
 }
 
 func (o Once) String() string {

@@ -13,8 +13,8 @@ import (
 // found has one bad schedule of a cause, which some of the runs had.
 func foundBad(t *testing.T, runs int, text string) Found {
 	t.Helper()
-	r := schedule.Record{Schedule: steptest.Parse(t, text), Outcome: schedule.Outcome{Verdict: verdict.Oversold, Cause: schedule.Overrun}}
-	return Found{Runs: 100, Bad: runs, Shortest: []schedule.Record{r}, bad: map[schedule.Cause]int{schedule.Overrun: runs}, candidates: map[schedule.Cause][]schedule.Record{schedule.Overrun: {r}}}
+	r := schedule.Record{Schedule: steptest.Parse(t, text), Outcome: schedule.Outcome{Verdict: verdict.Oversold, Cause: verdict.Overrun}}
+	return Found{Runs: 100, Bad: runs, Shortest: []schedule.Record{r}, bad: map[verdict.Cause]int{verdict.Overrun: runs}, candidates: map[verdict.Cause][]schedule.Record{verdict.Overrun: {r}}}
 }
 
 func TestABadScheduleIsPlayedAgain(t *testing.T) {

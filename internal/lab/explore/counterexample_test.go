@@ -8,6 +8,7 @@ import (
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/step/steptest"
+	"stocklock/internal/lab/verdict"
 )
 
 // The decrement of none, and the guard of setnx, for strategies that exploration did not see through.
@@ -119,11 +120,11 @@ func TestWhatExplorationDidNotFind(t *testing.T) {
 	for _, tt := range []struct {
 		strategy, schedule string
 		event              schedule.Event
-		cause              schedule.Cause
+		cause              verdict.Cause
 	}{
-		{"none", "A.select B.select A.insert B.insert", "", schedule.NoLock},
-		{"setnx", "A.update A.select wait B.update B.select", schedule.Wait, schedule.Overrun},
-		{"setnx", "A.update A.select pause:A B.update B.select", schedule.Pause, schedule.LateWrite},
+		{"none", "A.select B.select A.insert B.insert", "", verdict.NoLock},
+		{"setnx", "A.update A.select wait B.update B.select", schedule.Wait, verdict.Overrun},
+		{"setnx", "A.update A.select pause:A B.update B.select", schedule.Pause, verdict.LateWrite},
 	} {
 		record, err := s.PlaySchedule(t.Context(), tt.strategy, 2, steptest.Parse(t, tt.schedule))
 		if err != nil || record.Outcome.N != 1 {

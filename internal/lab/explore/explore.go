@@ -17,6 +17,7 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/verdict"
 )
 
 // Search says which schedules are explored.
@@ -58,16 +59,16 @@ type Found struct {
 	// Once are those of the causes that no schedule showed when it was played again.
 	Once []Once `json:"once,omitempty"`
 
-	bad        map[schedule.Cause]int
-	candidates map[schedule.Cause][]schedule.Record // the shortest few of each cause, the shortest first
+	bad        map[verdict.Cause]int
+	candidates map[verdict.Cause][]schedule.Record // the shortest few of each cause, the shortest first
 	outcomes   map[string]int
 	limited    bool // the search ended at its limit
 	decided    schedule.Decided
 }
 
 // Causes are those of the shortest schedules, in their order.
-func (f Found) Causes() []schedule.Cause {
-	var all []schedule.Cause
+func (f Found) Causes() []verdict.Cause {
+	var all []verdict.Cause
 	for _, r := range f.Shortest {
 		all = append(all, r.Outcome.Cause)
 	}
@@ -100,8 +101,8 @@ func (f Found) Repeated() []schedule.Record {
 }
 
 // shows says whether a run had one of these causes.
-func (f Found) shows(causes []schedule.Cause) bool {
-	return slices.ContainsFunc(f.Causes(), func(c schedule.Cause) bool { return slices.Contains(causes, c) })
+func (f Found) shows(causes []verdict.Cause) bool {
+	return slices.ContainsFunc(f.Causes(), func(c verdict.Cause) bool { return slices.Contains(causes, c) })
 }
 
 // node is a place in the tree of schedules from which something new goes on.
@@ -132,7 +133,7 @@ func (e unreachedError) Error() string { return "a second run did not come there
 // Systems, 1996) say which branch leads only to what another one shows. Progress is called with the
 // numbers of runs that were made and that are known to be left. It may be nil.
 func Explore(ctx context.Context, player Player, s Search, progress func(done, left int)) (Found, error) {
-	e := &exploration{search: s, player: player, progress: progress, found: Found{outcomes: map[string]int{}, bad: map[schedule.Cause]int{}, candidates: map[schedule.Cause][]schedule.Record{}}}
+	e := &exploration{search: s, player: player, progress: progress, found: Found{outcomes: map[string]int{}, bad: map[verdict.Cause]int{}, candidates: map[verdict.Cause][]schedule.Record{}}}
 	e.changed.L = &e.mu
 	e.nodes = []node{{}}
 	if err := e.workers(ctx, player.Slots(s.Events)); err != nil {

@@ -112,7 +112,7 @@ func (m model) Play(_ context.Context, p step.Plan, choose func() step.Chooser) 
 	}
 	o := schedule.Outcome{Verdict: verdict.Held, Orders: orders}
 	if n := len(orders) - (p.Customers - 1); n > 0 {
-		o.Verdict, o.N, o.Cause = verdict.Oversold, int64(n), schedule.NoLock
+		o.Verdict, o.N, o.Cause = verdict.Oversold, int64(n), verdict.NoLock
 	}
 	return schedule.Record{Outcome: o, Schedule: past, Played: past}, nil
 }
@@ -237,16 +237,16 @@ func TestExplorations(t *testing.T) {
 		for _, tt := range []struct {
 			strategy string
 			events   []schedule.Event
-			causes   []schedule.Cause
+			causes   []verdict.Cause
 		}{
-			{"none", nil, []schedule.Cause{schedule.NoLock}},
-			{"lock-in-transaction", nil, []schedule.Cause{schedule.LateCommit}},
-			{"snapshot-before-lock", nil, []schedule.Cause{schedule.OldSnapshot}},
+			{"none", nil, []verdict.Cause{verdict.NoLock}},
+			{"lock-in-transaction", nil, []verdict.Cause{verdict.LateCommit}},
+			{"snapshot-before-lock", nil, []verdict.Cause{verdict.OldSnapshot}},
 			{"lock-then-for-update", nil, nil},
 			{"conditional", []schedule.Event{schedule.Wait, schedule.Forget, schedule.Lose}, nil},
 			{"get-lock", []schedule.Event{schedule.Lose}, nil},
-			{"owner-get-del", []schedule.Event{schedule.Wait}, []schedule.Cause{schedule.Overrun}},
-			{"fenced", []schedule.Event{schedule.Lag}, []schedule.Cause{schedule.ReadBehind}},
+			{"owner-get-del", []schedule.Event{schedule.Wait}, []verdict.Cause{verdict.Overrun}},
+			{"fenced", []schedule.Event{schedule.Lag}, []verdict.Cause{verdict.ReadBehind}},
 			{"fenced-relative", []schedule.Event{schedule.Lag}, nil},
 		} {
 			v := Survey{Strategy: tt.strategy, Events: tt.events, Customers: 2}

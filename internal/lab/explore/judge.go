@@ -145,7 +145,7 @@ func (s seen) without(what string) string {
 
 // explainedBesides says whether another property that the strategy lacks explains a cause, while
 // this one is declared as had.
-func explainedBesides(a schedule.Attack, explaining []schedule.Attack, p declared.Properties, c schedule.Cause) bool {
+func explainedBesides(a schedule.Attack, explaining []schedule.Attack, p declared.Properties, c verdict.Cause) bool {
 	if p.Standing(a.Property) != declared.Has {
 		return false
 	}
@@ -173,7 +173,7 @@ func judgeStorage(j Judgement, p declared.Properties, results []Result) Judgemen
 				continue
 			case j.Declared == declared.Has:
 				j.Ruling = Contradicts
-			case bad.Outcome.Verdict == verdict.Oversold && !bad.Outcome.Cause.Shows(declared.Exclusive):
+			case bad.Outcome.Verdict == verdict.Oversold && !schedule.Shows(bad.Outcome.Cause, declared.Exclusive):
 				j.Ruling = Agrees // the database took what an overtaken holder wrote
 			default:
 				continue

@@ -11,7 +11,7 @@ import (
 	"stocklock/internal/strategy/ladder"
 )
 
-func badBy(c schedule.Cause, v verdict.Kind) Found {
+func badBy(c verdict.Cause, v verdict.Kind) Found {
 	return Found{Runs: 9, Bad: 1, Shortest: []schedule.Record{{Schedule: schedule.Schedule{{Customer: 'A', Step: "set"}}, Outcome: schedule.Outcome{Verdict: v, Cause: c}}}}
 }
 
@@ -28,20 +28,20 @@ func TestJudge(t *testing.T) {
 		want     Ruling
 		by       string
 	}{
-		{"it lacks it, and a schedule shows it", lock, Result{Event: schedule.Pause, Customers: 2, Found: badBy(schedule.LateWrite, verdict.Oversold)}, declared.PauseProof, Agrees, "late-write: A.set"},
+		{"it lacks it, and a schedule shows it", lock, Result{Event: schedule.Pause, Customers: 2, Found: badBy(verdict.LateWrite, verdict.Oversold)}, declared.PauseProof, Agrees, "late-write: A.set"},
 		{"it lacks it, and none shows it", lock, Result{Event: schedule.Pause, Customers: 2, Found: Found{Runs: 9}}, declared.PauseProof, Contradicts, "none of 9 schedules"},
 		{"the database refuses what would show it", fenced, Result{Event: schedule.Pause, Customers: 2, Found: Found{Runs: 9}}, declared.PauseProof, NotDecided, "the database"},
 		{"it has it, and none shows the contrary", lock, Result{Customers: 2, Found: Found{Runs: 1}}, declared.Exclusive, Agrees, "the only schedule"},
-		{"it has it, and a schedule shows the contrary", lock, Result{Customers: 2, Found: badBy(schedule.NoLock, verdict.Oversold)}, declared.Exclusive, Contradicts, "no-lock"},
+		{"it has it, and a schedule shows the contrary", lock, Result{Customers: 2, Found: badBy(verdict.NoLock, verdict.Oversold)}, declared.Exclusive, Contradicts, "no-lock"},
 		{"some could not be played", lock, Result{Customers: 2, Found: Found{Runs: 9, GivenUp: []string{"busy"}}}, declared.Exclusive, NotDecided, "could not be played"},
 		{"another event was explored", lock, Result{Event: schedule.Wait, Customers: 2, Found: Found{Runs: 9}}, declared.PauseProof, NotDecided, "no exploration"},
 		{"too few customers for it to show", lock, Result{Event: schedule.Wait, Customers: 2, Found: Found{Runs: 9}}, declared.OwnerChecked, NotDecided, "no exploration"},
 		{"the storage is checked, and all held", fenced, Result{Event: schedule.Kill, Customers: 2, Found: Found{Runs: 9}}, declared.StorageChecked, Agrees, "none of 9"},
-		{"the storage is checked, and one did not hold", fenced, Result{Event: schedule.Kill, Customers: 2, Found: badBy(schedule.Other, verdict.Stuck)}, declared.StorageChecked, Contradicts, "other"},
-		{"the storage is checked, and cannot know of a sale that is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: badBy(schedule.UnknownCommit, verdict.Twice)}, declared.StorageChecked, Agrees, "none of"},
-		{"a sale is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: badBy(schedule.UnknownCommit, verdict.Twice)}, declared.Once, Agrees, "unknown-commit"},
+		{"the storage is checked, and one did not hold", fenced, Result{Event: schedule.Kill, Customers: 2, Found: badBy(verdict.Unexplained, verdict.Stuck)}, declared.StorageChecked, Contradicts, "unexplained"},
+		{"the storage is checked, and cannot know of a sale that is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: badBy(verdict.UnknownCommit, verdict.Twice)}, declared.StorageChecked, Agrees, "none of"},
+		{"a sale is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: badBy(verdict.UnknownCommit, verdict.Twice)}, declared.Once, Agrees, "unknown-commit"},
 		{"none is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: Found{Runs: 9}}, declared.Once, Contradicts, "none of 9"},
-		{"it is not, and took a late write", lock, Result{Event: schedule.Pause, Customers: 2, Found: badBy(schedule.LateWrite, verdict.Oversold)}, declared.StorageChecked, Agrees, "late-write"},
+		{"it is not, and took a late write", lock, Result{Event: schedule.Pause, Customers: 2, Found: badBy(verdict.LateWrite, verdict.Oversold)}, declared.StorageChecked, Agrees, "late-write"},
 	} {
 		all := Judge(tt.of, []Result{tt.result})
 		i := slices.IndexFunc(all, func(j Judgement) bool { return j.Property == tt.property })
@@ -53,7 +53,7 @@ func TestJudge(t *testing.T) {
 
 // TestACrashContradicts whatever a strategy declares.
 func TestACrashContradicts(t *testing.T) {
-	crash := []Result{{Customers: 2, Found: badBy(schedule.Crash, verdict.Crashed)}}
+	crash := []Result{{Customers: 2, Found: badBy(verdict.Crash, verdict.Crashed)}}
 	for _, s := range ladder.All() {
 		p := s.Describe().Everywhere()
 		found := len(Unexplained(p, crash)) > 0 || slices.ContainsFunc(Judge(p, crash), func(j Judgement) bool { return j.Ruling == Contradicts })
@@ -70,7 +70,7 @@ func TestJudgeBaskets(t *testing.T) {
 	unsorted := declared.Properties{Has: sorted.Has &^ declared.Crossable}
 	overtakeProof := declared.Properties{Has: sorted.Has | declared.OvertakeProof}
 	pauseProof := declared.Properties{Has: lock.Has | declared.PauseProof}
-	crossed, late := badBy(schedule.CrossedLocks, verdict.Left), badBy(schedule.LateWrite, verdict.Oversold)
+	crossed, late := badBy(verdict.CrossedLocks, verdict.Left), badBy(verdict.LateWrite, verdict.Oversold)
 	for _, tt := range []struct {
 		what        string
 		one, basket declared.Properties
@@ -83,8 +83,8 @@ func TestJudgeBaskets(t *testing.T) {
 		{"two wait for each other, against what is declared", lock, sorted, Result{Customers: 2, Found: crossed}, declared.Crossable, Contradicts, "crossed-locks"},
 		{"none wait for each other, against what is declared", lock, unsorted, Result{Customers: 2, Found: Found{Runs: 9}}, declared.Crossable, Contradicts, "none of 9"},
 		{"none is torn", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: Found{Runs: 9}}, declared.Whole, Agrees, "none of 9"},
-		{"an order is torn", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: badBy(schedule.TornOrder, verdict.HalfSold)}, declared.Whole, Contradicts, "torn-order"},
-		{"units are abandoned", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: badBy(schedule.Abandoned, verdict.Unclaimed)}, declared.Whole, Contradicts, "abandoned"},
+		{"an order is torn", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: badBy(verdict.TornOrder, verdict.HalfSold)}, declared.Whole, Contradicts, "torn-order"},
+		{"units are abandoned", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: badBy(verdict.Abandoned, verdict.Unclaimed)}, declared.Whole, Contradicts, "abandoned"},
 		{"a late write of a way that is not pause-proof either", lock, overtakeProof, Result{Event: schedule.Pause, Customers: 2, Found: late}, declared.OvertakeProof, Agrees, "none of 9"},
 		{"a late write of a way that is pause-proof", pauseProof, overtakeProof, Result{Event: schedule.Pause, Customers: 2, Found: late}, declared.OvertakeProof, Contradicts, "late-write"},
 		{"no schedule takes what is not there", lock, sorted, Result{Customers: 2, Found: Found{Runs: 9}}, declared.Isolated, NotDecided, "no exploration"},
@@ -106,7 +106,7 @@ func TestJudgeBaskets(t *testing.T) {
 // TestUnexplained: a bad schedule that no lacking property explains contradicts, too.
 func TestUnexplained(t *testing.T) {
 	lock := declared.Properties{Has: declared.Exclusive | declared.Recovers | declared.Once}
-	for cause, want := range map[schedule.Cause]int{schedule.LateWrite: 0, schedule.Overrun: 0, schedule.Other: 1, schedule.LostRelease: 0, schedule.UnknownCommit: 1} {
+	for cause, want := range map[verdict.Cause]int{verdict.LateWrite: 0, verdict.Overrun: 0, verdict.Unexplained: 1, verdict.LostRelease: 0, verdict.UnknownCommit: 1} {
 		if got := Unexplained(lock, []Result{{Event: schedule.Pause, Customers: 2, Found: badBy(cause, verdict.Oversold)}}); len(got) != want {
 			t.Errorf("%s: %d are unexplained, want %d", cause, len(got), want)
 		}

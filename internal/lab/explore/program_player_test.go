@@ -141,7 +141,7 @@ func (s programPlayer) Play(ctx context.Context, p step.Plan, choose func() step
 	}
 	s.end(customers)
 	outcome, err := s.outcome(ctx, customers)
-	return schedule.Record{Schedule: past, Played: past, Outcome: schedule.Outcome{Verdict: verdict.Held, Cause: schedule.Cause(outcome)}}, err
+	return schedule.Record{Schedule: past, Played: past, Outcome: schedule.Outcome{Verdict: verdict.Held, Cause: verdict.Cause(outcome)}}, err
 }
 
 func (s programPlayer) parties(customers []*programCustomer) []schedule.Party {

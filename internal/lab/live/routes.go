@@ -21,7 +21,6 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/pages"
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/verdict"
 )
 
@@ -261,8 +260,8 @@ func Words(language string) (map[string]string, error) {
 		}
 	}
 	if language == "en" {
-		for cause, doc := range schedule.Causes() {
-			words["cause."+string(cause)] = doc
+		for cause := range verdict.Causes() {
+			words["cause."+string(cause)] = cause.Doc()
 		}
 	}
 	return words, json.Unmarshal(content, &words)

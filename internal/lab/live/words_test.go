@@ -11,7 +11,6 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
-	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/baskets"
@@ -62,7 +61,7 @@ func TestBothLanguagesSayTheSame(t *testing.T) {
 			t.Errorf("the strategy %s is not described in Chinese", s.Name)
 		}
 	}
-	for cause := range schedule.Causes() {
+	for cause := range verdict.Causes() {
 		if zh["cause."+string(cause)] == "" {
 			t.Errorf("the cause %s is not said in Chinese", cause)
 		}

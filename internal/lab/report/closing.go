@@ -8,7 +8,6 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
@@ -156,7 +155,7 @@ func holding(names []string) string {
 
 // telling are the cells that broke: the first of each cause, and those that tell a story alone.
 func (r Report) telling() []trial.Result {
-	seen := map[explain.Cause]bool{}
+	seen := map[verdict.Cause]bool{}
 	return slices.DeleteFunc(r.InOrder(), func(c trial.Result) bool {
 		if !broke(c) || c.Explanation == nil {
 			return !broke(c) || len(c.Story) == 0

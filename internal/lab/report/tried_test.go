@@ -17,7 +17,7 @@ func someTried() Tried {
 	record := &schedule.Record{
 		Customers: 2, Wire: true, Schedule: schedule.Schedule{{Customer: 'A', Step: "select"}, {Customer: 'B', Step: "select"}},
 		Entries: []schedule.Entry{step('A', "SELECT stock FROM <items>"), step('B', "SELECT stock FROM <items>")},
-		Outcome: schedule.Outcome{Verdict: verdict.Oversold, N: 1, Cause: schedule.NoLock, Stock: 1, Orders: []schedule.Order{{ID: 1, Customer: "A"}, {ID: 2, Customer: "B"}}},
+		Outcome: schedule.Outcome{Verdict: verdict.Oversold, N: 1, Cause: verdict.NoLock, Stock: 1, Orders: []schedule.Order{{ID: 1, Customer: "A"}, {ID: 2, Customer: "B"}}},
 	}
 	return Tried{
 		Version: TriedVersion, Service: "a <shop>", Time: "2026-01-02T03:04:05Z", Command: "loadtest try shop.yaml", OS: "linux/amd64", Cores: 2, Seed: 1,

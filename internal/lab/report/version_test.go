@@ -2,12 +2,16 @@ package report
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+
+	"stocklock/internal/lab/verdict"
 )
 
 // TestSavedResultsOfEveryVersionAreShown reads a result that loadtest wrote when that version was
@@ -105,6 +109,43 @@ func TestACellOfVersion3IsTheSameInVersion4(t *testing.T) {
 		}
 		if !reflect.DeepEqual(both[0], both[1]) {
 			t.Errorf("%s and %s are read as %+v and %+v", before, now, both[0].Cells[0], both[1].Cells[0])
+		}
+	}
+}
+
+// TestWhatIsKeptOfAnExplanation: the phrases by their keys and the numbers, as they are, and the causes in the words of
+// today.
+func TestWhatIsKeptOfAnExplanation(t *testing.T) {
+	for version := 2; version <= Version; version++ {
+		content, err := os.ReadFile(filepath.Join("testdata", fmt.Sprintf("version%d.json", version)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kept struct {
+			Cells []struct{ Explanation map[string]any }
+		}
+		r, wrong := read(bytes.NewReader(content))
+		numbers := json.NewDecoder(bytes.NewReader(content))
+		numbers.UseNumber()
+		if err := errors.Join(numbers.Decode(&kept), wrong); err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range r.Cells {
+			if c.Strategy == "setnx" && c.Explanation.Cause != verdict.NoExpiry || c.Explanation.Cause.Doc() == "" {
+				t.Errorf("version %d: %s is by %s", version, c.Name(), c.Explanation.Cause)
+			}
+			text, err := json.Marshal(c.Explanation)
+			var read map[string]any
+			again := json.NewDecoder(bytes.NewReader(text))
+			again.UseNumber()
+			if err := errors.Join(err, again.Decode(&read)); err != nil {
+				t.Fatal(err)
+			}
+			for field, was := range kept.Cells[i].Explanation {
+				if field != "cause" && fmt.Sprint(read[field]) != fmt.Sprint(was) { // an order is a number or a text
+					t.Errorf("version %d, %s, %s:\n%v was kept, and is\n%v", version, c.Name(), field, was, read[field])
+				}
+			}
 		}
 	}
 }

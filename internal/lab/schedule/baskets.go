@@ -43,13 +43,13 @@ func (o *Outcome) decideBaskets(events []Event) {
 }
 
 // causeOfRefusal is why customers were refused baskets that could be had.
-func (r *Record) causeOfRefusal() Cause {
+func (r *Record) causeOfRefusal() verdict.Cause {
 	for _, answer := range r.Outcome.Answers {
 		if answer != string(load.Sold) && answer != string(load.Busy) {
-			return Unreturned
+			return verdict.Unreturned
 		}
 	}
-	return CrossedLocks
+	return verdict.CrossedLocks
 }
 
 // Deadlocks counts the transactions of a run that MySQL has ended because they waited for each other.

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"cmp"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,126 +12,43 @@ import (
 	"stocklock/internal/shop/labmode"
 )
 
-// Cause is why a run went wrong, in one of a few words: two schedules with one cause show the same
-// defect.
-type Cause string
-
-// The causes. [Cause.Doc] says what each means.
-const (
-	NoLock        Cause = "no-lock"
-	WriteSkew     Cause = "write-skew"
-	WrongKey      Cause = "wrong-key"
-	LateCommit    Cause = "late-commit"
-	OldSnapshot   Cause = "old-snapshot"
-	CheckedEarly  Cause = "checked-early"
-	Overrun       Cause = "overrun"
-	LateWrite     Cause = "late-write"
-	Unnoticed     Cause = "cut-off"
-	ForeignDelete Cause = "foreign-delete"
-	SplitRelease  Cause = "split-release"
-	StaleDeadline Cause = "stale-deadline"
-	Forgotten     Cause = "forgotten"
-	NoExpiry      Cause = "no-expiry"
-	Prolonged     Cause = "prolonged"
-	LostRelease   Cause = "lost-release"
-	LostAnswer    Cause = "lost-answer"
-	NoOrder       Cause = "no-order"
-	Unreturned    Cause = "unreturned"
-	UnknownCommit Cause = "unknown-commit"
-	SoldAgain     Cause = "sold-again"
-	Denial        Cause = "denial"
-	StaleCache    Cause = "stale-cache"
-	ReadBehind    Cause = "read-behind"
-	NotCopied     Cause = "not-copied"
-	CrossedLocks  Cause = "crossed-locks"
-	Abandoned     Cause = "abandoned"
-	TornOrder     Cause = "torn-order"
-	Revived       Cause = "revived"
-	Uncounted     Cause = "uncounted"
-	Overwritten   Cause = "overwritten"
-	Crash         Cause = "crash"
-	Other         Cause = "other"
-)
-
-var causes = map[Cause]string{
-	NoLock:        "nothing kept the second customer out",
-	WriteSkew:     "both summed up the same rows, and each appended one that the other had not read",
-	WrongKey:      "the two customers had locks of different keys",
-	LateCommit:    "a lock was released before what its holder had written was committed, and the next holder read what was there before",
-	OldSnapshot:   "a holder read in its lock what was there before it had the lock: its transaction had fixed a snapshot earlier",
-	CheckedEarly:  "a sale checked the stock before it had the lock, and not again",
-	Overrun:       "the lease ended while its holder worked, and nobody stopped it",
-	LateWrite:     "the lease ended while its holder's process was stopped, and it still wrote",
-	Unnoticed:     "the holder could not renew its lease, and worked on",
-	ForeignDelete: "a release freed somebody else's lock",
-	SplitRelease:  "a release freed somebody else's lock: it changed hands between the check and the delete",
-	StaleDeadline: "a deadline had passed when it was written, so that the lock was free at once",
-	Forgotten:     "Redis lost the lock, and the next customer found it free",
-	NoExpiry:      "the lock of a dead holder never ends",
-	Prolonged:     "the lock of a dead holder lasts longer than its lease: it was given more, or is still renewed",
-	LostRelease:   "a release never reached Redis, and the lock never ends",
-	LostAnswer:    "the answer to an acquisition was lost, and the lock never ends",
-	NoOrder:       "a customer was answered as sold, and has no order",
-	SoldAgain:     "a customer has two orders for one purchase",
-	Denial:        "a customer has an order, and was answered as busy or sold out",
-	Unreturned:    "units were taken that nobody got, or a customer was answered as sold out although there were some",
-	UnknownCommit: "the answer to a commit was lost, and its customer's shop sold again as if nothing had been committed",
-	StaleCache:    "a sale went by a copy of the stock that was older than another sale",
-	ReadBehind:    "a sale read on the replica what was there before another sale",
-	NotCopied:     "a customer was answered as sold, and the order was lost with the primary: the replica that took over never received it",
-	CrossedLocks:  "each customer had a lock that the other one waited for, until one of them gave up",
-	Abandoned:     "a customer died with units that are in no order, and nobody puts them back",
-	TornOrder:     "an order stands without all that was ordered",
-	Revived:       "a reservation that a sweep had ended was confirmed, and its units had been put back",
-	Uncounted:     "units were reserved that another customer had",
-	Overwritten:   "what a payment had confirmed was undone, and the payment was kept",
-	Crash:         "a sale ended with an error or without an answer, and nothing had happened",
-	Other:         "none of the known causes: read what was done",
-}
-
-// Doc says in one line what went wrong. It is empty for what is no cause.
-func (c Cause) Doc() string { return causes[c] }
-
-// Causes has what each cause is in words.
-func Causes() map[Cause]string { return maps.Clone(causes) }
-
 // Conclude finds the cause of a record's outcome in what the servers showed. End is the state after the
 // run. Keeps says that something else than a lock can have kept others out.
 func (r *Record) Conclude(end State, keeps bool) {
 	r.Outcome.Cause = r.causeOf(end, keeps)
 }
 
-func (r *Record) causeOf(end State, keeps bool) Cause {
+func (r *Record) causeOf(end State, keeps bool) verdict.Cause {
 	if r.Outcome.Reserved != nil && r.Outcome.Bad() {
 		return r.Outcome.causeOfReservation()
 	}
 	switch r.Outcome.Verdict {
 	case verdict.Lied:
 		if r.lostWithPrimary() {
-			return NotCopied
+			return verdict.NotCopied
 		}
-		return NoOrder
+		return verdict.NoOrder
 	case verdict.Denied:
 		if r.triedAgain() {
-			return UnknownCommit
+			return verdict.UnknownCommit
 		}
-		return Denial
+		return verdict.Denial
 	case verdict.Twice:
 		if r.triedAgain() {
-			return UnknownCommit
+			return verdict.UnknownCommit
 		}
-		return SoldAgain
+		return verdict.SoldAgain
 	case verdict.HalfSold:
-		return TornOrder
+		return verdict.TornOrder
 	case verdict.Crashed:
-		return Crash
+		return verdict.Crash
 	case verdict.Unclaimed:
-		return Abandoned
+		return verdict.Abandoned
 	case verdict.Left:
 		if r.Outcome.Items > 1 {
 			return r.causeOfRefusal()
 		}
-		return Unreturned
+		return verdict.Unreturned
 	case verdict.Stuck:
 		return r.causeOfStuck(end)
 	case verdict.Oversold:
@@ -141,50 +57,50 @@ func (r *Record) causeOf(end State, keeps bool) Cause {
 	return ""
 }
 
-func (r *Record) causeOfStuck(end State) Cause {
+func (r *Record) causeOfStuck(end State) verdict.Cause {
 	switch {
 	case end.Locked() && end.TTLMS != -1 && r.Played.Has(Kill):
-		return Prolonged
+		return verdict.Prolonged
 	case end.TTLMS != -1:
-		return Other
+		return verdict.Unexplained
 	case r.Played.Has(Kill):
-		return NoExpiry
+		return verdict.NoExpiry
 	case r.Played.Has(Lose):
-		return LostAnswer
+		return verdict.LostAnswer
 	}
-	return LostRelease
+	return verdict.LostRelease
 }
 
 // causeOfOversell looks at the first two customers of whom one overwrote the other, and at how the
 // second of them got in while the first had not finished.
-func (r *Record) causeOfOversell(keeps bool) Cause {
+func (r *Record) causeOfOversell(keeps bool) verdict.Cause {
 	if r.triedAgain() {
-		return UnknownCommit
+		return verdict.UnknownCommit
 	}
 	first, second := overwritten(r.Outcome.Orders)
 	if first == 0 && r.Wire { // what a customer did not read in SQL is not known
 		first, second = lastTwo(r.Outcome.Orders)
 	}
 	if first == 0 {
-		return Other
+		return verdict.Unexplained
 	}
 	switch {
 	case r.appendedToSum(first) && r.appendedToSum(second):
-		return WriteSkew
+		return verdict.WriteSkew
 	case r.lockedApart(first, second):
-		return WrongKey
+		return verdict.WrongKey
 	}
 	if r.readStale(first, second) || r.readStale(second, first) {
-		return StaleCache
+		return verdict.StaleCache
 	}
 	if r.readBehind(first, second) || r.readBehind(second, first) {
-		return ReadBehind
+		return verdict.ReadBehind
 	}
 	one, other := r.lastHold(first), r.lastHold(second)
 	early := r.Wire && (r.checkedEarly(first, second) || r.checkedEarly(second, first))
 	if one < 0 && other < 0 {
 		if early {
-			return CheckedEarly
+			return verdict.CheckedEarly
 		}
 		return r.causeWithoutLock(keeps)
 	}
@@ -208,11 +124,11 @@ func (r *Record) causeOfOversell(keeps bool) Cause {
 	return unlessEarly(early)
 }
 
-func unlessEarly(early bool) Cause {
+func unlessEarly(early bool) verdict.Cause {
 	if early {
-		return CheckedEarly
+		return verdict.CheckedEarly
 	}
-	return Other
+	return verdict.Unexplained
 }
 
 var (
@@ -299,7 +215,7 @@ func (r *Record) lockedApart(one, other Customer) bool {
 // lock kept them apart: that was not committed when the lock was released, or the transaction of the
 // second one had read before. It is empty where neither is so. Entered is when the second one got the lock.
 // Passed says that the lock went from one to the other inside a process, which no server sees.
-func (r *Record) causeUnderLock(first, second Customer, entered int, passed bool) Cause {
+func (r *Record) causeUnderLock(first, second Customer, entered int, passed bool) verdict.Cause {
 	written, released, committed, read := -1, false, -1, -1
 	for i, e := range r.Entries {
 		switch {
@@ -318,9 +234,9 @@ func (r *Record) causeUnderLock(first, second Customer, entered int, passed bool
 	case committed < 0 || read < 0:
 		return ""
 	case committed < read || committed < entered && !passed:
-		return OldSnapshot
+		return verdict.OldSnapshot
 	case released && written < read:
-		return LateCommit
+		return verdict.LateCommit
 	}
 	return ""
 }
@@ -398,37 +314,37 @@ func (r *Record) lostWithPrimary() bool {
 
 // causeWithoutLock is why a strategy failed that keeps something else than a lock. An event that
 // would have ended a lock has ended that.
-func (r *Record) causeWithoutLock(keeps bool) Cause {
+func (r *Record) causeWithoutLock(keeps bool) verdict.Cause {
 	if !keeps {
-		return NoLock
+		return verdict.NoLock
 	}
 	for _, c := range r.Played {
 		switch {
 		case c.Event.Forgets():
-			return Forgotten
+			return verdict.Forgotten
 		case c.Event == Pause:
-			return LateWrite
+			return verdict.LateWrite
 		case c.Event == Cut:
-			return Unnoticed
+			return verdict.Unnoticed
 		case c.Event == Wait:
-			return Overrun
+			return verdict.Overrun
 		}
 	}
-	return NoLock
+	return verdict.NoLock
 }
 
-func (r *Record) causeOfEnd(h Hold) Cause {
+func (r *Record) causeOfEnd(h Hold) verdict.Cause {
 	switch {
 	case h.EndedBy != 0 && r.tookOver(h):
 		if h.Fresh {
-			return StaleDeadline
+			return verdict.StaleDeadline
 		}
 	case h.EndedBy != 0 && h.Checked:
-		return SplitRelease
+		return verdict.SplitRelease
 	case h.EndedBy != 0:
-		return ForeignDelete
+		return verdict.ForeignDelete
 	case h.EndedEvent.Forgets():
-		return Forgotten
+		return verdict.Forgotten
 	}
 	return r.causeOfLease(h)
 }
@@ -440,19 +356,19 @@ func (r *Record) tookOver(h Hold) bool {
 }
 
 // causeOfLease is why a lease ended before its holder had finished.
-func (r *Record) causeOfLease(h Hold) Cause {
+func (r *Record) causeOfLease(h Hold) verdict.Cause {
 	for i, e := range r.Entries {
 		if i < h.From || h.To >= 0 && i > h.To || e.Choice.Customer != h.Customer {
 			continue
 		}
 		switch e.Choice.Event {
 		case Pause:
-			return LateWrite
+			return verdict.LateWrite
 		case Cut, Withhold:
-			return Unnoticed
+			return verdict.Unnoticed
 		}
 	}
-	return Overrun
+	return verdict.Overrun
 }
 
 // lastHold is the last hold under which a customer wrote, -1 for none.

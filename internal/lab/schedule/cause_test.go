@@ -13,20 +13,20 @@ func TestWhatALockDoesNotExclude(t *testing.T) {
 	for _, tt := range []struct {
 		what, steps string
 		holds       []Hold
-		want        Cause
+		want        verdict.Cause
 	}{
 		{"a commit after the release", "A.acquire A.select A.update A.insert A.release B.acquire B.select A.commit B.update B.insert B.release B.commit",
-			[]Hold{{Customer: 'A', From: 0, To: 4, EndedBy: 'A'}, {Customer: 'B', From: 5, To: 10, EndedBy: 'B'}}, LateCommit},
+			[]Hold{{Customer: 'A', From: 0, To: 4, EndedBy: 'A'}, {Customer: 'B', From: 5, To: 10, EndedBy: 'B'}}, verdict.LateCommit},
 		{"a lease that ends while the release is under way", "A.acquire A.select A.update A.insert B.acquire B.select A.release A.commit B.update B.insert B.release B.commit",
-			[]Hold{{Customer: 'A', From: 0, To: 4}, {Customer: 'B', From: 4, To: 10, EndedBy: 'B'}}, LateCommit},
+			[]Hold{{Customer: 'A', From: 0, To: 4}, {Customer: 'B', From: 4, To: 10, EndedBy: 'B'}}, verdict.LateCommit},
 		{"a lock that a process passes on", "A.acquire A.select A.update A.insert B.select A.commit B.update B.insert B.release B.commit",
-			[]Hold{{Customer: 'A', From: 0, To: 8, EndedBy: 'B'}}, LateCommit},
+			[]Hold{{Customer: 'A', From: 0, To: 8, EndedBy: 'B'}}, verdict.LateCommit},
 		{"a snapshot", "A.select B.select A.acquire A.select2 A.update A.insert A.commit A.release B.acquire B.select2 B.update B.insert B.commit B.release",
-			[]Hold{{Customer: 'A', From: 2, To: 7, EndedBy: 'A'}, {Customer: 'B', From: 8, To: 13, EndedBy: 'B'}}, OldSnapshot},
+			[]Hold{{Customer: 'A', From: 2, To: 7, EndedBy: 'A'}, {Customer: 'B', From: 8, To: 13, EndedBy: 'B'}}, verdict.OldSnapshot},
 		{"a snapshot whose second read was not seen", "A.select B.select A.acquire A.select2 A.update A.insert A.commit A.release B.acquire B.update B.insert B.commit B.release",
-			[]Hold{{Customer: 'A', From: 2, To: 7, EndedBy: 'A'}, {Customer: 'B', From: 8, To: 12, EndedBy: 'B'}}, OldSnapshot},
+			[]Hold{{Customer: 'A', From: 2, To: 7, EndedBy: 'A'}, {Customer: 'B', From: 8, To: 12, EndedBy: 'B'}}, verdict.OldSnapshot},
 		{"a lease that ends inside", "A.acquire A.select B.acquire B.select A.update A.insert A.commit A.release B.update B.insert B.commit B.release",
-			[]Hold{{Customer: 'A', From: 0, To: 1}, {Customer: 'B', From: 2, To: 11, EndedBy: 'B'}}, Overrun},
+			[]Hold{{Customer: 'A', From: 0, To: 1}, {Customer: 'B', From: 2, To: 11, EndedBy: 'B'}}, verdict.Overrun},
 	} {
 		r := Record{Holds: tt.holds, Outcome: Outcome{Verdict: verdict.Oversold, Orders: []Order{{Customer: "A", Read: 1}, {Customer: "B", Read: 1}}}}
 		for choice := range strings.FieldsSeq(tt.steps) {
@@ -70,28 +70,28 @@ func TestWhyASaleWasMadeOnTheSameStock(t *testing.T) {
 		entries string
 		ended   verdict.Kind
 		orders  []Order
-		want    Cause
+		want    verdict.Cause
 	}{
 		{"it went by a copy", first + `B GET stock:1:page = "1"
-			B COMMIT = ok`, verdict.Oversold, twoOrders, StaleCache},
+			B COMMIT = ok`, verdict.Oversold, twoOrders, verdict.StaleCache},
 		{"it had read the copy before the other's COMMIT", `B GET stock:1:page = "1"
-			` + first + "B COMMIT = ok", verdict.Oversold, twoOrders, NoLock},
+			` + first + "B COMMIT = ok", verdict.Oversold, twoOrders, verdict.NoLock},
 		{"what it has read in Redis is another number", first + `B GET stock:1 = "1795581070270708"
-			B COMMIT = ok`, verdict.Oversold, twoOrders, NoLock},
+			B COMMIT = ok`, verdict.Oversold, twoOrders, verdict.NoLock},
 		{"it has read the row after that", first + `B GET stock:1:page = "1"
 			B SELECT * FROM items WHERE id = 1 = stock=1
-			B COMMIT = ok`, verdict.Oversold, twoOrders, NoLock},
+			B COMMIT = ok`, verdict.Oversold, twoOrders, verdict.NoLock},
 		{"it sold again after a COMMIT without an answer", `A COMMIT = !
 			A UPDATE items SET stock = 0 = ok
-			A COMMIT = ok`, verdict.Twice, nil, UnknownCommit},
+			A COMMIT = ok`, verdict.Twice, nil, verdict.UnknownCommit},
 		{"it found nothing after a COMMIT without an answer", `A COMMIT = !
 			A UPDATE items SET stock = 0 = 0 rows
-			A ROLLBACK = ok`, verdict.Denied, nil, UnknownCommit},
+			A ROLLBACK = ok`, verdict.Denied, nil, verdict.UnknownCommit},
 		{"it only looked for its order", `A COMMIT = !
-			A SELECT * FROM orders WHERE public_id = 'x' = no row`, verdict.Denied, nil, Denial},
+			A SELECT * FROM orders WHERE public_id = 'x' = no row`, verdict.Denied, nil, verdict.Denial},
 		{"another one sold after that", `A COMMIT = !
 			B UPDATE items SET stock = 0 = ok
-			B COMMIT = ok`, verdict.Twice, nil, SoldAgain},
+			B COMMIT = ok`, verdict.Twice, nil, verdict.SoldAgain},
 	} {
 		r := Record{Entries: played(tt.entries), Outcome: Outcome{Verdict: tt.ended, Orders: tt.orders}}
 		if r.Conclude(State{}, false); r.Outcome.Cause != tt.want {

@@ -74,7 +74,7 @@ func TestACrashIsFound(t *testing.T) {
 	} {
 		r := Record{Customers: 2, Played: tt.played, Outcome: Outcome{Stock: 1, Orders: []Order{{Customer: "A"}}, Answers: map[string]string{"A": "sold", "B": tt.b}}}
 		r.Decide()
-		if r.Conclude(State{}, false); r.Outcome.Verdict != tt.want || (r.Outcome.Cause == Crash) != (tt.want == verdict.Crashed) {
+		if r.Conclude(State{}, false); r.Outcome.Verdict != tt.want || (r.Outcome.Cause == verdict.Crash) != (tt.want == verdict.Crashed) {
 			t.Errorf("%v, B was answered with %s: %s %s, want %s", tt.played, tt.b, r.Outcome.Verdict, r.Outcome.Cause, tt.want)
 		}
 	}

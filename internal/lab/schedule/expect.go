@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"slices"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -11,7 +12,7 @@ type Attack struct {
 	Property  declared.Property // 0 for what is the database's alone
 	Event     Event             // empty for none
 	Customers int               // so many are needed for it to show
-	Causes    []Cause
+	Causes    []verdict.Cause
 	// Within says that it shows only between two requests of one acquisition or release. If these
 	// cannot be held one by one, it decides nothing.
 	Within bool
@@ -24,39 +25,39 @@ func (a Attack) Reason() string { return "it lacks " + a.Property.String() }
 // them, because a sale here takes its lock once. StorageChecked protects from the attacks on properties that
 // are not among [declared.Unchecked].
 var Attacks = []Attack{
-	{Property: declared.Exclusive, Customers: 2, Causes: []Cause{NoLock, LateCommit, OldSnapshot, WriteSkew, WrongKey}},
-	{Property: declared.Recovers, Event: Kill, Customers: 2, Causes: []Cause{NoExpiry, LostAnswer, Prolonged}},
-	{Property: declared.AtomicLease, Event: Kill, Customers: 2, Causes: []Cause{NoExpiry, LostAnswer}, Within: true},
-	{Property: declared.Renews, Event: Wait, Customers: 2, Causes: []Cause{Overrun}},
-	{Property: declared.OwnerChecked, Event: Wait, Customers: 3, Causes: []Cause{ForeignDelete}},
-	{Property: declared.AtomicRelease, Event: Wait, Customers: 3, Causes: []Cause{SplitRelease, ForeignDelete}, Within: true},
-	{Property: declared.ClockFree, Event: Wait, Customers: 2, Causes: []Cause{StaleDeadline}, Within: true},
-	{Property: declared.LossAware, Event: Cut, Customers: 2, Causes: []Cause{Unnoticed, LostRelease}},
-	{Property: declared.SurvivesDataLoss, Event: Forget, Customers: 2, Causes: []Cause{Forgotten}},
-	{Property: declared.PauseProof, Event: Pause, Customers: 2, Causes: []Cause{LateWrite}},
-	{Property: declared.DurableAnswers, Event: Kill, Customers: 2, Causes: []Cause{NoOrder, Unreturned}},
+	{Property: declared.Exclusive, Customers: 2, Causes: []verdict.Cause{verdict.NoLock, verdict.LateCommit, verdict.OldSnapshot, verdict.WriteSkew, verdict.WrongKey}},
+	{Property: declared.Recovers, Event: Kill, Customers: 2, Causes: []verdict.Cause{verdict.NoExpiry, verdict.LostAnswer, verdict.Prolonged}},
+	{Property: declared.AtomicLease, Event: Kill, Customers: 2, Causes: []verdict.Cause{verdict.NoExpiry, verdict.LostAnswer}, Within: true},
+	{Property: declared.Renews, Event: Wait, Customers: 2, Causes: []verdict.Cause{verdict.Overrun}},
+	{Property: declared.OwnerChecked, Event: Wait, Customers: 3, Causes: []verdict.Cause{verdict.ForeignDelete}},
+	{Property: declared.AtomicRelease, Event: Wait, Customers: 3, Causes: []verdict.Cause{verdict.SplitRelease, verdict.ForeignDelete}, Within: true},
+	{Property: declared.ClockFree, Event: Wait, Customers: 2, Causes: []verdict.Cause{verdict.StaleDeadline}, Within: true},
+	{Property: declared.LossAware, Event: Cut, Customers: 2, Causes: []verdict.Cause{verdict.Unnoticed, verdict.LostRelease}},
+	{Property: declared.SurvivesDataLoss, Event: Forget, Customers: 2, Causes: []verdict.Cause{verdict.Forgotten}},
+	{Property: declared.PauseProof, Event: Pause, Customers: 2, Causes: []verdict.Cause{verdict.LateWrite}},
+	{Property: declared.DurableAnswers, Event: Kill, Customers: 2, Causes: []verdict.Cause{verdict.NoOrder, verdict.Unreturned}},
 	// A shop that dies between its COMMIT and the renewal of the copy leaves an old one, as a page view does.
-	{Property: declared.FreshRead, Event: Kill, Customers: 2, Causes: []Cause{StaleCache}},
-	{Property: declared.Once, Event: Lose, Customers: 2, Causes: []Cause{UnknownCommit, SoldAgain}},
-	{Property: declared.ReadsSource, Event: Lag, Customers: 2, Causes: []Cause{ReadBehind}},
+	{Property: declared.FreshRead, Event: Kill, Customers: 2, Causes: []verdict.Cause{verdict.StaleCache}},
+	{Property: declared.Once, Event: Lose, Customers: 2, Causes: []verdict.Cause{verdict.UnknownCommit, verdict.SoldAgain}},
+	{Property: declared.ReadsSource, Event: Lag, Customers: 2, Causes: []verdict.Cause{verdict.ReadBehind}},
 }
 
 // BasketAttacks has one line for each property of sales of several items that schedules of sales can decide.
 // The others take units that are not there for all, or lines of the same item.
 var BasketAttacks = []Attack{
-	{Property: declared.Crossable, Customers: 2, Causes: []Cause{CrossedLocks}},
-	{Property: declared.Whole, Event: Kill, Customers: 2, Causes: []Cause{Abandoned, TornOrder}},
-	{Property: declared.Complete, Event: Kill, Customers: 2, Causes: []Cause{TornOrder}},
-	{Property: declared.FreesLocks, Event: Kill, Customers: 2, Causes: []Cause{NoExpiry, LostAnswer}},
-	{Property: declared.OvertakeProof, Event: Pause, Customers: 2, Causes: []Cause{LateWrite}},
+	{Property: declared.Crossable, Customers: 2, Causes: []verdict.Cause{verdict.CrossedLocks}},
+	{Property: declared.Whole, Event: Kill, Customers: 2, Causes: []verdict.Cause{verdict.Abandoned, verdict.TornOrder}},
+	{Property: declared.Complete, Event: Kill, Customers: 2, Causes: []verdict.Cause{verdict.TornOrder}},
+	{Property: declared.FreesLocks, Event: Kill, Customers: 2, Causes: []verdict.Cause{verdict.NoExpiry, verdict.LostAnswer}},
+	{Property: declared.OvertakeProof, Event: Pause, Customers: 2, Causes: []verdict.Cause{verdict.LateWrite}},
 }
 
 // ReservationAttacks has one line for each property of reservations that schedules can decide, in which each customer
 // pays once.
 var ReservationAttacks = []Attack{
-	{Property: declared.CountsUnits, Customers: 3, Causes: []Cause{Uncounted}},
-	{Property: declared.StaysEnded, Customers: 3, Causes: []Cause{Revived}},
-	{Property: declared.StaysConfirmed, Customers: 3, Causes: []Cause{Overwritten}},
+	{Property: declared.CountsUnits, Customers: 3, Causes: []verdict.Cause{verdict.Uncounted}},
+	{Property: declared.StaysEnded, Customers: 3, Causes: []verdict.Cause{verdict.Revived}},
+	{Property: declared.StaysConfirmed, Customers: 3, Causes: []verdict.Cause{verdict.Overwritten}},
 }
 
 // ExpectedOfReservations is [Expected] for reservations.
@@ -86,7 +87,7 @@ func ExpectedOfBaskets(of declared.Strategy, events []Event, customers int) Expe
 }
 
 // Shows reports whether an attack on a property can end with a cause.
-func (c Cause) Shows(p declared.Property) bool {
+func Shows(c verdict.Cause, p declared.Property) bool {
 	return slices.ContainsFunc(Attacks, func(a Attack) bool { return a.Property == p && slices.Contains(a.Causes, c) })
 }
 
@@ -95,7 +96,7 @@ type Expectation struct {
 	// Wanted has the attacks that must succeed.
 	Wanted []Attack
 	// Allowed are the causes that may be found. All others contradict what is declared.
-	Allowed []Cause
+	Allowed []verdict.Cause
 }
 
 // Expected follows from what a strategy declares, with databases of several servers, and from the search.

@@ -15,7 +15,7 @@ var keptText string
 type Kept struct {
 	Strategy string
 	Verdict  verdict.Kind
-	Cause    Cause
+	Cause    verdict.Cause
 	Schedule Schedule
 }
 
@@ -34,7 +34,7 @@ func KeptSchedules() ([]Kept, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Kept{Strategy: words[2], Verdict: verdict.Kind(words[0]), Cause: Cause(words[1]), Schedule: s})
+		all = append(all, Kept{Strategy: words[2], Verdict: verdict.Kind(words[0]), Cause: verdict.Cause(words[1]), Schedule: s})
 	}
 	return all, nil
 }

@@ -95,11 +95,11 @@ const OrdinaryCustomer = "ordinary"
 
 // Outcome is how a run ended, by the rows in MySQL and by what the customers were answered.
 type Outcome struct {
-	Verdict verdict.Kind `json:"verdict"`
-	N       int64        `json:"n,omitempty"` // units oversold or left, orders, or answers: the verdict's number
-	Cause   Cause        `json:"cause,omitempty"`
-	Stock   int64        `json:"stock"`           // units there were to sell, of each item
-	Items   int          `json:"items,omitempty"` // how many each customer bought in one sale, where that is several
+	Verdict verdict.Kind  `json:"verdict"`
+	N       int64         `json:"n,omitempty"` // units oversold or left, orders, or answers: the verdict's number
+	Cause   verdict.Cause `json:"cause,omitempty"`
+	Stock   int64         `json:"stock"`           // units there were to sell, of each item
+	Items   int           `json:"items,omitempty"` // how many each customer bought in one sale, where that is several
 	// Afterwards is how many more ordinary customers have bought, where each bought several items.
 	Afterwards int64 `json:"afterwards,omitempty"`
 	// Reserved is what was paid where the customers reserve, nil elsewhere.

@@ -31,14 +31,14 @@ func (o *Outcome) decideReservations(events []Event) {
 }
 
 // causeOfReservation is why reservations and payments went wrong.
-func (o *Outcome) causeOfReservation() Cause {
+func (o *Outcome) causeOfReservation() verdict.Cause {
 	switch {
 	case o.Verdict == verdict.Oversold && o.Reserved.Revived > 0:
-		return Revived
+		return verdict.Revived
 	case o.Verdict == verdict.Oversold:
-		return Uncounted
+		return verdict.Uncounted
 	case o.Verdict == verdict.Unserved:
-		return Overwritten
+		return verdict.Overwritten
 	}
-	return Other
+	return verdict.Unexplained
 }

@@ -6,6 +6,7 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/verdict"
 )
 
 // TestFaults: a process that dies at each of its requests, and a connection that is cut before each answer.
@@ -31,10 +32,10 @@ func TestFaults(t *testing.T) {
 // gets in, and both sell. A fence in the database refuses one of them. Where the sale has nothing in Redis any
 // more, the fault met nothing.
 func TestRedisLosesTheLock(t *testing.T) {
-	for strategy, want := range map[string]schedule.Cause{"owner-get-del": schedule.Forgotten, "fenced-relative": ""} {
+	for strategy, want := range map[string]verdict.Cause{"owner-get-del": verdict.Forgotten, "fenced-relative": ""} {
 		s := open(t, strategy)
 		for _, event := range []schedule.Event{schedule.FlushAll, schedule.Evict, schedule.Restart, schedule.Failover} {
-			var got schedule.Cause
+			var got verdict.Cause
 			for steps := 1; ; steps++ {
 				r, err := s.Fault(t.Context(), event, steps, true)
 				if errors.Is(err, step.ErrUnmet) && steps > 4 {

@@ -316,7 +316,7 @@ func TestLateSales(t *testing.T) {
 func TestWhoComesAfterAServerBroke(t *testing.T) {
 	s := openFile(t, described(t, "lease", ""))
 	for _, event := range []schedule.Event{schedule.Restart, schedule.Failover} {
-		if r, err := s.Fault(t.Context(), event, 2, false); err != nil || r.Outcome.Cause != schedule.Forgotten || !r.Leaves || r.Behind != "A.select" {
+		if r, err := s.Fault(t.Context(), event, 2, false); err != nil || r.Outcome.Cause != verdict.Forgotten || !r.Leaves || r.Behind != "A.select" {
 			t.Errorf("%s: %+v, %v: both were to sell", event, r.Outcome, err)
 		}
 	}
@@ -335,7 +335,7 @@ func TestWhoComesAfterAServerBroke(t *testing.T) {
 func TestACrashIsFound(t *testing.T) {
 	s := openFile(t, described(t, "panics", ""))
 	found := explored(t, s)
-	if found.Bad == 0 || found.Shortest[0].Outcome.Cause != schedule.Crash {
+	if found.Bad == 0 || found.Shortest[0].Outcome.Cause != verdict.Crash {
 		t.Errorf("%d of %d are bad: %v", found.Bad, found.Runs, found.Causes())
 	}
 }
@@ -403,7 +403,7 @@ func TestThreeCustomers(t *testing.T) {
 		t.Errorf("three customers at two processes: %v", err)
 	}
 	r, err := open(t, "set-ex-nx", "processes: 3").InTime(t.Context(), 2, order)
-	if err != nil || r.Outcome.Verdict != verdict.Oversold || r.Outcome.Cause != schedule.ForeignDelete {
+	if err != nil || r.Outcome.Verdict != verdict.Oversold || r.Outcome.Cause != verdict.ForeignDelete {
 		t.Errorf("%+v %v", r.Outcome, err)
 	}
 }

@@ -171,7 +171,7 @@ func TestALeaseIsEndedEarly(t *testing.T) {
 	plan := step.Plan{Strategy: "set-ex-nx", Customers: 2, Early: true}.Following(order)
 	begun := time.Now()
 	r, err := s.Play(t.Context(), plan, func() step.Chooser { return step.Follow(order) })
-	if took := time.Since(begun); err != nil || r.Outcome.Cause != schedule.Overrun || took > lease {
+	if took := time.Since(begun); err != nil || r.Outcome.Cause != verdict.Overrun || took > lease {
 		t.Errorf("set-ex-nx after %s: %+v, %v", took, r.Outcome, err)
 	}
 }

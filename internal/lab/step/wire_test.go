@@ -53,10 +53,10 @@ func explored(t *testing.T, s *step.Service, events ...schedule.Event) explore.F
 func TestWhatIsFound(t *testing.T) {
 	for _, tt := range []struct {
 		strategy string
-		want     schedule.Cause // empty for a strategy that holds
+		want     verdict.Cause // empty for a strategy that holds
 		shortest string
 	}{
-		{"none", schedule.NoLock, "A.select B.select"},
+		{"none", verdict.NoLock, "A.select B.select"},
 		{"conditional", "", ""},
 		{"for-update", "", ""},
 	} {
@@ -107,7 +107,7 @@ func TestALeaseThatNobodyRenews(t *testing.T) {
 		"in its own time": func() (schedule.Record, error) { return s.InTime(t.Context(), 2, order) },
 	} {
 		r, err := play()
-		if err != nil || r.Outcome.Verdict != verdict.Oversold || r.Outcome.Cause != schedule.Overrun {
+		if err != nil || r.Outcome.Verdict != verdict.Oversold || r.Outcome.Cause != verdict.Overrun {
 			t.Errorf("%s: %+v %v", name, r.Outcome, err)
 		}
 	}
@@ -124,7 +124,7 @@ func TestALeaseThatIsRenewed(t *testing.T) {
 		if _, err := s.InTime(t.Context(), 2, steptest.Parse(t, "A.eval wait")); err == nil || !strings.Contains(err.Error(), "was renewed") {
 			t.Errorf("%s: a lease that is renewed ended: %v", strategy, err)
 		}
-		for event, cause := range map[schedule.Event]schedule.Cause{schedule.Pause: schedule.LateWrite, schedule.Withhold: schedule.Unnoticed} {
+		for event, cause := range map[schedule.Event]verdict.Cause{schedule.Pause: verdict.LateWrite, schedule.Withhold: verdict.Unnoticed} {
 			if want == verdict.Held {
 				cause = ""
 			}

@@ -54,8 +54,8 @@ func TestEveryVerdictIsWhole(t *testing.T) {
 	}
 }
 
-// causes names the verdicts for what caused each in a schedule. It is no list of them.
-const causes = "internal/lab/schedule/cause.go"
+// whyInSchedules names the verdicts for what caused each in a schedule. It is no list of them.
+const whyInSchedules = "internal/lab/schedule/cause.go"
 
 // TestTheListIsHereAlone looks for files that name four of the five ways to fail.
 func TestTheListIsHereAlone(t *testing.T) {
@@ -81,7 +81,7 @@ func TestTheListIsHereAlone(t *testing.T) {
 		for _, match := range word.FindAllStringSubmatch(string(text), -1) {
 			names[strings.ToLower(match[1]+match[2])] = true
 		}
-		if len(names) >= 4 && name == causes {
+		if len(names) >= 4 && name == whyInSchedules {
 			found = true
 		} else if len(names) >= 4 {
 			t.Errorf("%s lists verdicts %v: read them from verdict.All", name, names)
@@ -92,6 +92,6 @@ func TestTheListIsHereAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !found {
-		t.Errorf("%s was not found: the test looks for lists in another form", causes)
+		t.Errorf("%s was not found: the test looks for lists in another form", whyInSchedules)
 	}
 }
