@@ -85,9 +85,6 @@ func (s *Store) whyRefused(ctx context.Context, sale Sale) error {
 			return ErrFenced
 		}
 	}
-	if len(sale.More) == 0 {
-		items[0].Stock = min(items[0].Stock, sale.Quantity-1)
-	}
 	if err := sale.refusedBy(items, nil, sale.soldOut()); err != nil {
 		return err
 	}

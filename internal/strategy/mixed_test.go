@@ -272,3 +272,24 @@ func TestFencedMayNotBeMixed(t *testing.T) {
 		}
 	}
 }
+
+// TestUnitsThatComeBackAreNotSoldOut has a sale that finds no unit, of which there is one when it is asked why.
+func TestUnitsThatComeBackAreNotSoldOut(t *testing.T) {
+	d := strategytest.Deps(t)
+	item := strategytest.NewItem(t, d, 1)
+	for _, test := range []struct {
+		refused int // how often
+		want    error
+	}{{2, stock.ErrConflict}, {1, nil}} {
+		seller := &strategy.Seller{Store: d.Store, Guard: strategy.Unguarded{}, Decrement: func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+			if test.refused--; test.refused >= 0 {
+				return stock.Order{}, stock.ErrSoldOut
+			}
+			return store.Decrement(ctx, wanted)
+		}}
+		_, err := seller.Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test", Holds: true})
+		if !errors.Is(err, test.want) {
+			t.Errorf("%v, want %v", err, test.want)
+		}
+	}
+}

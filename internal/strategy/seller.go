@@ -56,20 +56,30 @@ func (s *Seller) LockKey(of stock.Sale) string {
 // orders without one.
 //
 // Before a sale is refused because others hold its units, overdue ones of them are ended, and the sale is
-// tried once more.
+// tried once more. It is, too, where the units have come back meanwhile.
 func (s *Seller) Sell(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
-	order, err := s.sell(ctx, wanted)
-	if !wanted.Holds {
-		return order, err
-	}
-	if errors.Is(err, stock.ErrSoldOut) && !errors.Is(err, stock.ErrNoneHeld) {
-		if known := s.Store.Refusal(ctx, wanted); known != nil {
-			err = known
-		}
-	}
+	order, err := s.sellOrSay(ctx, wanted)
+	again := errors.Is(err, errCameBack)
 	if errors.Is(err, stock.ErrHeld) {
-		if ended, _ := s.Store.EndOverdue(ctx, wanted.Shop, wanted); ended > 0 {
-			return s.sell(ctx, wanted)
+		ended, _ := s.Store.EndOverdue(ctx, wanted.Shop, wanted)
+		again = ended > 0
+	}
+	if again {
+		return s.sellOrSay(ctx, wanted)
+	}
+	return order, err
+}
+
+// errCameBack refuses a sale that found too few units, of which there are enough when it is asked why.
+var errCameBack = fmt.Errorf("%w: units came back", stock.ErrConflict)
+
+// sellOrSay is sell that says of a shop with reservations whether others hold the units, also where the strategy
+// decides by what it has read.
+func (s *Seller) sellOrSay(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
+	order, err := s.sell(ctx, wanted)
+	if wanted.Holds && errors.Is(err, stock.ErrSoldOut) && !errors.Is(err, stock.ErrNoneHeld) {
+		if err = s.Store.Refusal(ctx, wanted); err == nil {
+			err = errCameBack
 		}
 	}
 	return order, err
