@@ -29,6 +29,8 @@ type seller struct {
 	before   bool
 	keys     int // at how many shops each key is used; 0 for no keys
 	soldOut  bool
+	limit    bool // each customer has one
+	holds    bool // the shop offers reservations, for which it needs a limit
 }
 
 func (s seller) String() string {
@@ -46,6 +48,10 @@ func (s seller) String() string {
 		name += fmt.Sprintf(", each key %d times", s.keys)
 	case s.soldOut:
 		name += ", beside baskets of nothing"
+	case s.holds:
+		name += ", reservations"
+	case s.limit:
+		name += ", limit"
 	}
 	return name
 }
@@ -58,22 +64,34 @@ type testCase struct {
 	items     int
 	lines     int     // of each order: 1 is no basket
 	rate      float64 // of all customers in a second; 0 for as fast as they are answered
+	refusals  bool    // the item is sold out, and refusals are measured
 	sellers   []seller
 }
 
 var cases = []testCase{
-	{name: "one-item", doc: "48 customers, one item", shops: 1, customers: 48, items: 1, lines: 1, sellers: beside("conditional", "fenced-relative", "batched")},
+	{name: "one-item", doc: "48 customers, one item", shops: 1, customers: 48, items: 1, lines: 1, sellers: beside("conditional", "fenced-relative", "batched", "for-update")},
 	{name: "64-items", doc: "48 customers, 64 items", shops: 1, customers: 48, items: 64, lines: 1, sellers: beside("conditional", "fenced-relative", "batched")},
 	{name: "keys", doc: "48 orders at once at three shops, of one item, under keys", shops: 3, customers: 48, items: 1, lines: 1, sellers: []seller{
 		{strategy: "batched", keys: 1}, {strategy: "batched", keys: 3}, {strategy: "batched", keys: 1, before: true}, {strategy: "batched", keys: 3, before: true},
 		{strategy: "conditional", keys: 1}, {strategy: "conditional", keys: 1, before: true},
 	}},
-	{name: "baskets-5", doc: "16 customers, baskets of 5 of 64 items", shops: 1, customers: 16, items: 64, lines: 5, sellers: inTurn("conditional", "batched", "fenced-relative")},
+	{name: "baskets-5", doc: "16 customers, baskets of 5 of 64 items", shops: 1, customers: 16, items: 64, lines: 5, sellers: inTurn("conditional", "batched", "for-update", "fenced-relative")},
 	{name: "baskets-20", doc: "16 customers, baskets of 20 of 64 items", shops: 1, customers: 16, items: 64, lines: 20, sellers: inTurn("conditional", "batched", "fenced-relative")},
 	{name: "sold-out", doc: "40 orders in a second at three shops, of 49 items, alone and beside seven baskets in a second of them and a sold-out one", shops: 3, customers: 16, items: 49, lines: 1, rate: 40, sellers: []seller{
 		{strategy: "fenced-relative"}, {strategy: "fenced-relative", soldOut: true}, {strategy: "fenced-relative", before: true}, {strategy: "fenced-relative", soldOut: true, before: true},
 	}},
+	{name: "limit", doc: "48 customers, one item, up to a limit, without reservations and with them", shops: 1, customers: 48, items: 1, lines: 1, sellers: reserving},
+	{name: "limit-5", doc: "16 customers, baskets of 5 of 64 items, up to a limit, without reservations and with them", shops: 1, customers: 16, items: 64, lines: 5, sellers: reserving},
+	{name: "refusals", doc: "48 customers, an item that is sold out, without reservations and with them", shops: 1, customers: 48, refusals: true, lines: 1, sellers: reserving},
 }
+
+// reserving are the shops that sell beside reservations.
+var reserving = func() (all []seller) {
+	for _, s := range []string{"conditional", "batched", "for-update", "fenced-relative"} {
+		all = append(all, seller{strategy: s, limit: true, before: true}, seller{strategy: s, limit: true}, seller{strategy: s, limit: true, holds: true})
+	}
+	return all
+}()
 
 func names() string {
 	var all []string
@@ -94,7 +112,7 @@ func beside(strategies ...string) []seller { return append([]seller{{}}, inTurn(
 
 // result is what was measured of a seller.
 type result struct {
-	orders, requests int // of the orders answered with 201, and all
+	orders, requests int // of the answers that are measured, and all
 	lines            int // sold
 	took             time.Duration
 	p95              time.Duration // of an order that was sold
@@ -186,6 +204,12 @@ func (b *bench) start(ctx context.Context, s seller, n int) (shops []*testserver
 					p.Args = []string{b.before}
 				}
 				p.Env = []string{"SHOP_ADDR=" + addr, "SHOP_NAME=" + strconv.Itoa(i), "SHOP_MYSQL=" + b.databases[s.before], "SHOP_REDIS=" + b.redis.URL(), "SHOP_STRATEGY=" + s.strategy, "SHOP_DRAIN_DELAY=0s"}
+				if s.limit {
+					p.Env = append(p.Env, "SHOP_LIMIT=10000", "SHOP_SUBJECT_HEADER="+subjectHeader)
+				}
+				if s.holds {
+					p.Env = append(p.Env, "SHOP_RESERVATIONS=true", "SHOP_STAFF_ADDR=127.0.0.1:0", "SHOP_STAFF_SUBJECT_HEADER="+subjectHeader)
+				}
 			}
 			urls = append(urls[:i], "http://"+addr)
 			return b.rig.Launch(ctx, p)
@@ -224,7 +248,10 @@ func (b *bench) createItems(ctx context.Context, s seller, n, units int, lastUni
 	return ids, nil
 }
 
-const plenty = 1_000_000_000
+const (
+	plenty        = 1_000_000_000
+	subjectHeader = "X-Subject"
+)
 
 // measure starts a seller, sells for some time, and ends it.
 func (b *bench) measure(ctx context.Context, c testCase, s seller, long time.Duration) (r result, err error) {
@@ -256,6 +283,9 @@ func (b *bench) measure(ctx context.Context, c testCase, s seller, long time.Dur
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}, Timeout: 30 * time.Second}
 	defer client.CloseIdleConnections()
 	l := &load{testCase: c, seller: s, client: client, urls: urls, items: items[:c.items], soldOut: items[c.items]}
+	if c.refusals {
+		l.items = items[c.items:]
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var background sync.WaitGroup
@@ -350,7 +380,7 @@ func (l *load) sell(ctx context.Context, long time.Duration) result {
 		mu.Lock()
 		defer mu.Unlock()
 		r.requests++
-		if status == http.StatusCreated {
+		if status == http.StatusCreated || l.refusals && status == http.StatusConflict {
 			r.orders++
 			r.lines += l.lines
 			took = append(took, time.Since(due))
@@ -443,6 +473,7 @@ func (l *load) post(shop int, path, body, key string) int {
 		return 0
 	}
 	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set(subjectHeader, fmt.Sprint("customer-", shop))
 	if key != "" {
 		request.Header.Set("Idempotency-Key", key)
 	}

@@ -129,7 +129,7 @@ func (h Hold) over() error {
 	return ErrHoldEnded
 }
 
-// moveHold calls move for a hold whose row is locked.
+// moveHold calls move for a hold whose row is locked. After a COMMIT without an answer, it looks whether that was done.
 func (s *Store) moveHold(ctx context.Context, id string, move func(tx Tx, h *Hold) error) (Hold, error) {
 	h, err := again(ctx, func() (h Hold, err error) {
 		err = s.Transact(ctx, func(tx Tx) (err error) {
@@ -140,6 +140,12 @@ func (s *Store) moveHold(ctx context.Context, id string, move func(tx Tx, h *Hol
 		})
 		return h, err
 	})
+	if errors.Is(err, ErrUnknown) { // the lock waits for the end of that transaction
+		made := h
+		if missing := s.Transact(context.WithoutCancel(ctx), func(tx Tx) (err error) { made, err = tx.lockHold(id); return err }); missing == nil && made.State == h.State && made.Steps == h.Steps {
+			return made, nil
+		}
+	}
 	return h, holdError("change a reservation", err)
 }
 

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,6 +41,7 @@ type checkout struct {
 	names atomic.Int64
 
 	mu   sync.Mutex
+	dice *rand.Rand        // guarded by mu
 	paid map[string]string // the type of the last answer to a reference, empty for one that was taken
 	done map[string]int    // how often each kind of customer came to its end
 }
@@ -47,7 +50,7 @@ const unitsOfEach = 100
 
 // TestReservationsBalance has customers reserve units, and pay them, pay late, twice, with another's reference, or
 // not at all, while shops and MySQL are killed. In the end each unit is for sale or in an order, and each payment
-// is in the state that the backend was told. RESERVATIONS_SOAK says for how long.
+// is in the state that the backend was told. RESERVATIONS_SOAK says for how long, and RESERVATIONS_SEED what they do.
 func TestReservationsBalance(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("RESERVATIONS_SOAK"))
 	if err != nil {
@@ -57,7 +60,12 @@ func TestReservationsBalance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &checkout{t: t, paid: map[string]string{}, done: map[string]int{}}
+	seed, err := strconv.ParseUint(os.Getenv("RESERVATIONS_SEED"), 10, 64)
+	if err != nil {
+		seed = rand.Uint64()
+	}
+	t.Logf("RESERVATIONS_SEED=%d", seed)
+	c := &checkout{t: t, dice: rand.New(rand.NewPCG(seed, 0)), paid: map[string]string{}, done: map[string]int{}}
 	env := reservingEnv(mysql.DSN(), testserver.RedisAddr(t))
 	for i := range 3 {
 		if env["SHOP_LATE_PAYMENT"] = "return"; i == 0 {
@@ -106,6 +114,17 @@ func TestReservationsBalance(t *testing.T) {
 			}
 		}
 	})
+	killers.Go(func() { // a soak sells more than there is
+		for n := 0; ctx.Err() == nil; n++ {
+			select {
+			case <-time.After(time.Second):
+				for _, item := range c.items {
+					_, _ = c.store.Restock(t.Context(), stock.Author{Subject: "staff", IdempotencyKey: fmt.Sprint(n, "-", item.ID)}, item.ID, 10) // MySQL may be dead: the entry says
+				}
+			case <-ctx.Done():
+			}
+		}
+	})
 	killers.Wait()
 	customers.Wait()
 	testserver.Await(t, "what nobody pays for to be ended", func() bool {
@@ -113,24 +132,34 @@ func TestReservationsBalance(t *testing.T) {
 		return err == nil && len(held.Units) == 0
 	})
 	c.balance()
-	t.Logf("customers: %v", c.done)
+	var late time.Duration
+	if err := c.store.Pool().QueryRowContext(t.Context(), "SELECT 1000 * COALESCE(MAX(TIMESTAMPDIFF(MICROSECOND, COALESCE(pay_until + INTERVAL 1 SECOND, held_until), ended_at)), 0) FROM holds WHERE state = 'expired'").Scan(&late); err != nil {
+		t.Error(err)
+	}
+	t.Logf("customers: %v; the latest was ended %s after its time", c.done, late)
+}
+
+func (c *checkout) roll(n int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dice.IntN(n)
 }
 
 // customer reserves one item or two, and does one thing with the reservation.
 func (c *checkout) customer() {
-	name := fmt.Sprint("customer-", rand.N(40))
-	body := fmt.Sprintf(`{"item_id": %d, "quantity": %d}`, c.items[rand.N(len(c.items))].ID, 1+rand.N(2))
-	if rand.N(3) == 0 {
-		body += fmt.Sprintf(`, {"item_id": %d, "quantity": 1}`, c.items[rand.N(len(c.items))].ID)
+	name := fmt.Sprint("customer-", c.roll(40))
+	body := fmt.Sprintf(`{"item_id": %d, "quantity": %d}`, c.items[c.roll(len(c.items))].ID, 1+c.roll(2))
+	if c.roll(3) == 0 {
+		body += fmt.Sprintf(`, {"item_id": %d, "quantity": 1}`, c.items[c.roll(len(c.items))].ID)
 	}
 	var h struct{ ID string }
-	if status, _ := c.ask(false, name, "/reservations", fmt.Sprintf(`{"seconds": %d, "lines": [%s]}`, 1+rand.N(2), body), &h); status != http.StatusCreated {
+	if status, _ := c.ask(false, name, "/reservations", fmt.Sprintf(`{"seconds": %d, "lines": [%s]}`, 1+c.roll(2), body), &h); status != http.StatusCreated {
 		time.Sleep(50 * time.Millisecond)
 		return
 	}
 	of, reference := "/reservations/"+h.ID, func() string { return fmt.Sprint("ref-", c.names.Add(1)) }
 	backend := func(path string) { c.ask(true, "backend", of+path, "", nil) }
-	kind := []string{"paid", "paid at once", "twice", "late", "stolen", "forgotten", "forgotten while paying", "released", "failed"}[rand.N(9)]
+	kind := []string{"paid", "paid at once", "twice", "late", "stolen", "forgotten", "forgotten while paying", "released", "failed"}[c.roll(9)]
 	switch kind {
 	case "paid":
 		backend("/payment")
@@ -149,7 +178,7 @@ func (c *checkout) customer() {
 		time.Sleep(3 * time.Second)
 		c.pay(of, reference())
 	case "stolen":
-		c.pay(of, fmt.Sprint("ref-", 1+rand.Int64N(c.names.Load()+1)))
+		c.pay(of, fmt.Sprint("ref-", 1+c.roll(int(c.names.Load())+1)))
 	case "forgotten while paying":
 		backend("/payment")
 	case "released":
@@ -183,7 +212,7 @@ func (c *checkout) pay(of, reference string) {
 
 // ask posts to one of the shops. The status is 0 without an answer.
 func (c *checkout) ask(staff bool, subject, path, body string, into any) (status int, slug string) {
-	shop := c.shops[rand.N(len(c.shops))]
+	shop := c.shops[c.roll(len(c.shops))]
 	url := shop.URL
 	if staff {
 		url = shop.Staff
@@ -234,8 +263,12 @@ func (c *checkout) balance() {
 		for _, o := range orders {
 			sold += o.Quantity
 		}
-		if now.Stock+sold != unitsOfEach || now.Stock < 0 {
-			c.t.Errorf("item %d: %d units are left and %d in orders, of %d", item.ID, now.Stock, sold, unitsOfEach)
+		var came int64
+		if err := c.store.Pool().QueryRowContext(c.t.Context(), "SELECT COALESCE(SUM(stock_after - stock_before), 0) FROM changes WHERE item_id = ?", item.ID).Scan(&came); err != nil {
+			c.t.Error(err)
+		}
+		if now.Stock+sold != unitsOfEach+came || now.Stock < 0 {
+			c.t.Errorf("item %d: %d units are left and %d in orders, of %d and %d restocked", item.ID, now.Stock, sold, unitsOfEach, came)
 		}
 	}
 	for reference, slug := range c.paid {
@@ -294,4 +327,70 @@ func createItem(t *testing.T, shop *rig.Shop, n int) {
 	if answer.StatusCode != http.StatusCreated {
 		t.Fatalf("create an item: %s", answer.Status)
 	}
+}
+
+// TestTwoSweepsOfAClusterMeet has two shops end the same holds, each at a node of its own.
+func TestTwoSweepsOfAClusterMeet(t *testing.T) {
+	if err := testserver.HasGalera(); err != nil {
+		t.Skip(err)
+	}
+	nodes, err := testserver.Start(t).Galera(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stores []*stock.Store
+	for _, node := range nodes {
+		store, err := stock.Open(node.DSN())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = store.Close() })
+		stores = append(stores, store)
+	}
+	if err := stores[0].Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	const holds = 200
+	item, err := stores[0].CreateItem(t.Context(), "book", holds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range holds {
+		if _, err := stores[0].Hold(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, Subject: "ann", IdempotencyKey: fmt.Sprint(i), RequestID: "r", Holds: true}, 0, stock.Terms{Open: holds + 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held := func(s *stock.Store) int64 {
+		now, err := s.CountHeld(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		return int64(now.Units[stock.Held])
+	}
+	testserver.Await(t, "the other node to have the holds", func() bool { return held(stores[1]) == holds })
+	var ended, lost atomic.Int64
+	var sweeping sync.WaitGroup
+	for _, s := range stores {
+		sweeping.Go(func() {
+			for held(s) > 0 && !t.Failed() {
+				n, _, _, err := s.EndHolds(t.Context(), "shop", 4)
+				if err != nil {
+					t.Error(err)
+				}
+				if ended.Add(int64(n)); n == 0 {
+					lost.Add(1)
+				}
+			}
+		})
+	}
+	sweeping.Wait()
+	for _, s := range stores {
+		if now, err := s.Read(t.Context(), item.ID); err != nil || now.Stock != holds {
+			t.Errorf("%d units are left, %v, want %d", now.Stock, err, holds)
+		}
+	}
+	if ended.Load() != holds {
+		t.Errorf("%d holds were ended, of %d", ended.Load(), holds)
+	}
+	t.Logf("%d rounds ended nothing: another node was faster", lost.Load())
 }

@@ -1,0 +1,207 @@
+package stock_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"stocklock/internal/stock"
+)
+
+// transition is a request that changes a hold of two of an item's three units.
+type transition struct {
+	name     string
+	from, to stock.HoldState // from is empty for the request that makes it
+	seconds  int64           // for which it was made
+	do       func(s *stock.Store, h holding) (stock.Hold, error)
+}
+
+// holding is the item and the hold of a transition.
+type holding struct {
+	t    *testing.T
+	item stock.Item
+	key  string
+	id   string
+}
+
+var (
+	byAnn      = stock.Author{Subject: "ann", RequestID: "r", Shop: "shop"}
+	transTerms = stock.Terms{Open: 1_000_000, Longest: time.Hour, TakeLate: true}
+)
+
+func (h holding) reserve(s *stock.Store, seconds int64) (stock.Hold, error) {
+	return s.Hold(h.t.Context(), stock.Sale{ItemID: h.item.ID, Quantity: 2, Subject: "ann", IdempotencyKey: h.key, RequestID: "r", Limit: 1000, Holds: true}, seconds, transTerms)
+}
+
+func (h holding) pay(s *stock.Store) (stock.Hold, error) {
+	return s.Confirm(h.t.Context(), byAnn, h.id, "ref-"+h.id, stock.Sale{Strategy: "test", Shop: "shop", RequestID: "r", Limit: 1000, Holds: true}, transTerms)
+}
+
+func transitions() (all []transition) {
+	reserve := func(s *stock.Store, h holding) (stock.Hold, error) {
+		made, err := h.reserve(s, 600)
+		if errors.Is(err, stock.ErrRepeated) { // as the shop does
+			made, err = s.HoldByKey(h.t.Context(), "ann", h.key)
+		}
+		return made, err
+	}
+	pay := func(s *stock.Store, h holding) (stock.Hold, error) { return h.pay(s) }
+	sweep := func(s *stock.Store, h holding) (stock.Hold, error) {
+		if _, _, _, err := s.EndHolds(h.t.Context(), "shop", 64); err != nil {
+			return stock.Hold{}, err
+		}
+		return s.HoldByID(h.t.Context(), h.id)
+	}
+	release := func(s *stock.Store, h holding) (stock.Hold, error) {
+		return s.Release(h.t.Context(), byAnn, h.id, "test")
+	}
+	for _, from := range []stock.HoldState{stock.Held, stock.Paying} {
+		all = append(all,
+			transition{"a confirmation", from, stock.Confirmed, 600, pay},
+			transition{"a release", from, stock.Released, 600, release},
+			transition{"a sweep", from, stock.Expired, 0, sweep})
+	}
+	return append(all,
+		transition{"a reservation", "", stock.Held, 600, reserve},
+		transition{"an extension", stock.Held, stock.Held, 600, func(s *stock.Store, h holding) (stock.Hold, error) {
+			return s.Extend(h.t.Context(), byAnn, h.id, 60, transTerms)
+		}},
+		transition{"a payment", stock.Held, stock.Paying, 600, func(s *stock.Store, h holding) (stock.Hold, error) {
+			return s.BeginPayment(h.t.Context(), byAnn, h.id, transTerms)
+		}},
+		transition{"a failure", stock.Paying, stock.Released, 600, func(s *stock.Store, h holding) (stock.Hold, error) { return s.Fail(h.t.Context(), byAnn, h.id) }},
+		transition{"a late payment", stock.Expired, stock.Confirmed, 0, pay})
+}
+
+// TestATransitionIsMadeOrNot ends the connection of each transition at each of its packets, before or after the
+// server has it, as kill -9 of a shop does. The transition is then made as a whole, or not at all. An answer is
+// true, and after an error the same request finds what was made, or makes it.
+func TestATransitionIsMadeOrNot(t *testing.T) {
+	var n, at atomic.Int64 // packets, and at which of them the connection ends; 0 for none
+	var deliver atomic.Bool
+	ended := make(chan struct{})
+	direct, store := openBehind(t, func() meddler {
+		return func(packet []byte, client, server net.Conn) bool {
+			if at.Load() == 0 || n.Add(1) != at.Load() {
+				return false
+			}
+			client.Close()
+			if deliver.Load() {
+				server.Write(packet)
+			}
+			server.(*net.TCPConn).CloseWrite()
+			for _, err := server.Read(make([]byte, 1<<10)); err == nil; _, err = server.Read(make([]byte, 1<<10)) {
+			}
+			ended <- struct{}{}
+			return true
+		}
+	})
+	for _, tr := range transitions() {
+		t.Run(fmt.Sprintf("%s of %q", tr.name, tr.from), func(t *testing.T) {
+			cuts := 0
+			for i, met := int64(0), true; met; i++ {
+				h := tr.begin(t, direct, fmt.Sprint(t.Name(), i))
+				deliver.Store(i%2 == 1)
+				n.Store(0)
+				at.Store(1 + i/2)
+				got, err := tr.do(store, h)
+				if met = n.Load() >= at.Swap(0); met {
+					<-ended
+					cuts++
+				}
+				tr.check(t, direct, h, got, err)
+				if err != nil {
+					got, err = tr.do(direct, h)
+					if err != nil {
+						t.Errorf("packet %d, delivered %t: the same request again: %v", 1+i/2, i%2 == 1, err)
+					}
+					tr.check(t, direct, h, got, err)
+				}
+			}
+			if cuts < 8 {
+				t.Errorf("%d connections ended: this test cuts nothing", cuts)
+			}
+		})
+	}
+}
+
+// begin makes an item, and a hold in the state before the transition.
+func (tr transition) begin(t *testing.T, s *stock.Store, key string) holding {
+	t.Helper()
+	h := holding{t: t, item: newItem(t, s, 3), key: key[max(0, len(key)-64):]}
+	if tr.from == "" {
+		return h
+	}
+	made, err := h.reserve(s, tr.seconds)
+	if h.id = made.PublicID; err == nil && tr.from == stock.Paying {
+		_, err = s.BeginPayment(t.Context(), byAnn, h.id, transTerms)
+	}
+	if err == nil && tr.from == stock.Expired {
+		_, _, _, err = s.EndHolds(t.Context(), "shop", 64)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// check compares the tables with each other, and with the answer.
+func (tr transition) check(t *testing.T, s *stock.Store, h holding, got stock.Hold, answer error) {
+	t.Helper()
+	for what, query := range map[string]string{
+		"units but three of an item": "SELECT COUNT(*) FROM items i WHERE stock + (SELECT COALESCE(SUM(quantity), 0) FROM hold_lines WHERE item_id = i.id AND live_until IS NOT NULL)" +
+			" + (SELECT COALESCE(SUM(quantity), 0) FROM orders WHERE item_id = i.id AND cancelled_at IS NULL) <> 3",
+		"holds without their whole history": "SELECT COUNT(*) FROM holds h WHERE (SELECT COUNT(*) FROM hold_history WHERE hold_id = h.id) <> steps" +
+			" OR (SELECT becomes FROM hold_history WHERE hold_id = h.id AND n = h.steps) <> state",
+		"lines that are not as their hold":         "SELECT COUNT(*) FROM holds h LEFT JOIN hold_lines l ON l.hold_id = h.id WHERE NOT (l.live_until <=> h.live_until) OR l.hold_id IS NULL",
+		"confirmed holds without order or payment": "SELECT COUNT(*) FROM holds h WHERE state = 'confirmed' AND ((SELECT COUNT(*) FROM payments WHERE paid = h.public_id AND state = 'taken') <> 1 OR (SELECT COUNT(*) FROM orders WHERE public_id = h.order_id) <> 1)",
+		"orders or payments without a hold":        "SELECT (SELECT COUNT(*) FROM orders) + (SELECT COUNT(*) FROM payments) - 2 * (SELECT COUNT(*) FROM holds WHERE state = 'confirmed')",
+	} {
+		var n int
+		if err := s.Pool().QueryRowContext(t.Context(), query).Scan(&n); err != nil || n != 0 {
+			t.Errorf("%s: %d, %v; the answer was %v", what, n, err, answer)
+		}
+	}
+	if answer != nil {
+		return
+	}
+	if now, err := s.HoldByID(t.Context(), got.PublicID); err != nil || now.State != tr.to || got.State != tr.to {
+		t.Errorf("the answer says %s, and the hold is %s, %v; want %s", got.State, now.State, err, tr.to)
+	}
+}
+
+// TestUnitsThatComeBackAreAConflict restocks an item after a sale's UPDATE has found too few units, and before the
+// sale looks why.
+func TestUnitsThatComeBackAreAConflict(t *testing.T) {
+	var restock atomic.Pointer[func()]
+	direct, store := openBehind(t, func() meddler {
+		refused := false
+		return func(packet []byte, _, _ net.Conn) bool {
+			if refused { // the transaction is over
+				if back := restock.Swap(nil); back != nil {
+					(*back)()
+				}
+			}
+			refused = bytes.Contains(packet, []byte("\x03ROLLBACK"))
+			return false
+		}
+	})
+	for _, holds := range []bool{false, true} {
+		item := newItem(t, direct, 0)
+		back := func() {
+			if _, err := direct.Restock(t.Context(), stock.Author{Subject: "staff", IdempotencyKey: fmt.Sprint(item.ID)}, item.ID, 1); err != nil {
+				t.Error(err)
+			}
+		}
+		restock.Store(&back)
+		sale := one(item)
+		sale.Holds = holds
+		if _, err := store.Decrement(t.Context(), sale); !errors.Is(err, stock.ErrConflict) || restock.Load() != nil {
+			t.Errorf("holds %t: %v, want a conflict", holds, err)
+		}
+	}
+}
