@@ -64,6 +64,10 @@ func TestASweepLooksAgain(t *testing.T) {
 // that are over, or HOLDS_OVER, as with none.
 func TestWhatIsOverCostsNothing(t *testing.T) {
 	s, item := openHolds(t, 2000)
+	other, err := s.CreateItem(t.Context(), "pen", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	hold(t, s, item, 600, "live")
 	n := 0
 	work := map[string]func() error{
@@ -89,6 +93,12 @@ func TestWhatIsOverCostsNothing(t *testing.T) {
 		"a refusal": func() error {
 			return s.Refusal(t.Context(), Sale{ItemID: item.ID, Quantity: 1, Subject: "ben", Limit: 1000, Holds: true})
 		},
+		"a refusal of two items": func() error {
+			two := Sale{Subject: "ben", Limit: 1000, Holds: true}
+			two.SetLines([]Line{{ItemID: item.ID, Quantity: 1}, {ItemID: other.ID, Quantity: 1}})
+			return s.Refusal(t.Context(), two)
+		},
+		"a page of items":   func() error { _, err := s.ViewItems(t.Context(), 0, 50); return err },
 		"a look at an item": func() error { _, err := s.View(t.Context(), item.ID); return err },
 	}
 	before := map[string]int{}
@@ -121,7 +131,7 @@ func endedHolds(t *testing.T, s *Store, item Item, n int) {
 				" SELECT UUID(), IF(i % 2, 'ben', 'ann'), 'expired', 2, 0, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), 'shop' FROM n",
 			fmt.Sprint("INSERT INTO hold_lines (hold_id, item_id, quantity, subject) SELECT id, ", item.ID, ", 1, subject", last),
 			"INSERT INTO hold_history SELECT id, 2, 'held', 'expired', ended_at, 'shop', 'overdue', ''" + last,
-			"INSERT INTO payments (reference, hold, state, reason, recorded_at, recorded_by) SELECT public_id, public_id, 'to-return', 'late', ended_at, 'backend'" + last,
+			"INSERT INTO payments (reference, hold, state, reason, recorded_at, recorded_by, returned_at, returned_by, idempotency_key) SELECT public_id, public_id, 'returned', 'late', ended_at, 'backend', ended_at, 'backend', 'k'" + last,
 		} {
 			if _, err := s.pool.ExecContext(t.Context(), statement); err != nil {
 				t.Fatal(err)
