@@ -237,7 +237,7 @@ func (c *checkout) ask(staff bool, subject, path, body string, into any) (status
 		slug = strings.TrimPrefix(problem.Type, "/problems/")
 	}
 	if answer.StatusCode == http.StatusInternalServerError || answer.StatusCode == http.StatusBadRequest || answer.StatusCode == http.StatusUnprocessableEntity {
-		c.t.Errorf("%s: %d %s", path, answer.StatusCode, text)
+		c.t.Errorf("%s: %d %s; the log: %s", path, answer.StatusCode, text, shop.LogTail())
 	}
 	if into != nil && answer.StatusCode < 300 {
 		if err := json.Unmarshal(text, into); err != nil {
