@@ -128,11 +128,13 @@ func takeLines(tx *gorm.DB, lines []Line, by fence) (read []int64, ok bool, err 
 	if err != nil || matched != int64(len(lines)) {
 		return nil, false, err
 	}
-	err = tx.Raw("SELECT stock FROM items FORCE INDEX (PRIMARY) WHERE id IN "+in+" ORDER BY id", ids...).Scan(&read).Error
+	if err = tx.Raw("SELECT stock FROM items FORCE INDEX (PRIMARY) WHERE id IN "+in+" ORDER BY id", ids...).Scan(&read).Error; err != nil {
+		return nil, false, err
+	}
 	for i, line := range lines {
 		read[i] += line.Quantity
 	}
-	return read, err == nil, err
+	return read, true, nil
 }
 
 // perItem is an expression for a value of each line's item.

@@ -12,7 +12,7 @@ import (
 	"stocklock/internal/stock"
 )
 
-// transition is a request that changes a hold of two of an item's three units.
+// transition is a request that changes a hold of two of an item's three units, and of one of another's.
 type transition struct {
 	name     string
 	from, to stock.HoldState // from is empty for the request that makes it
@@ -20,12 +20,12 @@ type transition struct {
 	do       func(s *stock.Store, h holding) (stock.Hold, error)
 }
 
-// holding is the item and the hold of a transition.
+// holding is the items and the hold of a transition.
 type holding struct {
-	t    *testing.T
-	item stock.Item
-	key  string
-	id   string
+	t     *testing.T
+	items [2]stock.Item
+	key   string
+	id    string
 }
 
 var (
@@ -34,7 +34,9 @@ var (
 )
 
 func (h holding) reserve(s *stock.Store, seconds int64) (stock.Hold, error) {
-	return s.Hold(h.t.Context(), stock.Sale{ItemID: h.item.ID, Quantity: 2, Subject: "ann", IdempotencyKey: h.key, RequestID: "r", Limit: 1000, Holds: true}, seconds, transTerms)
+	wanted := stock.Sale{Subject: "ann", IdempotencyKey: h.key, RequestID: "r", Limit: 1000, Holds: true}
+	wanted.SetLines([]stock.Line{{ItemID: h.items[0].ID, Quantity: 2}, {ItemID: h.items[1].ID, Quantity: 1}})
+	return s.Hold(h.t.Context(), wanted, seconds, transTerms)
 }
 
 func (h holding) pay(s *stock.Store) (stock.Hold, error) {
@@ -129,10 +131,10 @@ func TestATransitionIsMadeOrNot(t *testing.T) {
 	}
 }
 
-// begin makes an item, and a hold in the state before the transition.
+// begin makes the items, and a hold in the state before the transition.
 func (tr transition) begin(t *testing.T, s *stock.Store, key string) holding {
 	t.Helper()
-	h := holding{t: t, item: newItem(t, s, 3), key: key[max(0, len(key)-64):]}
+	h := holding{t: t, items: [2]stock.Item{newItem(t, s, 3), newItem(t, s, 3)}, key: key[max(0, len(key)-64):]}
 	if tr.from == "" {
 		return h
 	}
@@ -158,8 +160,8 @@ func (tr transition) check(t *testing.T, s *stock.Store, h holding, got stock.Ho
 		"holds without their whole history": "SELECT COUNT(*) FROM holds h WHERE (SELECT COUNT(*) FROM hold_history WHERE hold_id = h.id) <> steps" +
 			" OR (SELECT becomes FROM hold_history WHERE hold_id = h.id AND n = h.steps) <> state",
 		"lines that are not as their hold":         "SELECT COUNT(*) FROM holds h LEFT JOIN hold_lines l ON l.hold_id = h.id WHERE NOT (l.live_until <=> h.live_until) OR l.hold_id IS NULL",
-		"confirmed holds without order or payment": "SELECT COUNT(*) FROM holds h WHERE state = 'confirmed' AND ((SELECT COUNT(*) FROM payments WHERE paid = h.public_id AND state = 'taken') <> 1 OR (SELECT COUNT(*) FROM orders WHERE public_id = h.order_id) <> 1)",
-		"orders or payments without a hold":        "SELECT (SELECT COUNT(*) FROM orders) + (SELECT COUNT(*) FROM payments) - 2 * (SELECT COUNT(*) FROM holds WHERE state = 'confirmed')",
+		"confirmed holds without order or payment": "SELECT COUNT(*) FROM holds h WHERE state = 'confirmed' AND ((SELECT COUNT(*) FROM payments WHERE paid = h.public_id AND state = 'taken') <> 1 OR (SELECT COUNT(*) FROM orders f JOIN orders o ON o.id = f.id OR o.line_of = f.id WHERE f.public_id = h.order_id) <> 2)",
+		"orders or payments without a hold":        "SELECT (SELECT COUNT(*) FROM orders) + (SELECT COUNT(*) FROM payments) - 3 * (SELECT COUNT(*) FROM holds WHERE state = 'confirmed')",
 	} {
 		var n int
 		if err := s.Pool().QueryRowContext(t.Context(), query).Scan(&n); err != nil || n != 0 {
