@@ -44,6 +44,8 @@ type File struct {
 	Stock   Stock   `yaml:"stock"`
 	// Background has regular expressions of requests to Redis and MySQL that belong to no sale.
 	Background []string `yaml:"background"`
+	// Scripts names the steps by which Lua scripts are sent, by the scripts' SHA-1.
+	Scripts map[string]string `yaml:"scripts"`
 	// Settle is how long a process may be silent, with nothing under way, before a run of it decides
 	// nothing. The zero value is 5 s.
 	Settle Duration `yaml:"settle"`
@@ -174,7 +176,7 @@ func parse(path, dir string, text []byte) (*File, error) {
 		return nil, &Mistake{Path: path, What: err.Error()}
 	}
 	for _, check := range []func(*File) (field, what string){
-		(*File).checkStart, (*File).checkTables, (*File).checkBuy, (*File).checkAnswers, (*File).checkStock, (*File).checkBackground, (*File).checkPlaces,
+		(*File).checkStart, (*File).checkTables, (*File).checkBuy, (*File).checkAnswers, (*File).checkStock, (*File).checkBackground, (*File).checkScripts, (*File).checkPlaces,
 	} {
 		if field, what := check(f); what != "" {
 			return nil, f.mistake(field, "%s", what)
@@ -365,6 +367,17 @@ func statements(text string) []string {
 		}
 	}
 	return all
+}
+
+var stepName = regexp.MustCompile("^[a-z][a-z0-9-]*$")
+
+func (f *File) checkScripts() (field, what string) {
+	for _, name := range f.Scripts {
+		if !stepName.MatchString(name) {
+			return "scripts", fmt.Sprintf("%q is no name of a step: want lower-case letters, such as acquire", name)
+		}
+	}
+	return "", ""
 }
 
 func (f *File) checkBackground() (field, what string) {

@@ -59,6 +59,7 @@ func TestMistakes(t *testing.T) {
 		{"no count", "  left: SELECT 1\n", "", 5, "stock has no left"},
 		{"two counts", "  left: SELECT 1\n", "  left: SELECT 1\n  left_request: {path: /left, value: n}\n", 6, "want one of them"},
 		{"a request without a value", "  left: SELECT 1\n", "  left_request: {path: /left}\n", 6, "the request has no value"},
+		{"a script's step that has no name", "buy:", "scripts: {ab12: Take It}\nbuy:", 3, "no name of a step"},
 		{"a pattern that is none", "buy:", "background: [\"(\"]\nbuy:", 3, "no regular expression"},
 		{"a time that is none", "buy:", "settle: soon\nbuy:", 0, "want one such as 500ms"},
 		{"tables twice", "buy:", "tables: x\ntables_file: y\nbuy:", 4, "want one of them"},

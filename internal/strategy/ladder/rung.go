@@ -2,8 +2,10 @@ package ladder
 
 import (
 	"context"
+	"maps"
 	"slices"
 
+	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
@@ -51,8 +53,23 @@ func (r Rung) Describe() declared.Strategy {
 		d.NotApplicable |= declared.FreshRead
 	}
 	d.Lease, d.Points = r.lease(), r.points()
+	if d.Lease.Kept == declared.LeaseInExpiry {
+		d.Scripts = maps.Clone(lockScripts)
+		maps.Copy(d.Scripts, r.Declared.Scripts)
+	}
 	return d
 }
+
+// lockScripts are the steps of locks in Redis, by the SHA-1 of their scripts. In the shop, a step has its name by the progress
+// of its sale: see package labmode. At the wire, a request shows the script alone.
+var lockScripts = func() map[string]string {
+	names := redislock.Scripts()
+	maps.Copy(names, map[string]string{
+		setIfAbsentScript.Hash(): "acquire", countedEnterScript.Hash(): "acquire", countedRenewScript.Hash(): "renew",
+		countedLeaveScript.Hash(): "release", compareAndDeleteScript.Hash(): "release",
+	})
+	return names
+}()
 
 // lease derives the lease of a lock in etcd and of one without a lease. Any other lock has an expiry
 // in Redis, if the strategy declares nothing else.
