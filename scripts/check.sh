@@ -51,7 +51,7 @@ explore)
 	bin/loadtest explore all --events all "$@"
 	bin/loadtest explore set-ex-nx owner-get-del owner-checked conditional --events wait --customers 3
 	LAB_TAGS=explore scripts/lab-go.sh test -run TestPruningLosesNoOutcomeOnRealServers \
-		-count=1 -timeout 90m -v ./internal/lab/explore
+		-count=1 -timeout 90m -v ./internal/lab/survey
 	LAB_TAGS=explore scripts/lab-go.sh test -run TestBothSteppersUnderEvents -count=1 -timeout 30m -v ./internal/lab/step
 	LAB_TAGS=explore scripts/lab-go.sh test -run TestStrategiesAsServices -count=1 -timeout 60m -v ./cmd/loadtest
 	if command -v mvn >/dev/null; then

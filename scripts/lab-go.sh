@@ -3,7 +3,7 @@
 # what is compiled:
 #
 #   scripts/lab-go.sh build -o bin/ ./cmd/shop ./cmd/loadtest
-#   LAB_TAGS=explore scripts/lab-go.sh test ./internal/lab/explore     with another tag
+#   LAB_TAGS=explore scripts/lab-go.sh test ./internal/lab/survey      with another tag
 set -eu
 
 # nomsgpack is gin without a codec of 112,000 lines, which nothing here uses. -w links no data for

@@ -17,10 +17,10 @@ import (
 
 	"stocklock/bench/measure"
 	"stocklock/bench/peers"
-	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/mistakes"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/survey"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/declared"
@@ -38,7 +38,7 @@ func section(name string) string { return strings.TrimPrefix(mistakes.Section(na
 type inputs struct {
 	cells, again, sales report.Report
 	bench               []*benchfmt.Result
-	explored            []explore.Result
+	explored            []survey.Result
 }
 
 func (o options) load() (inputs, error) {
@@ -65,7 +65,7 @@ func load[T any](path string, read func(string) (T, error)) (T, error) {
 	return read(path)
 }
 
-func readExplored(path string) (found []explore.Result, err error) {
+func readExplored(path string) (found []survey.Result, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ type page struct {
 	Skipped     []skipped
 	Runs        int    // of each failing cell
 	SalesBy     string // the command of the table of sales
-	Explored    []explore.Result
+	Explored    []survey.Result
 	Bench       []benched
 	BenchOn     string // its environment
 }

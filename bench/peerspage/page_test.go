@@ -13,6 +13,7 @@ import (
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/survey"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/declared"
@@ -89,7 +90,7 @@ func TestWhatThePageSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	explored := []explore.Result{
+	explored := []survey.Result{
 		{Strategy: "etcd", Event: schedule.Forget, Skipped: "it keeps them"},
 		{Strategy: "etcd", Event: schedule.Pause, Found: explore.Found{Runs: 60, Bad: 20, Shortest: []schedule.Record{
 			{Schedule: shortest, Outcome: schedule.Outcome{Cause: verdict.LateWrite}}}}},

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/survey"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/testserver"
 )
@@ -70,7 +70,7 @@ func TestSchedulesOfReservations(t *testing.T) {
 	if code := run(t.Context(), []string{"explore", "reservation", "--reservations", "--json"}, &out, &errs); code != exitExpected {
 		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
-	var results []explore.Result
+	var results []survey.Result
 	if err := json.Unmarshal(out.Bytes(), &results); err != nil || len(results) != 1 || results[0].Found.Runs < 100 || results[0].Found.Bad > 0 {
 		t.Errorf("%+v, %v", results, err)
 	}
@@ -101,7 +101,7 @@ func TestCrossedSchedules(t *testing.T) {
 		if code := run(t.Context(), []string{"explore", way, "--customers", "2", "--json"}, &out, &errs); code != exitExpected {
 			t.Fatalf("%s: exit code %d\n%s%s", way, code, out.String(), errs.String())
 		}
-		var results []explore.Result
+		var results []survey.Result
 		if err := json.Unmarshal(out.Bytes(), &results); err != nil {
 			t.Fatal(err)
 		}

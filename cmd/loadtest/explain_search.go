@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"stocklock/internal/lab/catalog"
-	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/survey"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -33,8 +33,8 @@ func (c *explainCommand) search(ctx context.Context, of matrix.Pair, shop *catal
 	}
 	defer on.Close()
 	fmt.Fprintln(s.out)
-	survey := explore.Survey{Strategy: way.Name, Baskets: true, Customers: 2, Events: events, Switches: len(events)}
-	return survey.Run(ctx, on, progress(s), func(r explore.Result) {
+	asked := survey.Plan{Strategy: way.Name, Baskets: true, Customers: 2, Events: events, Switches: len(events)}
+	return asked.Run(ctx, on, progress(s), func(r survey.Result) {
 		clearProgress(s)
 		printResult(s, r)
 	})

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"stocklock/internal/lab/catalog"
-	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/survey"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -105,7 +105,7 @@ func (c *exploreCommand) search(ctx context.Context, s streams, on *step.Shops, 
 	if err != nil {
 		return err
 	}
-	var results []explore.Result
+	var results []survey.Result
 	for _, st := range strategies {
 		why := step.Unplayable(st)
 		if why == "" {
@@ -120,18 +120,18 @@ func (c *exploreCommand) search(ctx context.Context, s streams, on *step.Shops, 
 		of := surveys
 		switch {
 		case c.Reservations || st.OnlyReservations:
-			of = []explore.Survey{explore.OfReservations(st)}
+			of = []survey.Plan{survey.OfReservations(st)}
 		case of == nil && c.Baskets:
-			of = explore.DefaultOfBaskets(st)
+			of = survey.DefaultOfBaskets(st)
 		case of == nil:
-			of = explore.Default(st)
+			of = survey.Default(st)
 		}
 		for i := range of {
 			of[i].Strategy, of[i].Baskets = st.Name, c.Baskets || st.OnlyBaskets
 			if c.Switches != nil {
 				of[i].Switches = *c.Switches
 			}
-			err := of[i].Run(ctx, on, progress(s), func(r explore.Result) {
+			err := of[i].Run(ctx, on, progress(s), func(r survey.Result) {
 				clearProgress(s)
 				results = append(results, r)
 				if !c.JSON {
@@ -144,7 +144,7 @@ func (c *exploreCommand) search(ctx context.Context, s streams, on *step.Shops, 
 			}
 		}
 		if !c.JSON {
-			fmt.Fprintf(s.out, "%s: left out: %s\n", st.Name, explore.LeftOut(st, of))
+			fmt.Fprintf(s.out, "%s: left out: %s\n", st.Name, survey.LeftOut(st, of))
 		}
 	}
 	if c.JSON {
@@ -152,14 +152,14 @@ func (c *exploreCommand) search(ctx context.Context, s streams, on *step.Shops, 
 			return err
 		}
 	}
-	if slices.ContainsFunc(results, func(r explore.Result) bool { return len(r.Surprises) > 0 }) {
+	if slices.ContainsFunc(results, func(r survey.Result) bool { return len(r.Surprises) > 0 }) {
 		return errSurprised
 	}
 	return nil
 }
 
 // surveys are those that are asked for, nil for those that a strategy's properties call for.
-func (c *exploreCommand) surveys() ([]explore.Survey, error) {
+func (c *exploreCommand) surveys() ([]survey.Plan, error) {
 	if c.Customers == 1 {
 		return nil, usage("--customers is 1: want 2 to 3")
 	}
@@ -170,25 +170,25 @@ func (c *exploreCommand) surveys() ([]explore.Survey, error) {
 	case usual:
 		return nil, nil
 	}
-	survey := explore.Survey{Customers: max(c.Customers, 2), OneShop: c.OneShop}
-	if survey.Customers > 2 {
-		survey.Switches = explore.ThreeSwitches
+	asked := survey.Plan{Customers: max(c.Customers, 2), OneShop: c.OneShop}
+	if asked.Customers > 2 {
+		asked.Switches = survey.ThreeSwitches
 	}
 	if !slices.Equal(c.Events, []string{"none"}) {
 		var err error
-		if survey.Events, err = schedule.ParseEvents(c.Events); err != nil {
+		if asked.Events, err = schedule.ParseEvents(c.Events); err != nil {
 			return nil, usage("--events: %w", err)
 		}
 	}
-	return []explore.Survey{survey}, nil
+	return []survey.Plan{asked}, nil
 }
 
 // progress shows on a terminal how far an exploration is.
-func progress(s streams) func(explore.Result, int, int) {
+func progress(s streams) func(survey.Result, int, int) {
 	if !isTerminal(s.err) {
-		return func(explore.Result, int, int) {}
+		return func(survey.Result, int, int) {}
 	}
-	return func(r explore.Result, done, left int) {
+	return func(r survey.Result, done, left int) {
 		fmt.Fprintf(s.err, "\r\x1b[2K%s, %s: %d run, %d known to be left", r.Strategy, r.Name(), done, left)
 	}
 }
@@ -199,7 +199,7 @@ func clearProgress(s streams) {
 	}
 }
 
-func printResult(s streams, r explore.Result) {
+func printResult(s streams, r survey.Result) {
 	if r.Skipped != "" {
 		fmt.Fprintf(s.out, "%s, %s: skipped: %s\n", r.Strategy, r.Name(), r.Skipped)
 		return

@@ -8,11 +8,11 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"stocklock/internal/lab/catalog"
-	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/survey"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
@@ -59,19 +59,19 @@ func (c *judgeCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	reserving := slices.DeleteFunc(slices.Clone(results), func(r explore.Result) bool { return !r.Reservations })
-	results = slices.DeleteFunc(results, func(r explore.Result) bool { return r.Reservations })
-	var judgements []explore.Judgement
+	reserving := slices.DeleteFunc(slices.Clone(results), func(r survey.Result) bool { return !r.Reservations })
+	results = slices.DeleteFunc(results, func(r survey.Result) bool { return r.Reservations })
+	var judgements []survey.Judgement
 	var unexplained []schedule.Record
 	switch {
 	case c.Baskets:
-		judgements, unexplained = explore.JudgeBaskets(of, results), explore.UnexplainedOfBaskets(of, results)
+		judgements, unexplained = survey.JudgeBaskets(of, results), survey.UnexplainedOfBaskets(of, results)
 	case !of.OnlyReservations:
-		judgements, unexplained = explore.Judge(of.Everywhere(), results), explore.Unexplained(of.Everywhere(), results)
+		judgements, unexplained = survey.Judge(of, results), survey.Unexplained(of, results)
 	}
 	if of.Reservations != nil && !c.Baskets {
-		judgements = append(judgements, explore.JudgeReservations(of, reserving)...)
-		unexplained = append(unexplained, explore.UnexplainedOfReservations(of, reserving)...)
+		judgements = append(judgements, survey.JudgeReservations(of, reserving)...)
+		unexplained = append(unexplained, survey.UnexplainedOfReservations(of, reserving)...)
 	}
 	if c.Scenarios {
 		r, err := c.measure(ctx, s, shop, of)
@@ -101,7 +101,7 @@ func (c *judgeCommand) measure(ctx context.Context, s streams, shop *catalog.Cat
 }
 
 // explore returns what the strategy declares for the MySQL of the stage, and what was found there.
-func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Catalog, of declared.Strategy) (declared.Strategy, []explore.Result, error) {
+func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Catalog, of declared.Strategy) (declared.Strategy, []survey.Result, error) {
 	if why := step.Unplayable(of); why != "" {
 		fmt.Fprintf(s.err, "%s: not explored: %s\n", of.Name, why)
 		return of, nil, nil
@@ -118,13 +118,13 @@ func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Cat
 		}
 		return of, nil, err
 	}
-	surveys := explore.Default(of)
+	surveys := survey.Default(of)
 	if c.Baskets {
-		surveys = explore.DefaultOfBaskets(of)
+		surveys = survey.DefaultOfBaskets(of)
 	}
-	var results []explore.Result
-	for _, survey := range surveys {
-		if err := survey.Run(ctx, stage, progress(s), func(r explore.Result) { results = append(results, r) }); err != nil {
+	var results []survey.Result
+	for _, asked := range surveys {
+		if err := asked.Run(ctx, stage, progress(s), func(r survey.Result) { results = append(results, r) }); err != nil {
 			clearProgress(s)
 			return of, nil, err
 		}
@@ -135,7 +135,7 @@ func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Cat
 
 // addCells rules on the properties that scenarios attack. A cell that does not do what is expected
 // of it contradicts, whatever was explored.
-func addCells(judgements []explore.Judgement, r report.Report) {
+func addCells(judgements []survey.Judgement, r report.Report) {
 	for i := range judgements {
 		j := &judgements[i]
 		for _, cell := range r.Cells {
@@ -146,27 +146,27 @@ func addCells(judgements []explore.Judgement, r report.Report) {
 			by := fmt.Sprintf("%s: %s", cell.Scenario, cell.Verdict)
 			switch {
 			case cell.Surprise():
-				j.Ruling, j.By = explore.Contradicts, fmt.Sprintf("%s, expected %s", by, cell.Expected)
-			case j.Ruling == explore.NotDecided && j.Declared != declared.NotApplicable && cell.Because == (trial.Decisive{Property: j.Property.String(), Standing: j.Declared}):
-				j.Ruling, j.By = explore.Agrees, by
+				j.Ruling, j.By = survey.Contradicts, fmt.Sprintf("%s, expected %s", by, cell.Expected)
+			case j.Ruling == survey.NotDecided && j.Declared != declared.NotApplicable && cell.Because == (trial.Decisive{Property: j.Property.String(), Standing: j.Declared}):
+				j.Ruling, j.By = survey.Agrees, by
 			}
 		}
 	}
 }
 
-func (c *judgeCommand) print(s streams, judgements []explore.Judgement, unexplained []schedule.Record) error {
+func (c *judgeCommand) print(s streams, judgements []survey.Judgement, unexplained []schedule.Record) error {
 	contradicted := len(unexplained)
 	t := tabular.New()
 	t.AppendHeader(table.Row{"property", "declared", "seen", "by"})
 	type line struct {
 		Property string            `json:"property"`
 		Declared declared.Standing `json:"declared"`
-		Ruling   explore.Ruling    `json:"ruling"`
+		Ruling   survey.Ruling     `json:"ruling"`
 		By       string            `json:"by"`
 	}
 	var lines []line
 	for _, j := range judgements {
-		if j.Ruling == explore.Contradicts {
+		if j.Ruling == survey.Contradicts {
 			contradicted++
 		}
 		t.AppendRow(table.Row{j.Property.String(), j.Declared, j.Ruling, j.By})
@@ -174,8 +174,8 @@ func (c *judgeCommand) print(s streams, judgements []explore.Judgement, unexplai
 	}
 	for _, bad := range unexplained {
 		by := fmt.Sprintf("no property that it lacks explains %s by %s: %s", bad.Outcome.Verdict, bad.Outcome.Cause, bad.Schedule)
-		t.AppendRow(table.Row{"all together", "", explore.Contradicts, by})
-		lines = append(lines, line{"", declared.NotApplicable, explore.Contradicts, by})
+		t.AppendRow(table.Row{"all together", "", survey.Contradicts, by})
+		lines = append(lines, line{"", declared.NotApplicable, survey.Contradicts, by})
 	}
 	if c.JSON {
 		if err := s.json(lines); err != nil {

@@ -3,9 +3,9 @@ package main
 import (
 	"testing"
 
-	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/survey"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/declared"
@@ -25,13 +25,13 @@ func TestCellsOfBasketsRuleOnTheirProperties(t *testing.T) {
 		return trial.Result{Strategy: "mine", Scenario: name, Group: trial.Baskets, Verdict: verdict, Expected: expected.Verdict, Because: expected.Because}
 	}
 	for _, broken := range []verdict.Kind{verdict.HalfSold, verdict.Unclaimed} {
-		judgements := explore.JudgeBaskets(of, nil)
+		judgements := survey.JudgeBaskets(of, nil)
 		addCells(judgements, report.Report{Cells: []trial.Result{
 			cell("death-between-lines", broken), cell("same-item-twice", verdict.Held), cell("crossed", verdict.Left), cell("death-between-locks", verdict.Inapplicable),
 		}})
-		want := map[declared.Property]explore.Ruling{
-			declared.Whole: explore.Contradicts, declared.AddsUp: explore.Agrees, declared.Crossable: explore.Agrees,
-			declared.FreesLocks: explore.NotDecided, declared.Unstarved: explore.NotDecided,
+		want := map[declared.Property]survey.Ruling{
+			declared.Whole: survey.Contradicts, declared.AddsUp: survey.Agrees, declared.Crossable: survey.Agrees,
+			declared.FreesLocks: survey.NotDecided, declared.Unstarved: survey.NotDecided,
 		}
 		for _, j := range judgements {
 			if ruling, ok := want[j.Property]; ok && j.Ruling != ruling {
@@ -50,7 +50,7 @@ func TestCellsRuleOnProperties(t *testing.T) {
 		because := sc.Expected(declared.Strategy{Properties: properties}).Because
 		return trial.Result{Strategy: "mine", Scenario: name, Verdict: verdict, Expected: expected, Because: because}
 	}
-	judgements := explore.Judge(properties, nil)
+	judgements := survey.Judge(declared.Strategy{Properties: properties}, nil)
 	addCells(judgements, report.Report{Cells: []trial.Result{
 		cell("crash", verdict.Held, verdict.Held),
 		cell("failover", verdict.Oversold, verdict.Held),
@@ -58,9 +58,9 @@ func TestCellsRuleOnProperties(t *testing.T) {
 		cell("pause", verdict.Oversold, verdict.Oversold),
 		cell("overrun", verdict.Invalid, verdict.Oversold),
 	}})
-	want := map[declared.Property]explore.Ruling{
-		declared.Exclusive: explore.NotDecided, declared.Recovers: explore.Agrees, declared.SurvivesDataLoss: explore.Contradicts,
-		declared.PauseProof: explore.Agrees, declared.Renews: explore.NotDecided,
+	want := map[declared.Property]survey.Ruling{
+		declared.Exclusive: survey.NotDecided, declared.Recovers: survey.Agrees, declared.SurvivesDataLoss: survey.Contradicts,
+		declared.PauseProof: survey.Agrees, declared.Renews: survey.NotDecided,
 	}
 	for _, j := range judgements {
 		if ruling, ok := want[j.Property]; ok && j.Ruling != ruling {

@@ -18,10 +18,10 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/overlaytest"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/survey"
 	"stocklock/internal/lab/verdict"
 )
 
@@ -219,7 +219,7 @@ func inExploration(t *testing.T, m mutated, args []string) string {
 	if !surprised {
 		return ""
 	}
-	var results []explore.Result
+	var results []survey.Result
 	if err := json.Unmarshal([]byte(out), &results); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/strategy/declared"
@@ -135,7 +136,7 @@ func (c *stepCommand) play(ctx context.Context, s streams, on steps) error {
 	}
 	record, err := on.PlaySchedule(ctx, c.Strategy, n, plan)
 	switch {
-	case errors.Is(err, step.ErrCannot):
+	case errors.Is(err, explore.ErrCannot):
 		return usage("%w", err)
 	case err != nil:
 		return err
@@ -191,7 +192,7 @@ func (c *stepCommand) interact(ctx context.Context, s streams, on steps, n int) 
 	var plan schedule.Schedule
 	for {
 		position, err := on.Position(ctx, c.Strategy, n, plan)
-		if errors.Is(err, step.ErrCannot) {
+		if errors.Is(err, explore.ErrCannot) {
 			fmt.Fprintln(s.out, err)
 			plan = plan[:len(plan)-1]
 			continue

@@ -97,7 +97,7 @@ func (t *try) fault(ctx context.Context, on *step.Service, event schedule.Event,
 			break
 		}
 		if event == schedule.Pause && !renewed && record.Outcome.Bad() { // the lease was ended early
-			if record, err = on.InTime(ctx, record.Customers, record.Schedule); err != nil || !record.Outcome.Bad() {
+			if record, err = on.InTime(ctx, record.Strategy, record.Customers, record.Schedule); err != nil || !record.Outcome.Bad() {
 				decided.Fail(fmt.Sprint(steps), "it is bad where the lease is ended early, and not in its own time")
 				continue
 			}

@@ -13,6 +13,7 @@ import (
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/survey"
 	"stocklock/internal/lab/verdict"
 )
 
@@ -84,9 +85,9 @@ func (t *try) step(ctx context.Context, on *step.Service) []task {
 	return []task{{part: "step", play: func(time.Time) error {
 		t.progress("%s; a lease ends in its own time", t.order)
 		on.Spare(t.Spare)
-		record, err := on.InTime(ctx, 2, t.order)
+		record, err := on.InTime(ctx, "", 2, t.order)
 		t.done()
-		if errors.Is(err, step.ErrCannot) {
+		if errors.Is(err, explore.ErrCannot) {
 			t.mistake = fmt.Errorf("--step: %w", err)
 		}
 		if err != nil {
@@ -110,10 +111,10 @@ const longestSearched = 3 * time.Second
 // explore plays every order of two sales, and those in which a lease ends; and orders of three, where those have
 // shown nothing bad.
 func (t *try) explore(ctx context.Context, on *step.Service) (tasks []task) {
-	search := func(by player, customers int, events ...schedule.Event) task {
+	search := func(customers int, events ...schedule.Event) task {
 		what := searched[""]
 		if customers > 2 {
-			what = fmt.Sprintf("orders of three sales with at most %d switches", explore.ThreeSwitches)
+			what = fmt.Sprintf("orders of three sales with at most %d switches", survey.ThreeSwitches)
 		}
 		for _, e := range events {
 			what += searched[e]
@@ -122,23 +123,23 @@ func (t *try) explore(ctx context.Context, on *step.Service) (tasks []task) {
 			what = searched[""] + ", while a key of one ends that is no lock"
 		}
 		return task{part: "explore", what: what, play: func(until time.Time) error {
-			search := explore.Search{Plan: on.Plan(customers, events...), FirstBad: t.Fast, Enough: func() bool { return time.Now().After(until) }}
+			search := explore.Search{FirstBad: t.Fast, Enough: func() bool { return time.Now().After(until) }}
 			if customers > 2 {
 				if slices.ContainsFunc(t.parts, func(p report.TriedPart) bool { return p.Part == "explore" && p.Record != nil }) {
 					return nil // two have shown what fails
 				}
-				search.Switches = explore.ThreeSwitches
+				search.Switches = survey.ThreeSwitches
 			}
-			return t.search(ctx, on, by, what, search)
+			return t.search(ctx, on, on.Plan(customers, events...), what, search)
 		}}
 	}
-	tasks = []task{search(on, 2)}
+	tasks = []task{search(2)}
 	leases, renewed := on.Leases()
 	if leases && !renewed || len(on.Ends()) > 0 {
-		tasks = append(tasks, search(on, 2, schedule.Wait))
+		tasks = append(tasks, search(2, schedule.Wait))
 	}
 	if on.Processes() > 2 {
-		defer func() { tasks = append(tasks, search(on, 3)) }()
+		defer func() { tasks = append(tasks, search(3)) }()
 	}
 	switch {
 	case !renewed:
@@ -151,14 +152,7 @@ func (t *try) explore(ctx context.Context, on *step.Service) (tasks []task) {
 	}
 	// A renewed lease ends only where its process is stopped, or its renewals are withheld. The process can
 	// notice that by its clock.
-	by := step.InOwnTime{Service: on}
-	return append(tasks, search(by, 2, schedule.Pause), search(by, 2, schedule.Withhold))
-}
-
-// player plays the schedules of a search, and plays those again that failed.
-type player interface {
-	explore.Player
-	explore.SchedulePlayer
+	return append(tasks, search(2, schedule.Pause), search(2, schedule.Withhold))
 }
 
 // searched says what a search is of, by its event.
@@ -169,12 +163,16 @@ var searched = map[schedule.Event]string{
 	schedule.Withhold: ", while the renewals of one are withheld for a lease",
 }
 
-func (t *try) search(ctx context.Context, on *step.Service, by player, what string, search explore.Search) error {
-	early := slices.Contains(search.Events, schedule.Wait) // leases are ended early
-	found, err := explore.Explore(ctx, by, search, func(done, left int) { t.progress("%s: %d played, %d known to be left", what, done, left) })
+func (t *try) search(ctx context.Context, on *step.Service, plan step.Plan, what string, search explore.Search) error {
+	early := slices.Contains(plan.Events, schedule.Wait) // leases are ended early
+	play, again := on.Player(plan), explore.Replayer(on.PlaySchedule)
+	if slices.Contains(plan.Events, schedule.Pause) || slices.Contains(plan.Events, schedule.Withhold) {
+		play, again = on.InOwnTime(plan), on.InTime
+	}
+	found, err := explore.Explore(ctx, play, search, func(done, left int) { t.progress("%s: %d played, %d known to be left", what, done, left) })
 	if err == nil {
 		t.progress("%s: playing the shortest once more", what)
-		err = explore.Confirm(ctx, by, &found)
+		err = explore.Confirm(ctx, again, &found)
 	}
 	t.done()
 	if err != nil {
@@ -187,7 +185,7 @@ func (t *try) search(ctx context.Context, on *step.Service, by player, what stri
 	for _, record := range bad {
 		if early {
 			t.progress("%s: once more, and the lease ends in its own time", what)
-			again, err := on.InTime(ctx, record.Customers, record.Schedule)
+			again, err := on.InTime(ctx, record.Strategy, record.Customers, record.Schedule)
 			t.done()
 			if ctx.Err() != nil {
 				return err
@@ -217,11 +215,11 @@ func (t *try) search(ctx context.Context, on *step.Service, by player, what stri
 	case found.Bad > 0 && len(bad) == 0:
 		part.Verdict = verdict.Invalid
 		part.Reason += "; none of them ended alike when it was played again"
-	case found.Runs == 0 && search.Customers > 2:
+	case found.Runs == 0 && plan.Customers > 2:
 		part.Verdict, part.Reason = verdict.Inapplicable, what+": left out, since time was up: see --for"
 	case found.Runs == 0:
 		part.Verdict, part.Reason = verdict.Invalid, "nothing could be played in the time: see --for"
-	case found.Limited() && search.Customers > 2:
+	case found.Limited() && plan.Customers > 2:
 		part.Reason += "; the rest is left out, since time was up: see --for"
 	case found.Limited():
 		part.Verdict = verdict.Invalid

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -120,16 +119,20 @@ func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(stri
 			return Verdict{}, err
 		}
 		on.oneShop = s.OneShop
-		found, err := explore.Explore(ctx, on, a.search(s), func(done, left int) {
+		plan := a.plan(s)
+		play := func(ctx context.Context, choose func() explore.Chooser) (schedule.Record, error) {
+			return on.Play(ctx, plan, choose)
+		}
+		found, err := explore.Explore(ctx, play, explore.Search{Switches: s.Switches, Slots: on.Slots(plan.Events)}, func(done, left int) {
 			if c.Progress != nil {
 				c.Progress(s.String(), done, left)
 			}
 		})
 		if err == nil {
 			found.Shortest = slices.DeleteFunc(found.Shortest, func(r schedule.Record) bool { return slices.Contains(s.Allowed, r.Outcome.Cause) })
-			err = explore.Confirm(ctx, on, &found)
+			err = explore.Confirm(ctx, on.PlaySchedule, &found)
 		}
-		if errors.Is(err, step.ErrGivenUp) {
+		if errors.Is(err, explore.ErrGivenUp) {
 			found, err = explore.Found{GivenUp: []string{err.Error()}}, nil
 		}
 		if err != nil {
@@ -188,7 +191,7 @@ func (c *Checker) alsoWith(ctx context.Context, a Answer, found schedule.Record,
 	}
 	again, err := on.PlaySchedule(ctx, a.Name, found.Customers, found.Schedule)
 	switch {
-	case errors.Is(err, step.ErrCannot) || errors.Is(err, step.ErrGivenUp):
+	case errors.Is(err, explore.ErrCannot) || errors.Is(err, explore.ErrGivenUp):
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -206,7 +209,7 @@ func (c *Checker) play(ctx context.Context, a Answer, text string, done func(str
 			return Verdict{}, err
 		}
 		record, err := on.playText(ctx, a.Name, text)
-		if errors.Is(err, step.ErrGivenUp) {
+		if errors.Is(err, explore.ErrGivenUp) {
 			continue
 		}
 		if err != nil {
@@ -243,14 +246,14 @@ func (c *Checker) Play(ctx context.Context, a Answer, customers int, order sched
 	return (&shown{record, on}).verdict(), nil
 }
 
-func (a Answer) search(s Search) explore.Search {
-	search := explore.Search{Switches: s.Switches, Plan: step.Plan{
+func (a Answer) plan(s Search) step.Plan {
+	p := step.Plan{
 		Strategy: a.Name, OneShop: s.OneShop, Customers: s.Customers, MaxEvents: max(s.InARow, 1), InARow: true, LocalClock: step.LocalClock(declared.Strategy{Properties: a.Exercise.Properties}),
-	}}
-	if s.Event != "" {
-		search.Events = []schedule.Event{s.Event}
 	}
-	return search
+	if s.Event != "" {
+		p.Events = []schedule.Event{s.Event}
+	}
+	return p
 }
 
 // failed tells what the code did from what the harness could not do.
@@ -258,16 +261,13 @@ func failed(ctx context.Context, on player, err error) (Verdict, error) {
 	if f, ok := errors.AsType[failure](err); ok {
 		return Verdict{Cause: f.cause, Said: f.said}, nil
 	}
-	_, answer, first := strings.Cut(err.Error(), rehearsal)
+	unsold, first := errors.AsType[step.UnsoldError](err)
 	if ctx.Err() != nil || !first {
 		return Verdict{}, err
 	}
-	v := Verdict{Cause: verdict.NeverSold, Said: "two customers wanted one unit each of the two that were there, and the first was answered with " + answer}
+	v := Verdict{Cause: verdict.NeverSold, Said: "two customers wanted one unit each of the two that were there, and the first was answered with " + unsold.Answer}
 	if why := on.Panic(); why != "" {
 		v.Cause, v.Said = verdict.Crash, v.Said+": "+why
 	}
 	return v, nil
 }
-
-// rehearsal is what a stage says of a first sale that was not answered as sold.
-const rehearsal = "before the first run was answered with "

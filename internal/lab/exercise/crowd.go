@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -256,68 +257,55 @@ func (m *market) commits(ctx context.Context) (n int64, err error) {
 }
 
 // compare is what is wrong with the answers of the customers of one item, of which so many units are
-// left. The first that applies decides.
-func compare(left int64, orders []stock.Order, answers []load.Answer) (verdict.Cause, string) {
+// left: what the orders and the stock show, and then the worst of the answers.
+func compare(left int64, orders []stock.Order, answers []load.Answer) (cause verdict.Cause, said string) {
 	has := map[string][]count.Order{}
 	var sold int64
 	for _, o := range orders {
 		has[o.RequestID] = append(has[o.RequestID], count.Order{ID: o.PublicID, Units: count.Units{o.ItemID: o.Quantity}})
 		sold += o.Quantity
 	}
-	rules := []struct {
-		cause verdict.Cause
-		of    func(a load.Answer, f verdict.Facts) string // empty where it does not apply; nil for the balance
-	}{
-		{verdict.SoldAgain, func(a load.Answer, f verdict.Facts) string {
-			return when(f.Twice > 0, "asked once, and has %d orders", f.Twice+1)
-		}},
-		{verdict.NoOrder, func(a load.Answer, f verdict.Facts) string {
-			return when(f.Unordered > 0, "wanted %d, was answered as sold, and has no such order: %d units are ordered", a.Order.Quantity, f.Sold)
-		}},
-		{verdict.Denial, func(a load.Answer, f verdict.Facts) string {
-			return when(f.Unanswered > 0, "has an order, and was answered with %s", a.Outcome)
-		}},
-		{cause: verdict.Cause(verdict.Unbalanced)},
-		{verdict.Crash, func(a load.Answer, _ verdict.Facts) string {
-			return when(a.Outcome == load.Failed || a.Outcome == load.Refused, "was answered with %d: %s", a.Status, a.Detail())
-		}},
-		{verdict.TooSilent, func(a load.Answer, _ verdict.Facts) string {
-			return when(a.Err != nil, "had no answer after %s", crowdTimeout)
-		}},
-		{verdict.TurnedAway, func(a load.Answer, _ verdict.Facts) string {
-			return when(a.Outcome != load.Sold && a.Outcome != load.SoldOut, "was answered with %s, and nothing had gone wrong: %s", a.Outcome, a.Detail())
-		}},
-		{verdict.Unreturned, func(a load.Answer, _ verdict.Facts) string {
-			return when(a.Outcome == load.SoldOut && left >= int64(a.Order.Quantity), "wanted %d, was answered as sold out, and %d are left", a.Order.Quantity, left)
-		}},
-	}
 	if sold > crowdUnits {
 		return verdict.Cause(verdict.Oversold), fmt.Sprintf("%d units are in orders, and there were %d", sold, crowdUnits)
 	}
-	for _, r := range rules {
-		if r.of == nil && sold+left != crowdUnits {
-			return r.cause, fmt.Sprintf("%d units are in orders and %d are left, and there were %d", sold, left, crowdUnits)
+	rank := len(worst)
+	for _, a := range answers {
+		answered, _ := a.Sale() // of no order, where it was none
+		p := count.Purchase{
+			Wants: count.Units{a.Order.ItemID: int64(a.Order.Quantity)}, Orders: has[a.Order.RequestID],
+			Answers: []count.Answer{{Outcome: a.Outcome, Order: answered.PublicID}},
 		}
-		for _, a := range answers {
-			if r.of == nil {
-				break
-			}
-			answered, _ := a.Sale() // of no order, where it was none
-			p := count.Purchase{
-				Wants: count.Units{a.Order.ItemID: int64(a.Order.Quantity)}, Orders: has[a.Order.RequestID],
-				Answers: []count.Answer{{Outcome: a.Outcome, Order: answered.PublicID}},
-			}
-			if why := r.of(a, p.Facts()); why != "" {
-				return r.cause, fmt.Sprintf("customer %s %s", a.Order.RequestID, why)
-			}
+		if of, why := wrong(a, p.Facts(), left); of != "" && slices.Index(worst, of) < rank {
+			rank, cause, said = slices.Index(worst, of), of, fmt.Sprintf("customer %s %s", a.Order.RequestID, why)
 		}
 	}
-	return "", ""
+	if sold+left != crowdUnits && rank > slices.Index(worst, verdict.Cause(verdict.Unbalanced)) {
+		return verdict.Cause(verdict.Unbalanced), fmt.Sprintf("%d units are in orders and %d are left, and there were %d", sold, left, crowdUnits)
+	}
+	return cause, said
 }
 
-func when(applies bool, format string, args ...any) string {
-	if !applies {
-		return ""
+// worst are the causes that a crowd can show, the worst first.
+var worst = []verdict.Cause{verdict.SoldAgain, verdict.NoOrder, verdict.Denial, verdict.Cause(verdict.Unbalanced), verdict.Crash, verdict.TooSilent, verdict.TurnedAway, verdict.Unreturned}
+
+// wrong is what is wrong with an answer, empty for nothing.
+func wrong(a load.Answer, f verdict.Facts, left int64) (cause verdict.Cause, why string) {
+	wanted := a.Order.Quantity
+	switch {
+	case f.Twice > 0:
+		return verdict.SoldAgain, fmt.Sprintf("asked once, and has %d orders", f.Twice+1)
+	case f.Unordered > 0:
+		return verdict.NoOrder, fmt.Sprintf("wanted %d, was answered as sold, and has no such order: %d units are ordered", wanted, f.Sold)
+	case f.Unanswered > 0:
+		return verdict.Denial, fmt.Sprintf("has an order, and was answered with %s", a.Outcome)
+	case a.Err != nil:
+		return verdict.TooSilent, fmt.Sprintf("had no answer after %s", crowdTimeout)
+	case a.Outcome == load.Failed || a.Outcome == load.Refused:
+		return verdict.Crash, fmt.Sprintf("was answered with %d: %s", a.Status, a.Detail())
+	case a.Outcome != load.Sold && a.Outcome != load.SoldOut:
+		return verdict.TurnedAway, fmt.Sprintf("was answered with %s, and nothing had gone wrong: %s", a.Outcome, a.Detail())
+	case a.Outcome == load.SoldOut && left >= int64(wanted):
+		return verdict.Unreturned, fmt.Sprintf("wanted %d, was answered as sold out, and %d are left", wanted, left)
 	}
-	return fmt.Sprintf(format, args...)
+	return "", ""
 }

@@ -129,6 +129,8 @@ var exercises = []Exercise{
 		Properties: declared.Properties{Has: leased, NotApplicable: declared.AtomicRelease},
 		GuardAlone: true,
 		Searches:   []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill}},
+		// Two who find a dead holder's deadline at once.
+		Plays: []string{"A kill:A wait B C B C B C B C B C B C"},
 	},
 	{
 		Lesson: 3, Task: "free your own lock, and nobody else's",

@@ -312,7 +312,7 @@ var bounds = []struct {
 	{"nothing is sold", verdict.NeverSold, "answered with sold_out", `return stock.Order{}, stock.ErrSoldOut`},
 	{"a panic", verdict.Crash, "panic: no unit is left",
 		`if item, _ := store.Read(ctx, wanted.ItemID); item.Stock == 1 { panic("no unit is left") }; return store.Decrement(ctx, wanted)`},
-	{"300 requests", verdict.TooManyRequests, "more than 200 requests",
+	{"300 requests", verdict.TooManyRequests, "have sent 250 requests",
 		`for range 300 { store.Read(ctx, wanted.ItemID) }; return store.Decrement(ctx, wanted)`},
 	{"silence", verdict.TooSilent, "nothing was heard of the shops for 10s", `select {}`},
 	{"a loop without an end", verdict.TooManyRequests, "the sales do not end", `for { store.Read(ctx, wanted.ItemID) }`},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/verdict"
@@ -24,7 +25,7 @@ func (c *Checker) owners(ctx context.Context, a Answer, done func(string)) (v Ve
 	}
 	defer func() { err = errors.Join(err, shops.Close()) }()
 	on := player{Shops: shops, exercise: a.Exercise}
-	record, err := on.Play(ctx, step.Plan{Strategy: a.Name, Customers: 3, Observe: true}, func() step.Chooser { return step.Follow(nil) })
+	record, err := on.Play(ctx, step.Plan{Strategy: a.Name, Customers: 3, Observe: true}, func() explore.Chooser { return explore.Follow(nil) })
 	if err != nil {
 		return failed(ctx, on, err)
 	}

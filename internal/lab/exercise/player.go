@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
@@ -19,8 +20,8 @@ import (
 
 // Bounds of what a pupil's code may do in one run.
 const (
-	maxRequests = 200
-	maxSilence  = 10 * time.Second
+	maxSteps   = 250
+	maxSilence = 10 * time.Second
 )
 
 // failure ends a check: the code goes on without end, or says nothing.
@@ -32,10 +33,9 @@ type failure struct {
 func (f failure) Error() string { return f.said }
 
 // Is makes a confirmation take a schedule that ends in a failure for one that cannot be played.
-func (f failure) Is(target error) bool { return target == step.ErrCannot }
+func (f failure) Is(target error) bool { return target == explore.ErrCannot }
 
-// player plays schedules of an answer on a stage. It ends a run that sends too much or says nothing, and
-// judges the others by more than a stage does: see [player.judge].
+// player plays schedules of an answer on a stage. It ends a run that sends too much or says nothing.
 type player struct {
 	*step.Shops
 	exercise Exercise
@@ -43,16 +43,16 @@ type player struct {
 }
 
 // Play plays one run of an exploration.
-func (p player) Play(ctx context.Context, plan step.Plan, choose func() step.Chooser) (schedule.Record, error) {
+func (p player) Play(ctx context.Context, plan step.Plan, choose func() explore.Chooser) (schedule.Record, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silent := failure{verdict.TooSilent, fmt.Sprintf("nothing was heard of the shops for %s: does the code wait for itself?", maxSilence)}
 	alarm := time.AfterFunc(maxSilence, func() { cancel(silent) })
 	defer alarm.Stop()
 	heard := time.Now()
-	return p.bounded(ctx, plan, func() step.Chooser {
+	return p.bounded(ctx, plan, func() explore.Chooser {
 		next := choose()
-		return func(n step.Next) (int, error) {
+		return func(n explore.Next) (int, error) {
 			// A try that was begun anew after almost as long was as silent.
 			if time.Since(heard) > maxSilence*3/4 {
 				cancel(silent)
@@ -64,22 +64,10 @@ func (p player) Play(ctx context.Context, plan step.Plan, choose func() step.Cho
 	})
 }
 
-// bounded ends a run that sends too much. It does not make the run again: no lease explains so many requests.
-func (p player) bounded(ctx context.Context, plan step.Plan, choose func() step.Chooser) (schedule.Record, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	record, err := p.Shops.Play(ctx, plan, func() step.Chooser {
-		next := choose()
-		return func(n step.Next) (int, error) {
-			for c, sent := range n.Requests {
-				if sent > maxRequests {
-					cancel(failure{verdict.TooManyRequests, fmt.Sprintf("customer %s has sent more than %d requests in one sale", c, maxRequests)})
-					return 0, context.Cause(ctx)
-				}
-			}
-			return next(n)
-		}
-	})
+// bounded ends a run that sends too much.
+func (p player) bounded(ctx context.Context, plan step.Plan, choose func() explore.Chooser) (schedule.Record, error) {
+	plan.MaxSteps = maxSteps
+	record, err := p.Shops.Play(ctx, plan, choose)
 	if cause := context.Cause(ctx); errors.As(cause, new(failure)) {
 		return record, cause
 	}
@@ -94,19 +82,22 @@ func (p player) bounded(ctx context.Context, plan step.Plan, choose func() step.
 func (p player) playText(ctx context.Context, strategy, text string) (schedule.Record, error) {
 	words := strings.Fields(text)
 	plan := step.Plan{Strategy: strategy, Customers: 2, MaxEvents: len(words), Everything: true, Observe: true}
+	if slices.Contains(words, "C") {
+		plan.Customers = 3
+	}
 	for _, word := range words {
 		event, _, _ := strings.Cut(word, ":")
 		if len(word) > 1 && !slices.Contains(plan.Events, schedule.Event(event)) {
 			plan.Events = append(plan.Events, schedule.Event(event))
 		}
 	}
-	return p.Play(ctx, plan, func() step.Chooser {
+	return p.Play(ctx, plan, func() explore.Chooser {
 		left := words
-		return func(n step.Next) (int, error) {
+		return func(n explore.Next) (int, error) {
 			for len(left) > 0 {
 				word := left[0]
 				left = left[1:]
-				i := slices.IndexFunc(n.Options, func(o step.Option) bool {
+				i := slices.IndexFunc(n.Options, func(o explore.Option) bool {
 					return o.Choice.String() == word || o.Choice.IsStep() && o.Choice.Customer.String() == word
 				})
 				if i >= 0 {
@@ -121,60 +112,33 @@ func (p player) playText(ctx context.Context, strategy, text string) (schedule.R
 // PlaySchedule plays a schedule as loadtest step does. It waits for a free slot as long as it takes.
 func (p player) PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error) {
 	plan := step.Plan{Strategy: strategy, Customers: customers, OneShop: p.oneShop}.Following(order)
-	return p.bounded(ctx, plan, func() step.Chooser { return step.Follow(order) })
+	return p.bounded(ctx, plan, func() explore.Chooser { return explore.Follow(order) })
 }
 
-// judged is the record with a cause of its own as its outcome, where [player.judge] finds one.
+// judged is the record with a cause of its own, where the exercise asks for more than any strategy is to do.
 func (p player) judged(r schedule.Record) schedule.Record {
-	if cause, _ := p.judge(r); cause != "" {
+	if cause, _ := p.asked(r); cause != "" && !r.Outcome.Bad() {
 		r.Outcome.Verdict, r.Outcome.Cause = verdict.Kind(cause), cause
 	}
 	return r
 }
 
-// say is why a run failed.
-func (p player) say(r schedule.Record) string {
-	if cause, said := p.judge(r); cause != "" {
-		return said
-	}
-	return r.Sentence()
-}
-
-// judge finds what is wrong with a run besides what its stage has found. What the shops answered comes
-// first where a crash explains the rest, and last where it is the only thing.
-func (p player) judge(r schedule.Record) (verdict.Cause, string) {
-	if cause, said := p.crashed(r); cause != "" {
+func (p player) asked(r schedule.Record) (verdict.Cause, string) {
+	if cause, said := p.unlocked(r); cause != "" {
 		return cause, said
 	}
-	if r.Outcome.Bad() && verdict.Cause(r.Outcome.Verdict) != r.Outcome.Cause {
-		return "", ""
-	}
-	for _, rule := range []func(schedule.Record) (verdict.Cause, string){p.unlocked, p.unresolved, keptOut, turnedAway} {
-		if cause, said := rule(r); cause != "" {
-			return cause, said
-		}
-	}
-	return "", ""
+	return p.unresolved(r)
 }
 
-// crashed finds an answer that no sale should have.
-func (p player) crashed(r schedule.Record) (verdict.Cause, string) {
-	for _, c := range schedule.Customers(r.Customers) {
-		answer := r.Outcome.Answers[c.String()]
-		ended := answer == load.NoAnswer
-		if slices.Contains(r.Played, schedule.Choice{Customer: c, Event: schedule.Kill}) || !ended && !strings.HasPrefix(answer, "500") {
-			continue
-		}
-		said := fmt.Sprintf("customer %s was answered with %s", c, answer)
-		if ended {
-			said = fmt.Sprintf("the shop of customer %s ended by itself", c)
-		}
-		if why := p.Panic(); why != "" {
-			said += ": " + why
-		}
-		return verdict.Crash, said
+// say is why a run failed.
+func (p player) say(r schedule.Record) string {
+	switch cause, said := p.asked(r); {
+	case r.Outcome.Cause == cause:
+		return said
+	case r.Outcome.Cause == verdict.Crash && p.Panic() != "":
+		return r.Sentence() + ": " + p.Panic()
 	}
-	return "", ""
+	return r.Sentence()
 }
 
 // unlocked finds a customer who bought without a request to Redis, where the database is to compare the token of a
@@ -201,48 +165,6 @@ func (p player) unresolved(r schedule.Record) (verdict.Cause, string) {
 		if p.exercise.LooksUp && r.Outcome.Answers[o.Customer] == string(load.Unknown) {
 			return verdict.Unresolved, fmt.Sprintf("customer %s was answered that the outcome is unknown, and the order stands: nobody looked for it", o.Customer)
 		}
-	}
-	return "", ""
-}
-
-// keptOut finds a customer who was rejected as busy although units were left and nobody else lived who
-// could have the lock.
-func keptOut(r schedule.Record) (verdict.Cause, string) {
-	sold := 0
-	for _, o := range r.Outcome.Orders {
-		if _, theirs := r.Outcome.Answers[o.Customer]; theirs {
-			sold++
-		}
-	}
-	if !r.Played.Has(schedule.Kill) || int64(sold) >= r.Outcome.Stock {
-		return "", ""
-	}
-	for _, c := range schedule.Customers(r.Customers) {
-		if r.Outcome.Answers[c.String()] == string(load.Busy) {
-			return verdict.Prolonged, fmt.Sprintf("customer %s was rejected as busy after three leases, and the holder was dead: "+
-				"its lock outlasted its lease, because somebody renews it", c)
-		}
-	}
-	return "", ""
-}
-
-// turnedAway finds a customer who was neither answered as sold nor as sold out, although nothing but the
-// steps of the sales happened.
-func turnedAway(r schedule.Record) (verdict.Cause, string) {
-	if len(r.Played.Events()) > 0 {
-		return "", ""
-	}
-	for _, c := range schedule.Customers(r.Customers) {
-		answer := r.Outcome.Answers[c.String()]
-		if answer == string(load.Sold) || answer == string(load.SoldOut) {
-			continue
-		}
-		for _, e := range r.Entries {
-			if strings.Contains(e.Answer, "Deadlock found") {
-				return verdict.Deadlock, fmt.Sprintf("customer %s was answered with %s: two sales waited for each other, and MySQL ended one of them at %s", c, answer, e.Choice)
-			}
-		}
-		return verdict.TurnedAway, fmt.Sprintf("customer %s was answered with %s, and nothing had gone wrong", c, answer)
 	}
 	return "", ""
 }

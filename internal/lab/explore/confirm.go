@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/verdict"
 )
 
@@ -28,19 +27,17 @@ func (o Once) String() string {
 // maxReplays is how often a bad schedule is played again until it ends alike.
 const maxReplays = 3
 
-// SchedulePlayer plays a schedule by its text. A [step.Shops] does it on real servers.
-type SchedulePlayer interface {
-	PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error)
-}
+// Replayer plays a schedule by its text, of a strategy and so many customers.
+type Replayer func(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error)
 
 // Confirm replays the shortest bad schedule of each cause, and removes the choices that it does not
 // need. If it never ends alike, Confirm plays the next shortest. Of a cause without a schedule that
 // ends alike, the record that was found stays, and Once says so.
-func Confirm(ctx context.Context, on SchedulePlayer, found *Found) error {
+func Confirm(ctx context.Context, play Replayer, found *Found) error {
 	return confirm(ctx, func(ctx context.Context, found schedule.Record, order schedule.Schedule) (schedule.Record, error) {
-		record, err := on.PlaySchedule(ctx, found.Strategy, found.Customers, order)
+		record, err := play(ctx, found.Strategy, found.Customers, order)
 		switch {
-		case errors.Is(err, step.ErrCannot) || errors.Is(err, step.ErrGivenUp):
+		case errors.Is(err, ErrCannot) || errors.Is(err, ErrGivenUp):
 			return schedule.Record{}, fmt.Errorf("%w: %w", errDifferent, err)
 		case err != nil:
 			return schedule.Record{}, err

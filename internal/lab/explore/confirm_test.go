@@ -6,14 +6,17 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/step/steptest"
 	"stocklock/internal/lab/verdict"
 )
 
 // found has one bad schedule of a cause, which some of the runs had.
 func foundBad(t *testing.T, runs int, text string) Found {
 	t.Helper()
-	r := schedule.Record{Schedule: steptest.Parse(t, text), Outcome: schedule.Outcome{Verdict: verdict.Oversold, Cause: verdict.Overrun}}
+	order, err := schedule.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := schedule.Record{Schedule: order, Outcome: schedule.Outcome{Verdict: verdict.Oversold, Cause: verdict.Overrun}}
 	return Found{Runs: 100, Bad: runs, Shortest: []schedule.Record{r}, bad: map[verdict.Cause]int{verdict.Overrun: runs}, candidates: map[verdict.Cause][]schedule.Record{verdict.Overrun: {r}}}
 }
 

@@ -1,8 +1,12 @@
-// Package explore plays all schedules of a search, and rules on what a strategy declares.
+// Package explore searches the schedules of anything that can be stepped.
 //
-// [Explore] plays every schedule of a [Search] from its beginning. docs/schedules.md says what it
-// leaves out and why nothing is lost by that. [Confirm] replays what failed. A strategy's declaration
-// says what must be found: see [Expected] and [Judge].
+// A [Thing] is one run of it: it offers what can be next, and goes on with what is chosen. [Explore]
+// plays every schedule from its beginning, but for those that differ only in the order of independent
+// steps: what each [Option] touches says which these are. docs/schedules.md says why nothing is lost by
+// that. [Confirm] plays again what failed, and removes what the failure does not need.
+//
+// The package knows neither shops nor servers. Package step steps through sales on real ones, and
+// package survey says what is to be explored of a strategy, and rules on what it declares.
 package explore
 
 import (
@@ -16,13 +20,16 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/verdict"
 )
 
+// Player makes one run by a chooser, with [Play]. A run that has to be made again gets another one.
+type Player func(ctx context.Context, choose func() Chooser) (schedule.Record, error)
+
 // Search says which schedules are explored.
 type Search struct {
-	step.Plan
+	// Slots is how many runs can be made at a time, 0 for one.
+	Slots int
 	// Switches bounds how often a run goes to another customer although the last one could go on. 0
 	// is no bound.
 	Switches int
@@ -35,13 +42,6 @@ type Search struct {
 	Enough func() bool
 	// FirstBad ends a search at its first bad run.
 	FirstBad bool
-}
-
-// Player plays one run. A [step.Shops] does it on real servers.
-type Player interface {
-	Play(ctx context.Context, p step.Plan, choose func() step.Chooser) (schedule.Record, error)
-	// Slots is how many runs with these events can be played at a time.
-	Slots(events []schedule.Event) int
 }
 
 // Found is what an exploration found.
@@ -59,10 +59,12 @@ type Found struct {
 	// Once are those of the causes that no schedule showed when it was played again.
 	Once []Once `json:"once,omitempty"`
 
+	// Outcomes counts the runs of each kind of outcome.
+	Outcomes map[string]int `json:"-"`
+
 	bad        map[verdict.Cause]int
 	candidates map[verdict.Cause][]schedule.Record // the shortest few of each cause, the shortest first
-	outcomes   map[string]int
-	limited    bool // the search ended at its limit
+	limited    bool                                // the search ended at its limit
 	decided    schedule.Decided
 }
 
@@ -100,15 +102,15 @@ func (f Found) Repeated() []schedule.Record {
 	})
 }
 
-// shows says whether a run had one of these causes.
-func (f Found) shows(causes []verdict.Cause) bool {
+// Shows says whether a run had one of these causes.
+func (f Found) Shows(causes []verdict.Cause) bool {
 	return slices.ContainsFunc(f.Causes(), func(c verdict.Cause) bool { return slices.Contains(causes, c) })
 }
 
 // node is a place in the tree of schedules from which something new goes on.
 type node struct {
 	past   schedule.Schedule
-	asleep []step.Option // what leads from here only to what is seen elsewhere
+	asleep []Option // what leads from here only to what is seen elsewhere
 }
 
 // maxGivenUp is how many runs may be given up before an exploration fails.
@@ -132,11 +134,11 @@ func (e unreachedError) Error() string { return "a second run did not come there
 // one is run: sleep sets (Godefroid, Partial-Order Methods for the Verification of Concurrent
 // Systems, 1996) say which branch leads only to what another one shows. Progress is called with the
 // numbers of runs that were made and that are known to be left. It may be nil.
-func Explore(ctx context.Context, player Player, s Search, progress func(done, left int)) (Found, error) {
-	e := &exploration{search: s, player: player, progress: progress, found: Found{outcomes: map[string]int{}, bad: map[verdict.Cause]int{}, candidates: map[verdict.Cause][]schedule.Record{}}}
+func Explore(ctx context.Context, play Player, s Search, progress func(done, left int)) (Found, error) {
+	e := &exploration{search: s, play: play, progress: progress, found: Found{Outcomes: map[string]int{}, bad: map[verdict.Cause]int{}, candidates: map[verdict.Cause][]schedule.Record{}}}
 	e.changed.L = &e.mu
 	e.nodes = []node{{}}
-	if err := e.workers(ctx, player.Slots(s.Events)); err != nil {
+	if err := e.workers(ctx, max(s.Slots, 1)); err != nil {
 		return Found{}, err
 	}
 	// Runs that failed beside others may succeed alone.
@@ -153,7 +155,7 @@ func Explore(ctx context.Context, player Player, s Search, progress func(done, l
 
 type exploration struct {
 	search   Search
-	player   Player
+	play     Player
 	progress func(done, left int)
 	last     bool // a run that fails now is given up
 
@@ -190,16 +192,16 @@ func (e *exploration) work(ctx context.Context) error {
 		e.mu.Lock()
 		e.running--
 		switch {
-		case errors.Is(err, step.ErrStop):
+		case errors.Is(err, ErrStop):
 			e.found.Partial++
 			err = nil
-		case errors.Is(err, step.ErrGivenUp) && !e.last && len(e.postponed) < maxPostponed(e.found.Runs):
+		case errors.Is(err, ErrGivenUp) && !e.last && len(e.postponed) < maxPostponed(e.found.Runs):
 			e.postponed = append(e.postponed, n)
 			err, more = nil, nil
 		case errors.As(err, new(unreachedError)) && e.last:
 			e.found.Unreached = append(e.found.Unreached, n.past.String())
 			err, more = nil, nil
-		case errors.Is(err, step.ErrGivenUp) && e.last && len(e.found.GivenUp) < maxGivenUp:
+		case errors.Is(err, ErrGivenUp) && e.last && len(e.found.GivenUp) < maxGivenUp:
 			e.found.GivenUp = append(e.found.GivenUp, err.Error())
 			err, more = nil, nil
 		case err == nil:
@@ -242,7 +244,7 @@ func (e *exploration) next(ctx context.Context) (node, bool) {
 func (e *exploration) keep(r schedule.Record) {
 	e.found.Runs++
 	e.found.decided.Add(r)
-	e.found.outcomes[kind(r.Outcome)]++
+	e.found.Outcomes[kind(r.Outcome)]++
 	if r.Deadlocks() > 0 {
 		e.found.Deadlocks++
 	}
@@ -273,7 +275,7 @@ func shorter(a, b schedule.Record) int { return a.Schedule.Compare(b.Schedule) }
 // run plays a node to its end, and returns what could have been chosen on the way.
 func (e *exploration) run(ctx context.Context, n node) (schedule.Record, []node, error) {
 	var d descent
-	record, err := e.player.Play(ctx, e.search.Plan, func() step.Chooser {
+	record, err := e.play(ctx, func() Chooser {
 		d = descent{search: e.search, from: n, left: n.past, asleep: n.asleep}
 		return d.choose
 	})
@@ -285,23 +287,23 @@ type descent struct {
 	search   Search
 	from     node
 	left     schedule.Schedule // of the node's past: still to be replayed
-	asleep   []step.Option
+	asleep   []Option
 	switched int
 	more     []node // what could have been chosen instead
 }
 
-func (d *descent) choose(next step.Next) (int, error) {
+func (d *descent) choose(next Next) (int, error) {
 	if len(d.left) > 0 {
 		return d.replay(next)
 	}
 	return d.fork(next)
 }
 
-func (d *descent) replay(next step.Next) (int, error) {
+func (d *descent) replay(next Next) (int, error) {
 	i := next.Index(d.left[0])
 	switch {
-	case i < 0 && next.ByDefault() == step.LetTimePass:
-		return step.LetTimePass, nil
+	case i < 0 && next.ByDefault() == LetTimePass:
+		return LetTimePass, nil
 	case i < 0:
 		return 0, unreachedError(fmt.Sprintf("%s: %s", d.from.past, next.Why(d.left[0])))
 	}
@@ -309,13 +311,13 @@ func (d *descent) replay(next step.Next) (int, error) {
 	return d.take(next, i), nil
 }
 
-func (d *descent) fork(next step.Next) (int, error) {
+func (d *descent) fork(next Next) (int, error) {
 	d.renew(next)
 	awake := d.awake(next)
-	first := step.LetTimePass // where nobody can go on, an event is one more chance
-	if next.ByDefault() != step.LetTimePass || next.Arriving() {
+	first := LetTimePass // where nobody can go on, an event is one more chance
+	if next.ByDefault() != LetTimePass || next.Arriving {
 		if len(awake) == 0 {
-			return 0, step.ErrStop
+			return 0, ErrStop
 		}
 		first = awake[0]
 	}
@@ -329,7 +331,7 @@ func (d *descent) fork(next step.Next) (int, error) {
 			before = append(before, o)
 		}
 	}
-	if first == step.LetTimePass {
+	if first == LetTimePass {
 		return first, nil
 	}
 	d.asleep = d.stillAsleep(d.asleep, next.Options[first])
@@ -338,8 +340,8 @@ func (d *descent) fork(next step.Next) (int, error) {
 
 // renew has what is asleep touch what it would touch now, in this run: items have other names in each run.
 // What cannot be chosen now is awake when it can be.
-func (d *descent) renew(next step.Next) {
-	var now []step.Option
+func (d *descent) renew(next Next) {
+	var now []Option
 	for _, o := range d.asleep {
 		if i := next.Index(o.Choice); i >= 0 {
 			now = append(now, next.Options[i])
@@ -348,19 +350,19 @@ func (d *descent) renew(next step.Next) {
 	d.asleep = now
 }
 
-func (d *descent) take(next step.Next, i int) int {
-	if next.Switches(next.Options[i]) {
+func (d *descent) take(next Next, i int) int {
+	if next.switches(next.Options[i]) {
 		d.switched++
 	}
 	return i
 }
 
 // awake are the options that lead to something that is not seen elsewhere, within the bound of switches.
-func (d *descent) awake(next step.Next) []int {
+func (d *descent) awake(next Next) []int {
 	var awake []int
 	for i, o := range next.Options {
-		asleep := slices.ContainsFunc(d.asleep, func(a step.Option) bool { return a.Choice == o.Choice })
-		bounded := d.search.Switches > 0 && d.switched == d.search.Switches && next.Switches(o)
+		asleep := slices.ContainsFunc(d.asleep, func(a Option) bool { return a.Choice == o.Choice })
+		bounded := d.search.Switches > 0 && d.switched == d.search.Switches && next.switches(o)
 		if !o.Retry && (!o.RowHeld || d.search.Unpruned) && !asleep && !bounded {
 			awake = append(awake, i)
 		}
@@ -369,8 +371,8 @@ func (d *descent) awake(next step.Next) []int {
 }
 
 // stillAsleep is what stays asleep after a choice: all that is independent of it.
-func (d *descent) stillAsleep(asleep []step.Option, after step.Option) []step.Option {
-	var still []step.Option
+func (d *descent) stillAsleep(asleep []Option, after Option) []Option {
+	var still []Option
 	for _, o := range asleep {
 		if independent(o, after) {
 			still = append(still, o)
@@ -381,7 +383,7 @@ func (d *descent) stillAsleep(asleep []step.Option, after step.Option) []step.Op
 
 // independent says whether two choices that follow each other can change places without anybody
 // noticing.
-func independent(a, b step.Option) bool {
+func independent(a, b Option) bool {
 	if a.Choice.Customer == b.Choice.Customer && a.Choice.Customer != 0 || !a.Choice.IsStep() && !b.Choice.IsStep() {
 		return false
 	}

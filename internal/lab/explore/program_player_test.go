@@ -1,4 +1,4 @@
-package explore
+package explore_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	look "stocklock/internal/lab/seen"
 	"stocklock/internal/lab/step"
@@ -29,6 +30,7 @@ type programServers struct {
 	names  *strings.Replacer // of the tables
 	schema schedule.Schema
 	run    int64
+	last   *programRun // nil before the first
 	sha    string
 }
 
@@ -70,13 +72,11 @@ func newProgramServers(t *testing.T, dsn string, client redisconn.Client, worker
 	return s
 }
 
-// programPlayer plays the orders of one program.
-type programPlayer struct {
+// programRun is one order of a program.
+type programRun struct {
 	*programServers
-	program
+	customers []*programCustomer
 }
-
-func (programPlayer) Slots([]schedule.Event) int { return 1 }
 
 // programCustomer is one customer of a program in one order.
 type programCustomer struct {
@@ -99,55 +99,61 @@ type programAnswer struct {
 
 const noTransaction = "-"
 
-func (s programPlayer) Play(ctx context.Context, p step.Plan, choose func() step.Chooser) (schedule.Record, error) {
+// begin begins an order of a program on rows of its own.
+func (s *programServers) begin(ctx context.Context, p program) (*programRun, error) {
+	if s.last != nil {
+		s.last.end() // it may have been given up
+	}
 	s.run += 10
 	if _, err := s.db.ExecContext(ctx, s.names.Replace(fmt.Sprintf("INSERT INTO a (id, grp, v) VALUES (%d, %d, 1), (%d, %d, 2)", s.run+1, s.run, s.run+2, s.run))); err != nil {
-		return schedule.Record{}, err
+		return nil, err
 	}
-	customers := make([]*programCustomer, len(s.program))
-	for i := range customers {
-		customers[i] = &programCustomer{left: s.program[i], isolation: noTransaction, read: "1"}
-		customers[i].skip()
+	r := &programRun{programServers: s}
+	for _, steps := range p {
+		c := &programCustomer{left: steps, isolation: noTransaction, read: "1"}
+		c.skip()
+		r.customers = append(r.customers, c)
 	}
-	defer s.end(customers)
-	var past schedule.Schedule
-	for chooser := choose(); ; {
-		next := step.Next{Past: past, Why: func(c schedule.Choice) string { return c.String() + " cannot be" }}
-		parties := s.parties(customers)
-		for i, c := range customers {
-			if parties[i].AtStep {
-				next.Options = append(next.Options, step.Option{
-					Choice:  schedule.Choice{Customer: schedule.Customer('A' + i), Step: fmt.Sprint("s", c.sent+1)},
-					Touches: s.schema.StepTouches(i, parties), RowHeld: s.schema.IsHeld(i, parties),
-				})
-			}
-		}
-		if len(next.Options) == 0 {
-			break
-		}
-		chosen, err := chooser(next)
-		if err != nil {
-			return schedule.Record{}, err
-		}
-		if chosen < 0 {
-			return schedule.Record{}, fmt.Errorf("%s: nobody can go on", past)
-		}
-		c := next.Options[chosen].Choice
-		past = append(past, c)
-		s.send(ctx, int(c.Customer-'A'), customers)
-		if err := s.settle(ctx, customers); err != nil {
-			return schedule.Record{}, fmt.Errorf("%s: %w", past, err)
-		}
-	}
-	s.end(customers)
-	outcome, err := s.outcome(ctx, customers)
-	return schedule.Record{Schedule: past, Played: past, Outcome: schedule.Outcome{Verdict: verdict.Held, Cause: verdict.Cause(outcome)}}, err
+	s.last = r
+	return r, nil
 }
 
-func (s programPlayer) parties(customers []*programCustomer) []schedule.Party {
-	all := make([]schedule.Party, len(customers))
-	for i, c := range customers {
-		all[i] = schedule.Party{Next: c.next(s), AtStep: c.flying == nil && len(c.left) > 0, Waiting: c.waiting, Held: slices.Concat(c.tx, c.named)}
+func (s *programRun) Next(context.Context) (next explore.Next, ended bool, err error) {
+	next = explore.Next{Why: func(c schedule.Choice) string { return c.String() + " cannot be" }}
+	parties := s.parties()
+	for i, c := range s.customers {
+		if parties[i].AtStep {
+			next.Options = append(next.Options, explore.Option{
+				Choice:  schedule.Choice{Customer: schedule.Customer('A' + i), Step: fmt.Sprint("s", c.sent+1)},
+				Touches: s.schema.StepTouches(i, parties), RowHeld: s.schema.IsHeld(i, parties),
+			})
+		}
+	}
+	return next, len(next.Options) == 0, nil
+}
+
+func (s *programRun) Pass(context.Context, explore.Next) error {
+	return errors.New("nobody can go on")
+}
+
+func (s *programRun) Take(ctx context.Context, next explore.Next, i int) error {
+	s.send(ctx, int(next.Options[i].Choice.Customer-'A'))
+	if err := s.settle(ctx); err != nil {
+		return fmt.Errorf("after %s: %w", next.Past, err)
+	}
+	return nil
+}
+
+func (s *programRun) Record(ctx context.Context) (schedule.Record, error) {
+	s.end()
+	outcome, err := s.outcome(ctx)
+	return schedule.Record{Outcome: schedule.Outcome{Verdict: verdict.Held, Cause: verdict.Cause(outcome)}}, err
+}
+
+func (s *programRun) parties() []schedule.Party {
+	all := make([]schedule.Party, len(s.customers))
+	for i, c := range s.customers {
+		all[i] = schedule.Party{Next: c.next(s.programServers), AtStep: c.flying == nil && len(c.left) > 0, Waiting: c.waiting, Held: slices.Concat(c.tx, c.named)}
 	}
 	return all
 }
@@ -164,7 +170,7 @@ func (c *programCustomer) skip() {
 }
 
 // next is the next request, or the one under way.
-func (c *programCustomer) next(s programPlayer) schedule.Request {
+func (c *programCustomer) next(s *programServers) schedule.Request {
 	if c.flying != nil {
 		return c.request
 	}
@@ -184,9 +190,9 @@ func (c *programCustomer) next(s programPlayer) schedule.Request {
 }
 
 // send lets the next step of a customer go.
-func (s programPlayer) send(ctx context.Context, i int, customers []*programCustomer) {
-	c := customers[i]
-	c.request = c.next(s)
+func (s *programRun) send(ctx context.Context, i int) {
+	c := s.customers[i]
+	c.request = c.next(s.programServers)
 	c.left, c.sent = c.left[1:], c.sent+1
 	begin := c.begin
 	c.begin = ""
@@ -194,7 +200,7 @@ func (s programPlayer) send(ctx context.Context, i int, customers []*programCust
 	go func(to chan<- programAnswer, r schedule.Request) {
 		var a programAnswer
 		if begin != "" {
-			a.err = s.begin(ctx, i, begin)
+			a.err = s.open(ctx, i, begin)
 		}
 		if a.err == nil {
 			a.text, a.err = s.ask(ctx, i, r)
@@ -203,7 +209,7 @@ func (s programPlayer) send(ctx context.Context, i int, customers []*programCust
 	}(c.flying, c.request)
 }
 
-func (s programPlayer) begin(ctx context.Context, i int, how string) error {
+func (s *programRun) open(ctx context.Context, i int, how string) error {
 	statement := "START TRANSACTION"
 	if how != "BEGIN" {
 		statement = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION"
@@ -212,7 +218,7 @@ func (s programPlayer) begin(ctx context.Context, i int, how string) error {
 	return err
 }
 
-func (s programPlayer) ask(ctx context.Context, i int, r schedule.Request) (string, error) {
+func (s *programRun) ask(ctx context.Context, i int, r schedule.Request) (string, error) {
 	if r.Server == "redis" {
 		var args []any
 		for _, word := range strings.Fields(r.Text) {
@@ -246,10 +252,10 @@ func (s programPlayer) ask(ctx context.Context, i int, r schedule.Request) (stri
 }
 
 // settle waits until each request under way is answered, or seen to wait.
-func (s programPlayer) settle(ctx context.Context, customers []*programCustomer) error {
+func (s *programRun) settle(ctx context.Context) error {
 	for range 3 { // an answer can be that of a victim, or let another one go on
 		again := false
-		for i, c := range customers {
+		for i, c := range s.customers {
 			if c.flying == nil {
 				continue
 			}
@@ -263,15 +269,15 @@ func (s programPlayer) settle(ctx context.Context, customers []*programCustomer)
 			break
 		}
 	}
-	for i, c := range customers {
-		if c.waiting && s.schema.MayWaitFor(i, s.parties(customers)) < 0 {
+	for i, c := range s.customers {
+		if c.waiting && s.schema.MayWaitFor(i, s.parties()) < 0 {
 			return fmt.Errorf("%s waits, and no statement explains that", c.request.Text)
 		}
 	}
 	return nil
 }
 
-func (s programPlayer) await(ctx context.Context, i int, c *programCustomer) error {
+func (s *programRun) await(ctx context.Context, i int, c *programCustomer) error {
 	for begun := time.Now(); time.Since(begun) < 5*time.Second; {
 		select {
 		case a := <-c.flying:
@@ -324,14 +330,14 @@ func (c *programCustomer) answered(a programAnswer, schema schedule.Schema) erro
 }
 
 // end frees all that customers hold.
-func (s programPlayer) end(customers []*programCustomer) {
-	for i, c := range customers {
+func (s *programRun) end() {
+	for i, c := range s.customers {
 		if c.flying == nil {
 			_, _ = s.conns[i].ExecContext(context.Background(), "ROLLBACK; DO RELEASE_ALL_LOCKS()")
 		}
 	}
 	var waiting []*programCustomer // they go on when another one has ended
-	for _, c := range customers {
+	for _, c := range s.customers {
 		if c.flying == nil {
 			continue
 		}
@@ -343,15 +349,15 @@ func (s programPlayer) end(customers []*programCustomer) {
 		waiting = append(waiting, c)
 	}
 	if len(waiting) > 0 {
-		s.end(customers)
+		s.end()
 	}
 }
 
 // outcome is what customers were answered, and what the servers have in the end. Rows are in the order of
 // their ids, which differ in each order.
-func (s programPlayer) outcome(ctx context.Context, customers []*programCustomer) (string, error) {
+func (s *programRun) outcome(ctx context.Context) (string, error) {
 	var all []string
-	for _, c := range customers {
+	for _, c := range s.customers {
 		all = append(all, strings.Join(c.answers, ","))
 	}
 	rows, err := s.db.QueryContext(ctx, s.names.Replace(fmt.Sprintf("(SELECT 'a', id - %[1]d, v FROM a WHERE grp = %[1]d ORDER BY id) UNION ALL "+

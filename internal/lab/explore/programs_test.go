@@ -1,6 +1,7 @@
-package explore
+package explore_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -12,8 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/step"
 	"stocklock/internal/testserver"
 )
 
@@ -172,16 +173,23 @@ func randomProgram(r *rand.Rand) program {
 
 // compare plays a program with and without pruning, and returns in how many orders each.
 func (s *programServers) compare(t *testing.T, n int64, p program) (pruned, all int64) {
-	explored := func(unpruned bool) Found {
-		found, err := Explore(t.Context(), programPlayer{s, p}, Search{Plan: step.Plan{Customers: len(p)}, Unpruned: unpruned}, nil)
+	explored := func(unpruned bool) explore.Found {
+		play := func(ctx context.Context, choose func() explore.Chooser) (schedule.Record, error) {
+			run, err := s.begin(ctx, p)
+			if err != nil {
+				return schedule.Record{}, err
+			}
+			return explore.Play(ctx, run, choose())
+		}
+		found, err := explore.Explore(t.Context(), play, explore.Search{Unpruned: unpruned}, nil)
 		if err != nil {
 			t.Errorf("program %d, %s: %v", n, p, err)
 		}
 		return found
 	}
 	few, whole := explored(false), explored(true)
-	for lost := range maps.Keys(whole.outcomes) {
-		if few.outcomes[lost] == 0 {
+	for lost := range maps.Keys(whole.Outcomes) {
+		if few.Outcomes[lost] == 0 {
 			t.Errorf("program %d: pruning loses an outcome: %s\n%s\n%d orders of %d", n, p, lost, few.Runs, whole.Runs)
 			break
 		}

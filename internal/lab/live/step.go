@@ -13,6 +13,7 @@ import (
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/survey"
 	"stocklock/internal/lab/verdict"
 )
 
@@ -113,7 +114,7 @@ func (s *Server) onStage(w http.ResponseWriter, r *http.Request, patience time.D
 	switch {
 	case errors.As(err, new(lackError)):
 		refuse(w, http.StatusConflict, "skipped", err.Error())
-	case errors.Is(err, step.ErrCannot):
+	case errors.Is(err, explore.ErrCannot):
 		refuse(w, http.StatusConflict, "cannot", err.Error())
 	case err != nil:
 		refuse(w, http.StatusInternalServerError, "failed", err.Error())
@@ -253,20 +254,20 @@ func (s *Server) serveShortest(w http.ResponseWriter, r *http.Request) {
 			kinds = searchedOfBaskets
 		}
 		for i, event := range kinds {
-			survey := explore.Survey{Strategy: asked.Strategy, Customers: asked.Customers, Baskets: asked.Baskets}
+			asking := survey.Plan{Strategy: asked.Strategy, Customers: asked.Customers, Baskets: asked.Baskets}
 			if event != "" {
-				survey.Events = []schedule.Event{event}
+				asking.Events = []schedule.Event{event}
 			}
 			switch {
 			case asked.Baskets && (asked.Customers > 2 || event != ""):
-				survey.Switches = 1
+				asking.Switches = 1
 			case asked.Customers > 2:
-				survey.Switches = explore.ThreeSwitches
+				asking.Switches = survey.ThreeSwitches
 			}
 			before := result.Runs
 			var found explore.Found
-			err := survey.Run(ctx, on, func(_ explore.Result, done, _ int) { s.searching(asked, event, before+done, result.Schedule) },
-				func(r explore.Result) { found = r.Found })
+			err := asking.Run(ctx, on, func(_ survey.Result, done, _ int) { s.searching(asked, event, before+done, result.Schedule) },
+				func(r survey.Result) { found = r.Found })
 			switch {
 			case err != nil && ctx.Err() != nil:
 				result.Left = append(result.Left, kinds[i:]...)
@@ -312,13 +313,13 @@ type explored struct {
 // loadtest explore does.
 func (s *Server) serveExploration(w http.ResponseWriter, r *http.Request) {
 	s.onStage(w, r, searchPatience+positionPatience, func(ctx context.Context, on *step.Shops, asked stepRequest, _ schedule.Schedule) (any, error) {
-		survey := explore.Survey{Strategy: asked.Strategy, Customers: asked.Customers, Events: asked.Events, Baskets: asked.Baskets}
+		asking := survey.Plan{Strategy: asked.Strategy, Customers: asked.Customers, Events: asked.Events, Baskets: asked.Baskets}
 		event := schedule.Event("")
 		if len(asked.Events) > 0 {
 			event = asked.Events[0]
 		}
 		var found explore.Found
-		err := survey.Run(ctx, on, func(_ explore.Result, done, _ int) { s.searching(asked, event, done, "") }, func(r explore.Result) { found = r.Found })
+		err := asking.Run(ctx, on, func(_ survey.Result, done, _ int) { s.searching(asked, event, done, "") }, func(r survey.Result) { found = r.Found })
 		if err != nil {
 			return nil, err
 		}

@@ -13,19 +13,20 @@ import (
 	"stocklock/internal/shop/labmode"
 )
 
-// decideBaskets is [Outcome.decide] where each customer buys one unit of each item, and there are enough for
-// all. In the end ordinary customers have bought until one was refused.
-func (o *Outcome) decideBaskets(events []Event) {
+// decideBaskets is for customers each of whom buys one unit of each item, and there are enough for all. In the end
+// ordinary customers have bought until one was refused.
+func (r *Record) decideBaskets() {
+	o, quiet := &r.Outcome, r.quiet()
 	purchases := o.purchases()
 	f := count.Facts(maps.Values(purchases))
-	f.Stock, f.DemandLeft, f.Crashed = o.Stock, true, o.crashes(events)
+	f.Stock = o.Stock
 	sold := make([]int64, o.Items+1)
 	for _, order := range o.Orders {
 		sold[order.Item]++
 	}
 	refused := int64(0)
 	for customer, answer := range o.Answers {
-		if len(purchases[customer].Orders) == 0 && (answer == string(load.SoldOut) || len(events) == 0 && load.Outcome(answer).Denies()) {
+		if len(purchases[customer].Orders) == 0 && (answer == string(load.SoldOut) || quiet && load.Outcome(answer).Denies()) {
 			refused++
 		}
 	}
@@ -38,12 +39,25 @@ func (o *Outcome) decideBaskets(events []Event) {
 	}
 	f.Left = min(refused, o.Afterwards)
 	f.Stuck = !ended
-	o.Verdict = f.Verdict().Kind
-	o.N = verdict.Of(o.Verdict).Count(f)
+	r.rule(f)
 }
 
-// causeOfRefusal is why customers were refused baskets that could be had.
+// causeOfRefusal is why customers were refused what could be had.
 func (r *Record) causeOfRefusal() verdict.Cause {
+	if r.Outcome.Items <= 1 {
+		for _, c := range Customers(r.Customers) {
+			switch {
+			case r.Outcome.Ordinary == string(load.SoldOut) || r.refused(c) <= 0:
+			case r.keptOut(c):
+				return verdict.Prolonged
+			case r.turnedAway(c) && r.Deadlocks() > 0:
+				return verdict.Deadlock
+			case r.turnedAway(c):
+				return verdict.TurnedAway
+			}
+		}
+		return verdict.Unreturned
+	}
 	for _, answer := range r.Outcome.Answers {
 		if answer != string(load.Sold) && answer != string(load.Busy) {
 			return verdict.Unreturned

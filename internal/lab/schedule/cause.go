@@ -41,14 +41,14 @@ func (r *Record) causeOf(end State, keeps bool) verdict.Cause {
 	case verdict.HalfSold:
 		return verdict.TornOrder
 	case verdict.Crashed:
+		if r.Deadlocks() > 0 {
+			return verdict.Deadlock
+		}
 		return verdict.Crash
 	case verdict.Unclaimed:
 		return verdict.Abandoned
 	case verdict.Left:
-		if r.Outcome.Items > 1 {
-			return r.causeOfRefusal()
-		}
-		return verdict.Unreturned
+		return r.causeOfRefusal()
 	case verdict.Stuck:
 		return r.causeOfStuck(end)
 	case verdict.Oversold:
@@ -95,6 +95,9 @@ func (r *Record) causeOfOversell(keeps bool) verdict.Cause {
 	}
 	if r.readBehind(first, second) || r.readBehind(second, first) {
 		return verdict.ReadBehind
+	}
+	if r.checkedThenSet(first, second) || r.checkedThenSet(second, first) {
+		return verdict.CheckThenSet
 	}
 	one, other := r.lastHold(first), r.lastHold(second)
 	early := r.Wire && (r.checkedEarly(first, second) || r.checkedEarly(second, first))
@@ -170,6 +173,38 @@ func tableIn(statement string) string {
 		return of[1]
 	}
 	return ""
+}
+
+// checkedThenSet says whether a customer looked at the lock before another one set it, and then set it, too, whatever it was.
+func (r *Record) checkedThenSet(one, other Customer) bool {
+	for _, h := range r.Holds {
+		key := ""
+		if h.Customer == one {
+			key = setAnyway(r.Entries[h.From].Sent)
+		}
+		looked, set := false, false
+		for i, e := range r.Entries {
+			if e.Choice.Customer != other || !e.Choice.IsStep() || key == "" {
+				continue
+			}
+			looked = looked || i < h.From && strings.Contains(e.Sent, key) && e.Request().IsLook(nil)
+			set = set || i > h.From && setAnyway(e.Sent) == key
+		}
+		if looked && set {
+			return true
+		}
+	}
+	return false
+}
+
+// setAnyway is the key that a command sets whatever it holds, empty for none.
+func setAnyway(sent string) string {
+	words := strings.Fields(sent)
+	if len(words) < 3 || words[0] != "SET" && words[0] != "SETEX" && words[0] != "PSETEX" ||
+		slices.ContainsFunc(words[3:], func(w string) bool { return w == "NX" || w == "XX" || w == "IFEQ" }) {
+		return ""
+	}
+	return words[1]
 }
 
 // appendedToSum says whether a customer added a row to a table after summing up rows of it.

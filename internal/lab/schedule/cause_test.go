@@ -99,3 +99,26 @@ func TestWhyASaleWasMadeOnTheSameStock(t *testing.T) {
 		}
 	}
 }
+
+// TestALockThatIsTakenAfterALook: with the same value or another one, and where a deadline in it has passed.
+func TestALockThatIsTakenAfterALook(t *testing.T) {
+	for _, tt := range []struct {
+		lines string
+		want  verdict.Cause
+	}{
+		{"A EXISTS k = 0\nB EXISTS k = 0\nA SET k 1 PX 300 = OK\nB SET k 1 PX 300 = OK", verdict.CheckThenSet},
+		{"A GET k = (nil)\nB GET k = (nil)\nA SET k 7 = OK\nB SET k 8 = OK", verdict.CheckThenSet},
+		{"B GET k = 7\nB GET k = 7\nA SET k 8 = OK\nB SET k 9 = OK", verdict.CheckThenSet},
+		{"A EXISTS k = 0\nB EXISTS j = 0\nA SET k 1 = OK\nB SET k 1 NX = (nil)", verdict.Unexplained},
+		{"A SET k 1 NX = OK\nB EXISTS k = 1\nB EXISTS k = 1\nB SET k 1 = OK", verdict.Unexplained},
+	} {
+		r := Record{Entries: played(tt.lines), Holds: []Hold{{Customer: 'A', From: 2, To: -1}},
+			Outcome: Outcome{Verdict: verdict.Oversold, Orders: []Order{{Customer: "A", Read: 1}, {Customer: "B", Read: 1}}}}
+		for i := range r.Entries {
+			r.Entries[i].Server = labmode.RedisServer
+		}
+		if r.Conclude(State{}, false); r.Outcome.Cause != tt.want {
+			t.Errorf("%s: %s, want %s", tt.lines, r.Outcome.Cause, tt.want)
+		}
+	}
+}

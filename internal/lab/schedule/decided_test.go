@@ -61,7 +61,7 @@ func TestAPartIsHeld(t *testing.T) {
 	}
 }
 
-// TestACrashIsFound where no event happened. Under one a refusal is right.
+// TestACrashIsFound where nothing has happened to the customer. Under an event a refusal is right.
 func TestACrashIsFound(t *testing.T) {
 	for _, tt := range []struct {
 		played Schedule
@@ -70,12 +70,50 @@ func TestACrashIsFound(t *testing.T) {
 	}{
 		{nil, "500: panic", verdict.Crashed}, {nil, "no answer", verdict.Crashed}, {nil, "502", verdict.Crashed},
 		{nil, "busy", verdict.Held}, {nil, "conflict", verdict.Held}, {nil, "limited", verdict.Held}, {nil, "unknown", verdict.Held},
-		{Schedule{{Event: Wait}}, "500: panic", verdict.Held}, {Schedule{{Event: Arrive, Customer: 'B'}}, "500: panic", verdict.Crashed},
+		{Schedule{{Event: Wait}}, "500: panic", verdict.Crashed}, {Schedule{{Event: Wait}}, "503: unavailable", verdict.Held},
+		{Schedule{{Event: Kill, Customer: 'A'}}, "no answer", verdict.Crashed}, {Schedule{{Event: Kill, Customer: 'B'}}, "no answer", verdict.Held}, {Schedule{{Event: Forget}}, "500: lost", verdict.Held},
+		{Schedule{{Event: Arrive, Customer: 'B'}}, "500: panic", verdict.Crashed},
 	} {
-		r := Record{Customers: 2, Played: tt.played, Outcome: Outcome{Stock: 1, Orders: []Order{{Customer: "A"}}, Answers: map[string]string{"A": "sold", "B": tt.b}}}
+		played := append(Schedule{{Customer: 'A', Step: "select"}, {Customer: 'B', Step: "select"}}, tt.played...)
+		r := Record{Customers: 2, Played: played, Outcome: Outcome{Stock: 1, Orders: []Order{{Customer: "A"}}, Answers: map[string]string{"A": "sold", "B": tt.b}}}
 		r.Decide()
 		if r.Conclude(State{}, false); r.Outcome.Verdict != tt.want || (r.Outcome.Cause == verdict.Crash) != (tt.want == verdict.Crashed) {
 			t.Errorf("%v, B was answered with %s: %s %s, want %s", tt.played, tt.b, r.Outcome.Verdict, r.Outcome.Cause, tt.want)
+		}
+	}
+}
+
+// TestARefusalWithUnitsLeft: a customer who is sent away although nothing has happened to it, and a unit is there.
+func TestARefusalWithUnitsLeft(t *testing.T) {
+	for _, tt := range []struct {
+		played, b, ordinary, said string
+		wire                      bool
+		want                      verdict.Cause
+	}{
+		{played: "A.select B.select A.update B.update C.select", b: "conflict", want: verdict.TurnedAway},
+		{played: "A.select B.select A.update B.update C.select", b: "conflict", said: "Error 1213: Deadlock found", want: verdict.Deadlock},
+		{played: "A.select B.select A.update B.update C.select", b: "sold_out", want: verdict.Unreturned},
+		{played: "A.select B.select A.update B.update C.select", b: "busy", wire: true},
+		{played: "A.select A.update C.select C.update B.select", b: "busy"},
+		{played: "A.select wait B.select C.select", b: "busy"},
+		{played: "A.select C.set kill:C B.set", b: "busy", ordinary: "sold", want: verdict.Prolonged},
+		{played: "A.select C.set kill:C B.set", b: "busy", ordinary: "busy", want: verdict.Prolonged},
+		{played: "A.select C.set kill:C kill:B B.set", b: "busy", ordinary: "sold"},
+	} {
+		order, err := Parse(tt.played)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Record{Customers: 3, Wire: tt.wire, Played: order, Entries: []Entry{{Answer: tt.said}},
+			Outcome: Outcome{Stock: 2, Ordinary: tt.ordinary, Orders: []Order{{Customer: "A"}}, Answers: map[string]string{"A": "sold", "B": tt.b, "C": "sold"}}}
+		if order.Has(Kill) {
+			r.Outcome.Answers["C"] = "no answer"
+		} else {
+			r.Outcome.Orders = append(r.Outcome.Orders, Order{Customer: "C"})
+		}
+		r.Decide()
+		if r.Conclude(State{TTLMS: 100}, false); r.Outcome.Cause != tt.want {
+			t.Errorf("%+v: %s %d by %q, want %q", tt, r.Outcome.Verdict, r.Outcome.N, r.Outcome.Cause, tt.want)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (a Attack) Reason() string { return "it lacks " + a.Property.String() }
 // them, because a sale here takes its lock once. StorageChecked protects from the attacks on properties that
 // are not among [declared.Unchecked].
 var Attacks = []Attack{
-	{Property: declared.Exclusive, Customers: 2, Causes: []verdict.Cause{verdict.NoLock, verdict.LateCommit, verdict.OldSnapshot, verdict.WriteSkew, verdict.WrongKey}},
+	{Property: declared.Exclusive, Customers: 2, Causes: []verdict.Cause{verdict.NoLock, verdict.LateCommit, verdict.OldSnapshot, verdict.WriteSkew, verdict.WrongKey, verdict.CheckThenSet}},
 	{Property: declared.Recovers, Event: Kill, Customers: 2, Causes: []verdict.Cause{verdict.NoExpiry, verdict.LostAnswer, verdict.Prolonged}},
 	{Property: declared.AtomicLease, Event: Kill, Customers: 2, Causes: []verdict.Cause{verdict.NoExpiry, verdict.LostAnswer}, Within: true},
 	{Property: declared.Renews, Event: Wait, Customers: 2, Causes: []verdict.Cause{verdict.Overrun}},
@@ -73,7 +73,7 @@ func ExpectedOfReservations(of declared.Strategy) (e Expectation) {
 // ExpectedOfBaskets is [Expected] for sales of several items. What a strategy lacks with one item explains
 // failures here, too.
 func ExpectedOfBaskets(of declared.Strategy, events []Event, customers int) Expectation {
-	e := Expectation{Allowed: Expected(of.Everywhere(), events, customers).Allowed}
+	e := Expectation{Allowed: Expected(of, events, customers).Allowed}
 	for _, a := range BasketAttacks {
 		if of.Baskets.Standing(a.Property) != declared.Lacks {
 			continue
@@ -100,7 +100,11 @@ type Expectation struct {
 }
 
 // Expected follows from what a strategy declares, with databases of several servers, and from the search.
-func Expected(p declared.Properties, events []Event, customers int) (e Expectation) {
+func Expected(of declared.Strategy, events []Event, customers int) (e Expectation) {
+	p := of.Everywhere()
+	if of.Starves { // sales that end each other's tries may send a customer away
+		e.Allowed = append(e.Allowed, verdict.TurnedAway, verdict.Deadlock)
+	}
 	checked := p.Has.Includes(declared.StorageChecked)
 	for _, a := range Attacks {
 		if p.Standing(a.Property) != declared.Lacks || checked && !declared.Unchecked.Includes(a.Property) {

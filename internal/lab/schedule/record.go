@@ -111,28 +111,46 @@ type Outcome struct {
 
 // Decide sets the verdict of a run.
 func (r *Record) Decide() {
-	if r.Outcome.Reserved != nil {
-		r.Outcome.decideReservations(r.Played.Events())
-		return
+	switch {
+	case r.Outcome.Reserved != nil:
+		r.decideReservations()
+	case r.Outcome.Items > 1:
+		r.decideBaskets()
+	default:
+		r.decide()
 	}
-	if r.Outcome.Items > 1 {
-		r.Outcome.decideBaskets(r.Played.Events())
-		return
-	}
-	r.Outcome.decide(r.cameBefore, r.Played.Events())
 }
 
-// crashes counts the customers whose sale failed although no event happened. Under an event a refusal is right.
-func (o *Outcome) crashes(events []Event) (n int64) {
-	if slices.ContainsFunc(events, func(e Event) bool { return e != Arrive }) {
-		return 0
-	}
-	for _, answer := range o.Answers {
-		if failed(answer) {
+// rule sets the verdict and its number by the facts of the sales.
+func (r *Record) rule(f verdict.Facts) {
+	f.DemandLeft, f.Crashed = true, r.crashes()
+	r.Outcome.Verdict = f.Verdict().Kind
+	r.Outcome.N = verdict.Of(r.Outcome.Verdict).Count(f)
+}
+
+// crashes counts the customers whose sale failed although nothing had happened to them. A shop that an event has left
+// without what it needs may say that it is unavailable, and a service may fail.
+func (r *Record) crashes() (n int64) {
+	quiet := r.quiet()
+	for _, c := range Customers(r.Customers) {
+		answer := r.Outcome.Answers[c.String()]
+		if quiet && failed(answer) || !r.Wire && !r.hit(c) && (answer == load.NoAnswer || inShort(answer) == "500") {
 			n++
 		}
 	}
 	return n
+}
+
+// quiet says whether nothing but the steps of the sales happened.
+func (r *Record) quiet() bool {
+	return !slices.ContainsFunc(r.Played, func(c Choice) bool { return !c.IsStep() && c.Event != Arrive })
+}
+
+// hit says whether an event happened to a customer, or broke a server of all.
+func (r *Record) hit(who Customer) bool {
+	return slices.ContainsFunc(r.Played, func(c Choice) bool {
+		return !c.IsStep() && c.Event != Arrive && c.Event != Wait && (c.Customer == 0 || c.Customer == who)
+	})
 }
 
 // cameBefore says whether a customer's first step was made before the last one of another.
@@ -141,39 +159,72 @@ func (r *Record) cameBefore(customer, other string) bool {
 	return first >= 0 && slices.ContainsFunc(r.Played[first:], func(c Choice) bool { return c.Customer != 0 && c.Customer.String() == other })
 }
 
-// decide sets the verdict and its number by the units, the orders and the answers. Each customer
-// makes one purchase of one unit. Units that were there for a customer who was answered as sold out are
-// those that nobody can have had who came before that.
-func (o *Outcome) decide(cameBefore func(customer, other string) bool, events []Event) {
+// decide is for customers who make one purchase of one unit each.
+func (r *Record) decide() {
+	o := &r.Outcome
 	sold := int64(len(o.Orders))
-	purchases := o.purchases()
-	ordered := func(customer string) int64 { return int64(len(purchases[customer].Orders)) }
-	f := count.Facts(maps.Values(purchases))
+	f := count.Facts(maps.Values(o.purchases()))
 	f.Stock, f.Sold, f.Oversold, f.Remaining = o.Stock, sold, max(sold-o.Stock, 0), max(o.Stock-sold, 0)
-	f.DemandLeft, f.Crashed = true, o.crashes(events)
-	for customer, answer := range o.Answers {
-		if answer != string(load.SoldOut) {
-			continue
-		}
-		free := o.Stock - ordered(customer)
-		for other, answer := range o.Answers {
-			switch {
-			case other == customer || !cameBefore(other, customer):
-			case answer == string(load.SoldOut):
-				free -= ordered(other)
-			default:
-				free -= max(ordered(other), 1)
-			}
-		}
-		f.Left = max(f.Left, free)
+	for _, c := range Customers(r.Customers) {
+		f.Left = max(f.Left, r.refused(c))
 	}
 	if o.Ordinary == string(load.SoldOut) { // two leases later, when nobody has a unit without an order
 		f.Left = f.Remaining
 	}
-	broken := slices.ContainsFunc(events, Event.Forgets) && failed(o.Ordinary) // a server was: that says nothing of what the service keeps
+	broken := slices.ContainsFunc(r.Played.Events(), Event.Forgets) && failed(o.Ordinary) // a server was: that says nothing of what the service keeps
 	f.Stuck = f.Remaining > 0 && !decides(o.Ordinary) && !broken
-	o.Verdict = f.Verdict().Kind
-	o.N = verdict.Of(o.Verdict).Count(f)
+	r.rule(f)
+}
+
+// refused is how many units were there for a customer who was sent away: those that nobody can have had who came
+// before that.
+func (r *Record) refused(c Customer) int64 {
+	o, who := &r.Outcome, c.String()
+	answer := o.Answers[who]
+	free := o.Stock - o.ordered(who)
+	switch {
+	case r.keptOut(c):
+		for _, other := range Customers(r.Customers) {
+			free -= o.ordered(other.String())
+		}
+		return free
+	case answer != string(load.SoldOut) && !r.turnedAway(c):
+		return 0
+	}
+	for other, theirs := range o.Answers {
+		if other == who || !r.cameBefore(other, who) {
+			continue
+		}
+		taken := o.ordered(other)
+		if answer == string(load.SoldOut) && theirs != answer { // or was about to have one
+			taken = max(taken, 1)
+		}
+		free -= taken
+	}
+	return free
+}
+
+// keptOut says whether a customer was rejected as busy although another one had died whose lock was to end, and did:
+// somebody could buy afterwards.
+func (r *Record) keptOut(c Customer) bool {
+	o := &r.Outcome
+	return !r.Wire && o.Answers[c.String()] == string(load.Busy) && !r.hit(c) && r.Played.Has(Kill) && decides(o.Ordinary)
+}
+
+// turnedAway says whether a customer was neither answered as sold nor as sold out, although nothing had happened. A
+// described service may reject who comes while another one buys.
+func (r *Record) turnedAway(c Customer) bool {
+	answer := r.Outcome.Answers[c.String()]
+	return !r.Wire && r.quiet() && !decides(answer) && !failed(answer)
+}
+
+func (o *Outcome) ordered(customer string) (n int64) {
+	for _, order := range o.Orders {
+		if order.Customer == customer {
+			n++
+		}
+	}
+	return n
 }
 
 // Lies counts the customers who were answered with sold and have no order.

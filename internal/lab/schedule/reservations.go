@@ -14,8 +14,9 @@ type Reserved struct {
 	Revived int64            `json:"revived,omitempty"`
 }
 
-// decideReservations is [Outcome.decide] where customers reserve and pay.
-func (o *Outcome) decideReservations(events []Event) {
+// decideReservations is for customers who reserve and pay.
+func (r *Record) decideReservations() {
+	o := &r.Outcome
 	purchases := o.purchases()
 	for customer, p := range purchases {
 		paid := o.Reserved.Paid[customer]
@@ -25,9 +26,7 @@ func (o *Outcome) decideReservations(events []Event) {
 	f := count.Facts(maps.Values(purchases))
 	f.Stock, f.Sold = o.Stock, int64(len(o.Orders))*o.Reserved.Each
 	f.Oversold, f.Remaining = max(f.Sold-f.Stock, 0), max(f.Stock-f.Sold, 0)
-	f.DemandLeft, f.Crashed = true, o.crashes(events)
-	o.Verdict = f.Verdict().Kind
-	o.N = verdict.Of(o.Verdict).Count(f)
+	r.rule(f)
 }
 
 // causeOfReservation is why reservations and payments went wrong.

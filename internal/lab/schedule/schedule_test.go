@@ -169,7 +169,12 @@ func TestHowARunEnds(t *testing.T) {
 		{"Ao of 3", "sold", "busy", "sold_out", "left 1"},
 		{"Ao of 2", "sold", "sold_out", "sold", "left 1"},
 	} {
-		o := Outcome{Stock: 1, Answers: map[string]string{"A": tt.a, "B": tt.b}, Ordinary: tt.ordinary}
+		played, err := Parse("lose:A A.select lose:B B.select A.update B.update")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Record{Customers: 2, Played: played, Outcome: Outcome{Stock: 1, Answers: map[string]string{"A": tt.a, "B": tt.b}, Ordinary: tt.ordinary}}
+		o := &r.Outcome
 		made, of, several := strings.Cut(tt.orders, " of ")
 		if several {
 			fmt.Sscan(of, &o.Stock)
@@ -177,7 +182,7 @@ func TestHowARunEnds(t *testing.T) {
 		for _, c := range made {
 			o.Orders = append(o.Orders, Order{Customer: strings.Replace(string(c), "o", OrdinaryCustomer, 1)})
 		}
-		o.decide(func(string, string) bool { return true }, []Event{Lose})
+		r.Decide()
 		if got := fmt.Sprintf("%s %d", o.Verdict, o.N); got != tt.want || o.Bad() == (tt.want == "held 0") {
 			t.Errorf("%+v: %s, want %s", tt, got, tt.want)
 		}
@@ -196,7 +201,7 @@ func TestWhoCameLaterHadNoUnit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := Record{Played: order, Outcome: Outcome{Stock: 2, Orders: []Order{{Customer: "A"}, {Customer: "C"}}, Answers: map[string]string{"A": "sold", "B": "sold_out", "C": "sold"}}}
+		r := Record{Customers: 3, Played: order, Outcome: Outcome{Stock: 2, Orders: []Order{{Customer: "A"}, {Customer: "C"}}, Answers: map[string]string{"A": "sold", "B": "sold_out", "C": "sold"}}}
 		if r.Decide(); r.Outcome.Verdict != want {
 			t.Errorf("%s: %s, want %s", played, r.Outcome.Verdict, want)
 		}

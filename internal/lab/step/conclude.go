@@ -28,7 +28,7 @@ func (r *run) lookAtEnd(ctx context.Context, o *schedule.Outcome) (schedule.Stat
 // record is what the run has shown.
 func (r *run) record(o schedule.Outcome) schedule.Record {
 	return schedule.Record{
-		Strategy: r.plan.Strategy, Schedule: r.chosen[:r.listed], Customers: len(r.buyers), LeaseMS: r.lease.Milliseconds(),
+		Strategy: r.plan.Strategy, Customers: len(r.buyers), LeaseMS: r.lease.Milliseconds(),
 		Entries: r.entries, Outcome: o, Played: r.chosen, Holds: r.holds, Struck: r.struck, Behind: r.behind, Leaves: r.leaves,
 	}
 }

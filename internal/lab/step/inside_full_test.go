@@ -21,9 +21,12 @@ func TestBothSteppersUnderEvents(t *testing.T) {
 		{"none", schedule.Kill}, {"conditional", schedule.Kill}, {"for-update", schedule.Kill}, {"owner-get-del", schedule.Kill},
 		{"owner-get-del", schedule.Wait}, {"owner-get-del", schedule.FlushAll}, {"fenced-relative", schedule.FlushAll},
 	} {
-		sameEndings(t, inside, open(t, tt.strategy), tt.strategy, tt.event)
+		sameEndings(t, inside, open(t, tt.strategy), false, tt.strategy, tt.event)
+	}
+	for _, strategy := range []string{"optimistic", "set-ex-nx", "owner-checked", "reentrant", "snapshot-before-lock"} {
+		sameEndings(t, inside, open(t, strategy), false, strategy)
 	}
 	for _, strategy := range []string{"fenced-relative", "reentrant"} {
-		sameEndings(t, inside, step.InOwnTime{Service: open(t, strategy)}, strategy, schedule.Pause)
+		sameEndings(t, inside, open(t, strategy), true, strategy, schedule.Pause)
 	}
 }

@@ -16,56 +16,47 @@ import (
 	"stocklock/internal/lab/step/steptest"
 )
 
-// endings are a player's runs by what those have in common that ended alike, each with a schedule.
-type endings struct {
-	explore.Player
-
-	mu   sync.Mutex // several runs at once
-	seen map[string]string
-}
-
-func (e *endings) Play(ctx context.Context, p step.Plan, choose func() step.Chooser) (schedule.Record, error) {
-	r, err := e.Player.Play(ctx, p, choose)
-	if err == nil {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.seen[ending(r)] = r.Schedule.String()
-	}
-	return r, err
-}
-
 func ending(r schedule.Record) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s, %d orders", r.Outcome.Verdict, r.Outcome.Cause, len(r.Outcome.Orders)))
 }
 
-// explorable is a stage of either kind.
-type explorable interface {
-	explore.Player
-	explore.SchedulePlayer
-}
-
-// allEndings explores a strategy, without what pruning leaves out.
-func allEndings(t *testing.T, on explorable, strategy string, events ...schedule.Event) (map[string]string, explore.Found) {
+// allEndings explores a strategy. It returns the runs by what those have in common that ended alike, each with a schedule.
+func allEndings(t *testing.T, play explore.Player, slots int, strategy string, events ...schedule.Event) (map[string]string, explore.Found) {
 	t.Helper()
-	keeps := &endings{Player: on, seen: map[string]string{}}
-	plan := step.Plan{Strategy: strategy, Customers: 2, Events: events, MaxEvents: 1}
-	found, err := explore.Explore(t.Context(), keeps, explore.Search{Plan: plan}, nil)
+	var mu sync.Mutex // several runs at once
+	seen := map[string]string{}
+	keeps := func(ctx context.Context, choose func() explore.Chooser) (schedule.Record, error) {
+		r, err := play(ctx, choose)
+		if err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			seen[ending(r)] = r.Schedule.String()
+		}
+		return r, err
+	}
+	found, err := explore.Explore(t.Context(), keeps, explore.Search{Slots: slots}, nil)
 	if err != nil || found.Unknown() != "" {
 		t.Fatalf("%s under %v: %v %s", strategy, events, err, found.Unknown())
 	}
-	return keeps.seen, found
+	return seen, found
 }
 
-// sameEndings wants the same endings of an exploration at the wire and of one inside the shop.
-func sameEndings(t *testing.T, inside *step.Shops, wire explorable, strategy string, events ...schedule.Event) {
+// sameEndings wants the same endings of an exploration at the wire and of one inside the shop. With inTime, leases end by
+// themselves at the wire.
+func sameEndings(t *testing.T, inside *step.Shops, wire *step.Service, inTime bool, strategy string, events ...schedule.Event) {
 	t.Helper()
-	there, foundThere := allEndings(t, inside, strategy, events...)
-	here, foundHere := allEndings(t, wire, strategy, events...)
+	plan := step.Plan{Strategy: strategy, Customers: 2, Events: events, MaxEvents: 1}
+	there, foundThere := allEndings(t, inside.Player(plan), inside.Slots(events), strategy, events...)
+	play := wire.Player(plan)
+	if inTime {
+		play = wire.InOwnTime(plan)
+	}
+	here, foundHere := allEndings(t, play, 1, strategy, events...)
 	t.Logf("%s under %v: inside %d runs, at the wire %d: %v", strategy, events, foundThere.Runs, foundHere.Runs, here)
 	if a, b := slices.Sorted(maps.Keys(there)), slices.Sorted(maps.Keys(here)); !slices.Equal(a, b) {
 		t.Errorf("%s under %v ends inside as %q, and at the wire as %q", strategy, events, there, here)
 	}
-	if _, early := wire.(*step.Service); !early {
+	if inTime {
 		return // the second customer comes after the event, which the stepper inside does not ask for
 	}
 	if foundThere.Bad > 0 && (foundHere.Bad == 0 || foundHere.Shortest[0].Schedule.String() != foundThere.Shortest[0].Schedule.String()) {
@@ -76,12 +67,12 @@ func sameEndings(t *testing.T, inside *step.Shops, wire explorable, strategy str
 // TestBothSteppers: the strategies of this repository end at the wire as they end in the stepper inside the shop.
 func TestBothSteppers(t *testing.T) {
 	inside := steptest.Open(t, "", step.Options{Lease: insideLease})
-	for _, strategy := range []string{"none", "conditional", "for-update", "fenced-relative", "owner-get-del"} {
+	for _, strategy := range []string{"none", "conditional", "for-update", "fenced-relative", "owner-get-del", "lua-setex", "lock-in-transaction"} {
 		s := open(t, strategy)
-		sameEndings(t, inside, s, strategy)
+		sameEndings(t, inside, s, false, strategy)
 		switch strategy {
 		case "none", "conditional", "for-update":
-			sameEndings(t, inside, s, strategy, schedule.Lose)
+			sameEndings(t, inside, s, false, strategy, schedule.Lose)
 		case "owner-get-del":
 			for _, order := range []string{
 				"A.set A.select wait B.set B.select", "A.set wait B.set B.select", "A.set A.select wait B.set A.update",
@@ -91,7 +82,7 @@ func TestBothSteppers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				here, err := s.InTime(t.Context(), 2, steptest.Parse(t, order))
+				here, err := s.InTime(t.Context(), "", 2, steptest.Parse(t, order))
 				if err != nil || ending(here) != ending(there) || fmt.Sprint(here.Outcome.Answers) != fmt.Sprint(there.Outcome.Answers) {
 					t.Errorf("%s, %s: inside %s %v, at the wire %s %v, %v", strategy, order, ending(there), there.Outcome.Answers, ending(here), here.Outcome.Answers, err)
 				}

@@ -5,18 +5,19 @@ import (
 	"slices"
 	"strings"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 )
 
 // options are the ways in which the run can go on.
-func (r *run) options() []Option {
-	var all []Option
+func (r *run) options() []explore.Option {
+	var all []explore.Option
 	for i, b := range r.buyers {
 		if r.arriving() {
 			break
 		}
 		if b.atStep() || b.state == absent && b.first != nil && !r.mustArrive() {
-			o := Option{Choice: schedule.Choice{Customer: b.customer, Step: b.step()}, Touches: r.touches(b),
+			o := explore.Option{Choice: schedule.Choice{Customer: b.customer, Step: b.step()}, Touches: r.touches(b),
 				Retry: b.state != absent && r.pointless(b), RowHeld: r.schema.IsHeld(i, r.parties())}
 			if b.flying != nil { // the party is what waits, and not this one
 				o.Touches, o.RowHeld = schedule.Everything(""), false
@@ -64,7 +65,8 @@ func (r *run) eventMayFollow() bool {
 
 // arriving says whether the last choice was an arrival: it is there for the lease that passes then.
 func (r *run) arriving() bool {
-	return !r.plan.Everything && !r.plan.OneShop && arriving(r.chosen)
+	last := len(r.chosen) - 1
+	return !r.plan.Everything && !r.plan.OneShop && last >= 0 && r.chosen[last].Event == schedule.Arrive
 }
 
 // mustArrive says that a customer who comes may have no step: it can join what others have under way in the
@@ -83,7 +85,7 @@ func (r *run) offersArrival() bool {
 	return r.plan.LocalClock && passes && r.used < r.plan.MaxEvents && !slices.Contains(r.plan.Events, schedule.Arrive)
 }
 
-func (r *run) eventOptions(e schedule.Event) []Option {
+func (r *run) eventOptions(e schedule.Event) []explore.Option {
 	if r.arriving() && !e.Passes() && e != schedule.Arrive || r.inapplicable(e) != "" {
 		return nil
 	}
@@ -91,12 +93,12 @@ func (r *run) eventOptions(e schedule.Event) []Option {
 		if !r.canHappen(e) {
 			return nil
 		}
-		return []Option{{Choice: schedule.Choice{Event: e}, Touches: r.eventTouches(e, nil)}}
+		return []explore.Option{{Choice: schedule.Choice{Event: e}, Touches: r.eventTouches(e, nil)}}
 	}
-	var all []Option
+	var all []explore.Option
 	for _, b := range r.buyers {
 		if r.canHit(e, b) {
-			all = append(all, Option{Choice: schedule.Choice{Event: e, Customer: b.customer}, Touches: r.eventTouches(e, b)})
+			all = append(all, explore.Option{Choice: schedule.Choice{Event: e, Customer: b.customer}, Touches: r.eventTouches(e, b)})
 		}
 		if r.lastToBegin(b) {
 			break

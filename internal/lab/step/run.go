@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/shop/labmode"
 )
@@ -18,21 +19,29 @@ type run struct {
 	plan     Plan
 	schema   schedule.Schema
 	units    int64 // of each item
-	most     int   // choices, 0 for any number
 	buyers   []*buyer
 	messages chan any // for [source.handle]
+	log
+	watched
+	pace
+}
 
+// log is what a run's record is made of.
+type log struct {
 	begun   time.Time
 	entries []schedule.Entry
 	chosen  schedule.Schedule
-	listed  int                 // so many of the chosen have to be listed
 	used    int                 // events
+	made    int                 // steps; polls of a lock do not count
 	eventAt time.Time           // when the last one was over
 	struck  []schedule.Customer // see [schedule.Record]
 	behind  string
 	leaves  bool
 	blind   bool // a sale keeps counts waiting
+}
 
+// watched is what looks at the servers have shown: see look.go.
+type watched struct {
 	unseen  bool           // the requests of the lock are not held
 	lock    schedule.State // what Redis had at the last look
 	keeps   bool           // the sales have something in Redis; not known where no event is about that
@@ -42,8 +51,6 @@ type run struct {
 	version int
 	changed map[schedule.Customer]int // the version at the last change of the lock by each
 	wrote   map[schedule.Customer]int // and of the stock, wherever the strategy keeps it
-
-	pace
 }
 
 // source is where the requests of one run come from, and what is done to it: the shops of this repository, or
@@ -105,72 +112,66 @@ type process interface {
 	Kill() error
 }
 
-func (r *run) play(ctx context.Context, choose Chooser) (schedule.Record, error) {
+// play makes a run. What fails because the machine is slow, or shows something else then, has that as its error.
+func (r *run) play(ctx context.Context, choose explore.Chooser) (schedule.Record, error) {
 	r.begun = time.Now()
 	r.segment = r.begun
-	for {
-		if err := r.settle(ctx); err != nil {
-			return schedule.Record{}, err
-		}
-		if again, err := r.atRest(ctx); err != nil || again {
-			if err != nil {
-				return schedule.Record{}, err
-			}
-			continue
-		}
-		if !slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state != ended }) {
-			break
-		}
-		next := Next{Options: r.options(), Past: r.chosen, Requests: r.requests(), Why: r.why, entries: len(r.entries), oneShop: r.plan.OneShop}
+	record, err := explore.Play(ctx, r, func(next explore.Next) (int, error) {
 		i, err := choose(next)
 		if err != nil {
 			r.endSegment() // what was to be next may have failed to come because the machine is slow
-			return schedule.Record{}, r.counted(err)
+			err = r.counted(err)
 		}
-		if i == LetTimePass {
-			err = r.letTimePass(ctx, next)
-		} else {
-			err = r.take(ctx, next, i)
-		}
-		if err != nil {
-			return schedule.Record{}, err
-		}
-	}
-	if r.idle.IsZero() {
-		r.endSegment()
-	}
-	record, err := r.conclude(ctx)
+		return i, err
+	})
 	if err != nil {
 		return schedule.Record{}, err
 	}
 	return record, r.counted(nil)
 }
 
-// take does what was chosen.
-func (r *run) take(ctx context.Context, next Next, i int) error {
+// Next waits until all are at rest.
+func (r *run) Next(ctx context.Context) (next explore.Next, over bool, err error) {
+	for again := true; again; {
+		if err := r.settle(ctx); err != nil {
+			return next, false, err
+		}
+		if again, err = r.atRest(ctx); err != nil {
+			return next, false, err
+		}
+	}
+	if !slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state != ended }) {
+		return next, true, nil
+	}
+	return explore.Next{Options: r.options(), Why: r.why, Arriving: r.arriving(), Entries: len(r.entries)}, false, nil
+}
+
+// Record concludes the run.
+func (r *run) Record(ctx context.Context) (schedule.Record, error) {
+	if r.idle.IsZero() {
+		r.endSegment()
+	}
+	return r.conclude(ctx)
+}
+
+// Take does what was chosen.
+func (r *run) Take(ctx context.Context, next explore.Next, i int) error {
 	if !r.idle.IsZero() {
 		r.passed += time.Since(r.idle)
 		r.idle, r.segment = time.Time{}, time.Now()
 	}
 	o := next.Options[i]
-	if i != next.ByDefault() {
-		r.listed = len(r.chosen) + 1
-	}
 	r.meets(o.Choice)
 	r.chosen = append(r.chosen, o.Choice)
-	if r.most > 0 && len(r.chosen) > r.most {
-		return fmt.Errorf("%w: they have sent %d requests and go on, such as %s: if that belongs to no sale, name it in background",
-			ErrEndless, r.most, r.entries[len(r.entries)-1].Sent)
-	}
 	if !o.Choice.IsStep() {
 		return r.happen(ctx, o.Choice)
 	}
 	return r.send(ctx, o.Choice.Customer, false)
 }
 
-// letTimePass is what happens when nobody can go on as things are: those who poll try again, and what is
+// Pass is what happens when nobody can go on as things are: those who poll try again, and what is
 // silent fails.
-func (r *run) letTimePass(ctx context.Context, next Next) error {
+func (r *run) Pass(ctx context.Context, next explore.Next) error {
 	if r.idle.IsZero() {
 		r.endSegment()
 		r.idle, r.forgotten = time.Now(), 0
@@ -244,14 +245,6 @@ var ofRows = regexp.MustCompile(`(?i)^(?:SELECT|INSERT|UPDATE|DELETE|REPLACE|COM
 
 func (r *run) buyer(c schedule.Customer) *buyer { return r.buyers[c-'A'] }
 
-func (r *run) requests() map[schedule.Customer]int {
-	sent := map[schedule.Customer]int{}
-	for _, b := range r.buyers {
-		sent[b.customer] = b.sent - b.polls
-	}
-	return sent
-}
-
 func (r *run) customerOf(id string) string {
 	for _, b := range r.buyers {
 		if b.id == id {
@@ -263,6 +256,6 @@ func (r *run) customerOf(id string) string {
 
 func newRun(p Plan, schema schedule.Schema, units int64, pace pace) *run {
 	pace.renewed, pace.resumed = map[schedule.Customer]renewals{}, map[schedule.Customer]time.Time{}
-	return &run{plan: p, schema: schema, units: units, pace: pace, messages: make(chan any, 4096), lock: noLock,
-		ids: map[string]schedule.Customer{}, changed: map[schedule.Customer]int{}, wrote: map[schedule.Customer]int{}}
+	return &run{plan: p, schema: schema, units: units, pace: pace, messages: make(chan any, 4096),
+		watched: watched{lock: noLock, ids: map[string]schedule.Customer{}, changed: map[schedule.Customer]int{}, wrote: map[schedule.Customer]int{}}}
 }

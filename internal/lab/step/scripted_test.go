@@ -146,7 +146,7 @@ func TestOddServices(t *testing.T) {
 				shown = append(shown, r)
 			} else {
 				found := explored(t, s)
-				if err := explore.Confirm(t.Context(), s, &found); err != nil || len(found.Once) > 0 {
+				if err := explore.Confirm(t.Context(), s.PlaySchedule, &found); err != nil || len(found.Once) > 0 {
 					t.Fatalf("%v, once: %v", err, found.Once)
 				}
 				shown = found.Shortest

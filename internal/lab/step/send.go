@@ -30,6 +30,12 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 		return fmt.Errorf("%s was to send %s and is not held at it", c, b.step())
 	}
 	h := b.queue[0]
+	if !quiet || h.Server == labmode.MySQLServer && !strings.Contains(h.Text, "GET_LOCK(") {
+		r.made++
+	}
+	if most := r.plan.MaxSteps; most > 0 && r.made > most {
+		return manyError(fmt.Sprintf("they have sent %d requests and go on, such as %s", most, h.Text))
+	}
 	h.entry = r.note(schedule.Entry{Choice: schedule.Choice{Customer: c, Step: b.step()}, Customer: c.String(),
 		Server: h.Server, Sent: h.Text, Replica: h.replica, Tx: h.Tx})
 	b.queue = b.queue[1:]

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/service"
@@ -127,7 +129,7 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 	for range 2 { // the second time it is known which keys are deleted: they are locks, however they are made
 		for try := 0; try == 0 || try < slowTries && (s.outlasted && !watched || errors.Is(err, errLearned) || isSlow(err)); try++ {
 			watched, s.outlasted = false, false
-			_, err = s.play(ctx, s.Plan(2), Follow(nil), look, false)
+			_, err = s.play(ctx, s.Plan(2), explore.Follow(nil), look, false)
 		}
 		if err != nil || watched || len(s.deletes) == 0 {
 			break
@@ -162,14 +164,11 @@ func (s *Service) Spare(spare bool) {
 
 // Plan is what an exploration plays: so many customers, and one of the events at most.
 func (s *Service) Plan(customers int, events ...schedule.Event) Plan {
-	return Plan{Strategy: s.on.File.Name, Customers: customers, Events: events, MaxEvents: 1, Observe: true}
+	return Plan{Strategy: s.on.File.Name, Customers: customers, Events: events, MaxEvents: 1, MaxSteps: maxSteps, Observe: true}
 }
 
 // Processes is how many customers can buy in one run.
 func (s *Service) Processes() int { return min(len(s.on.Processes), schedule.MaxCustomers) }
-
-// Slots is one: a service has one Redis.
-func (s *Service) Slots([]schedule.Event) int { return 1 }
 
 const (
 	slowTries = 3   // how often a run is made that the machine is too slow for
@@ -177,32 +176,41 @@ const (
 )
 
 // Play plays one run. A run that could not be played is not made again until it fits: its error has
-// [ErrGivenUp] in its chain.
-func (s *Service) Play(ctx context.Context, p Plan, choose func() Chooser) (schedule.Record, error) {
+// [explore.ErrGivenUp] in its chain.
+func (s *Service) Play(ctx context.Context, p Plan, choose func() explore.Chooser) (schedule.Record, error) {
 	record, err := s.play(ctx, p, choose(), nil, false)
 	for try := 1; errors.Is(err, errLearned) || isSlow(err) && try < slowTries; try++ {
 		record, err = s.play(ctx, p, choose(), nil, try == slowTries-1)
 	}
 	switch {
-	case err == nil, ctx.Err() != nil, errors.Is(err, ErrStop), errors.Is(err, ErrCannot):
+	case errors.As(err, new(manyError)):
+		err = fmt.Errorf("%w: if that belongs to no sale, name it in background", err)
+	case err == nil, ctx.Err() != nil, errors.Is(err, explore.ErrStop), errors.Is(err, explore.ErrCannot):
 		return record, err
 	}
-	return record, fmt.Errorf("%w: %w", ErrGivenUp, err)
+	return record, fmt.Errorf("%w: %w", explore.ErrGivenUp, err)
+}
+
+// Player plays the runs of a plan.
+func (s *Service) Player(p Plan) explore.Player {
+	return func(ctx context.Context, choose func() explore.Chooser) (schedule.Record, error) {
+		return s.Play(ctx, p, choose)
+	}
 }
 
 // PlaySchedule plays a schedule, with its events, and looks at both servers after each step.
 func (s *Service) PlaySchedule(ctx context.Context, _ string, customers int, order schedule.Schedule) (schedule.Record, error) {
 	p := s.Plan(max(customers, order.Customers()), order.Events()...)
 	if p.Customers > len(s.on.Processes) {
-		return schedule.Record{}, fmt.Errorf("%w: it has %d customers, and each needs a process of its own: want processes: %d", ErrCannot, p.Customers, p.Customers)
+		return schedule.Record{}, fmt.Errorf("%w: it has %d customers, and each needs a process of its own: want processes: %d", explore.ErrCannot, p.Customers, p.Customers)
 	}
 	p.MaxEvents, p.Everything = len(order), true
-	return s.Play(ctx, p, func() Chooser { return Follow(order) })
+	return s.Play(ctx, p, func() explore.Chooser { return explore.Follow(order) })
 }
 
 // InTime plays a schedule in which leases end by themselves, however long that takes: no key is ended early.
 // Customers who make no step before that come when it is over, so that nothing of their sales is overdue.
-func (s *Service) InTime(ctx context.Context, customers int, order schedule.Schedule) (schedule.Record, error) {
+func (s *Service) InTime(ctx context.Context, _ string, customers int, order schedule.Schedule) (schedule.Record, error) {
 	event := slices.IndexFunc(order, func(c schedule.Choice) bool { return !c.IsStep() })
 	late := event >= 0 && !slices.ContainsFunc(order[:event], func(c schedule.Choice) bool { return c.Customer > 'A' })
 	s.timing(true, late)
@@ -216,26 +224,23 @@ func (s *Service) timing(inTime, late bool) {
 	s.inTime, s.late = inTime, late
 }
 
-// InOwnTime plays as a [Service] does, and leases end by themselves: a run in which one ends takes that long. The
+// InOwnTime plays the runs of a plan, and leases end by themselves: a run in which one ends takes that long. The
 // others come when it is over: who polls meanwhile does that by a clock, and differently in each run.
-type InOwnTime struct{ *Service }
-
-// Play plays one run.
-func (s InOwnTime) Play(ctx context.Context, p Plan, choose func() Chooser) (schedule.Record, error) {
-	s.timing(true, true)
-	defer s.timing(false, false)
-	return s.Service.Play(ctx, p, choose)
+func (s *Service) InOwnTime(p Plan) explore.Player {
+	return func(ctx context.Context, choose func() explore.Chooser) (schedule.Record, error) {
+		s.timing(true, true)
+		defer s.timing(false, false)
+		return s.Play(ctx, p, choose)
+	}
 }
 
-// PlaySchedule plays a schedule.
-func (s InOwnTime) PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error) {
-	s.timing(true, true)
-	defer s.timing(false, false)
-	return s.Service.PlaySchedule(ctx, strategy, customers, order)
+// nameOf is what a step with a request is called: a script as the description says.
+func (s *Service) nameOf(x *wire.Exchange) string {
+	if words := strings.Fields(x.Text); len(words) > 1 && words[0] == "EVALSHA" {
+		return cmp.Or(s.on.File.Scripts[words[1]], x.Name)
+	}
+	return x.Name
 }
-
-// nameOf is what a step with a request is called.
-func (s *Service) nameOf(x *wire.Exchange) string { return x.Name }
 
 // prepare starts all processes again where each run sells the same item, and elsewhere those that were killed. One
 // sale opens the connections of those, and of others that have lost theirs.
@@ -318,7 +323,7 @@ func (s *Service) awaitLast() func(context.Context) error {
 
 // play makes one run. When all are at rest it calls looked, which may be nil. With certain, a lease that ends although
 // it is renewed counts.
-func (s *Service) play(ctx context.Context, p Plan, choose Chooser, looked func(*serviceRun) error, certain bool) (schedule.Record, error) {
+func (s *Service) play(ctx context.Context, p Plan, choose explore.Chooser, looked func(*serviceRun) error, certain bool) (schedule.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.prepare(ctx); err != nil {
@@ -335,7 +340,7 @@ func (s *Service) play(ctx context.Context, p Plan, choose Chooser, looked func(
 		}),
 		service: s, item: s.on.NewItem(), looked: looked, over: make(chan struct{}), conns: map[uint64]*wire.Conn{},
 	}
-	r.run.source, r.most = r, maxSteps
+	r.run.source = r
 	r.open(p.Customers)
 	if err := s.on.SetStock(ctx, r.item, units); err != nil {
 		return schedule.Record{}, err

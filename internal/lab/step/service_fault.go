@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 )
 
@@ -22,9 +23,9 @@ func (s *Service) Fault(ctx context.Context, event schedule.Event, steps int, in
 	}
 	p := s.Plan(2, event)
 	p.Everything = true
-	return s.Play(ctx, p, func() Chooser {
+	return s.Play(ctx, p, func() explore.Chooser {
 		made, happened := 0, false
-		return func(next Next) (int, error) {
+		return func(next explore.Next) (int, error) {
 			if !happened && made == steps {
 				i := next.Index(what)
 				if i < 0 {
@@ -38,7 +39,7 @@ func (s *Service) Fault(ctx context.Context, event schedule.Event, steps int, in
 				of = 'B'
 			}
 			for _, c := range []schedule.Customer{of, 'A' + 'B' - of} {
-				i := slices.IndexFunc(next.Options, func(o Option) bool {
+				i := slices.IndexFunc(next.Options, func(o explore.Option) bool {
 					return o.Choice.IsStep() && o.Choice.Customer == c && !o.Retry && !o.RowHeld
 				})
 				switch {
@@ -51,7 +52,7 @@ func (s *Service) Fault(ctx context.Context, event schedule.Event, steps int, in
 					return 0, ErrUnmet
 				}
 			}
-			return LetTimePass, nil
+			return explore.LetTimePass, nil
 		}
 	})
 }

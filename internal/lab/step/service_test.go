@@ -282,7 +282,7 @@ func TestBlockingCommands(t *testing.T) {
 	if found := explored(t, s); found.Bad > 0 || found.Runs < 2 {
 		t.Errorf("%d of %d are bad: %v", found.Bad, found.Runs, found.Causes())
 	}
-	r, err := s.InTime(t.Context(), 2, steptest.Parse(t, "A.set A.lpush A.blpop B.set B.blpop A.select"))
+	r, err := s.InTime(t.Context(), "", 2, steptest.Parse(t, "A.set A.lpush A.blpop B.set B.blpop A.select"))
 	if err != nil || r.Outcome.Verdict != verdict.Held {
 		t.Fatalf("%+v %v", r.Outcome, err)
 	}
@@ -399,10 +399,10 @@ func TestBackground(t *testing.T) {
 // TestThreeCustomers: a release of who has lost the lock frees the third one's way. Each customer needs a process.
 func TestThreeCustomers(t *testing.T) {
 	order := steptest.Parse(t, "A.set A.select A.update A.insert A.commit wait B.set B.select A.del C.set C.select")
-	if _, err := open(t, "set-ex-nx").InTime(t.Context(), 2, order); err == nil || !strings.Contains(err.Error(), "want processes: 3") {
+	if _, err := open(t, "set-ex-nx").InTime(t.Context(), "", 2, order); err == nil || !strings.Contains(err.Error(), "want processes: 3") {
 		t.Errorf("three customers at two processes: %v", err)
 	}
-	r, err := open(t, "set-ex-nx", "processes: 3").InTime(t.Context(), 2, order)
+	r, err := open(t, "set-ex-nx", "processes: 3").InTime(t.Context(), "", 2, order)
 	if err != nil || r.Outcome.Verdict != verdict.Oversold || r.Outcome.Cause != verdict.ForeignDelete {
 		t.Errorf("%+v %v", r.Outcome, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/bench"
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/stock"
@@ -182,7 +183,7 @@ func (a As) Slots(events []schedule.Event) int {
 
 // PlaySchedule plays a schedule as [Shops.PlaySchedule] does.
 func (a As) PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error) {
-	return a.Play(ctx, a.plan(strategy, customers, order), func() Chooser { return Follow(order) })
+	return a.Play(ctx, a.plan(strategy, customers, order), func() explore.Chooser { return explore.Follow(order) })
 }
 
 // Position is as [Shops.Position].
@@ -200,13 +201,13 @@ func (a As) Position(ctx context.Context, strategy string, customers int, order 
 	}
 	p.Events, p.MaxEvents = events, len(order)+1
 	entries := 0
-	record, err := a.Play(ctx, p, func() Chooser {
-		play := Follow(order)
+	record, err := a.Play(ctx, p, func() explore.Chooser {
+		play := explore.Follow(order)
 		at.Ended = true
-		return func(next Next) (int, error) {
-			if len(next.Past) == len(order) && at.Ended && next.ByDefault() != LetTimePass {
+		return func(next explore.Next) (int, error) {
+			if len(next.Past) == len(order) && at.Ended && next.ByDefault() != explore.LetTimePass {
 				at.Ended = false
-				entries = next.entries
+				entries = next.Entries
 				at.Options = nil
 				for _, o := range next.Options {
 					at.Options = append(at.Options, o.Choice)

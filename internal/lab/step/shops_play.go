@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/seen"
 	"stocklock/internal/strategy/declared"
@@ -22,11 +23,12 @@ const (
 // ErrEndless is in the chain of an error about sales that go on without end.
 var ErrEndless = errors.New("the sales do not end")
 
-// ErrGivenUp is in the chain of an error about a run that failed each time it was made.
-var ErrGivenUp = errors.New("a run was given up")
+// manyError is about sales that have sent more than a run may have.
+type manyError string
 
-// ErrStop is for a [Chooser]: it ends a run that is not to be made again.
-var ErrStop = errors.New("stopped")
+func (e manyError) Error() string { return ErrEndless.Error() + ": " + string(e) }
+
+func (manyError) Is(target error) bool { return target == ErrEndless }
 
 // pairLeases is how much longer leases are, and the time a sale waits for its lock, where a server of MySQL is
 // stopped or waited for: none is to end by that.
@@ -47,15 +49,22 @@ const (
 	rehearsalTries = 5
 )
 
+// Player plays the runs of a plan.
+func (s *Shops) Player(p Plan) explore.Player {
+	return func(ctx context.Context, choose func() explore.Chooser) (schedule.Record, error) {
+		return s.Play(ctx, p, choose)
+	}
+}
+
 // Play runs one schedule on a fresh item and a free slot. A run in which a lease may have ended
 // although none was to pass is made again, on the next slot that is free, and in the end with longer leases.
-func (s *Shops) Play(ctx context.Context, p Plan, choose func() Chooser) (schedule.Record, error) {
+func (s *Shops) Play(ctx context.Context, p Plan, choose func() explore.Chooser) (schedule.Record, error) {
 	of, err := s.shop.Any(p.Strategy)
 	if err != nil {
 		return schedule.Record{}, err
 	}
 	if p.Baskets = p.Baskets || of.OnlyBaskets; p.Baskets && of.Baskets == nil {
-		return schedule.Record{}, cannotError(of.Name + " sells one item at a time")
+		return schedule.Record{}, fmt.Errorf("%w: %s sells one item at a time", explore.ErrCannot, of.Name)
 	}
 	kind := kindFor(p.Events)
 	kind.etcd, kind.quorum, kind.reserving = of.NeedsEtcd, of.NeedsQuorum, p.Reservations
@@ -73,13 +82,14 @@ func (s *Shops) Play(ctx context.Context, p Plan, choose func() Chooser) (schedu
 			return schedule.Record{}, err
 		}
 		record, err := s.playOnFree(ctx, from, p, of, choose())
-		unrehearsed := errors.As(err, new(rehearsalError)) && (try >= rehearsalTries || errors.Is(err, ErrEndless))
-		final := err == nil || errors.Is(err, ErrStop) || errors.Is(err, ErrCannot) && try >= sureTries || unrehearsed
+		endless := errors.As(err, new(manyError)) ||
+			errors.As(err, new(rehearsalError)) && (try >= rehearsalTries || errors.Is(err, ErrEndless))
+		final := err == nil || errors.Is(err, explore.ErrStop) || errors.Is(err, explore.ErrCannot) && try >= sureTries || endless
 		if final || ctx.Err() != nil {
 			return record, err
 		}
 		if try == maxTries {
-			return schedule.Record{}, fmt.Errorf("%w: %s, tried %d times: %w", ErrGivenUp, p.Strategy, try, err)
+			return schedule.Record{}, fmt.Errorf("%w: %s, tried %d times: %w", explore.ErrGivenUp, p.Strategy, try, err)
 		}
 		if errors.As(err, new(spoiledError)) {
 			spoiled++
@@ -98,7 +108,7 @@ func (s *Shops) Play(ctx context.Context, p Plan, choose func() Chooser) (schedu
 }
 
 // playOnFree makes one try of a run. Its error says which shops have ended.
-func (s *Shops) playOnFree(ctx context.Context, from *pool, p Plan, of declared.Strategy, choose Chooser) (schedule.Record, error) {
+func (s *Shops) playOnFree(ctx context.Context, from *pool, p Plan, of declared.Strategy, choose explore.Chooser) (schedule.Record, error) {
 	var l *slot
 	select {
 	case l = <-from.slots:
@@ -107,7 +117,7 @@ func (s *Shops) playOnFree(ctx context.Context, from *pool, p Plan, of declared.
 	}
 	defer func() { from.slots <- l }()
 	record, err := s.playOn(ctx, l, p, of, choose)
-	if err == nil || errors.Is(err, ErrStop) {
+	if err == nil || errors.Is(err, explore.ErrStop) {
 		return record, err
 	}
 	l.starting.Wait()
@@ -117,7 +127,7 @@ func (s *Shops) playOnFree(ctx context.Context, from *pool, p Plan, of declared.
 	return record, err
 }
 
-func (s *Shops) playOn(ctx context.Context, l *slot, p Plan, of declared.Strategy, choose Chooser) (schedule.Record, error) {
+func (s *Shops) playOn(ctx context.Context, l *slot, p Plan, of declared.Strategy, choose explore.Chooser) (schedule.Record, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := l.restarted(ctx); err != nil {

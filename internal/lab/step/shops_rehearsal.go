@@ -92,9 +92,17 @@ func (s *Shops) rehearseAt(ctx context.Context, l *slot, shop *rig.TestbedShop, 
 		return cause
 	}
 	if answer != string(load.Sold) && other != string(load.Sold) { // one may be in the other's way
-		return fmt.Errorf("%s: a sale by %s before the first run was answered with %s", shop.Name, by.Name, answer)
+		return UnsoldError{shop.Name, by.Name, answer}
 	}
 	return nil
+}
+
+// UnsoldError is about a strategy that does not sell: of two customers who wanted the two units that there were, none was
+// sold one.
+type UnsoldError struct{ shop, strategy, Answer string }
+
+func (e UnsoldError) Error() string {
+	return fmt.Sprintf("%s: a sale by %s before the first run was answered with %s", e.shop, e.strategy, e.Answer)
 }
 
 // rehearsalPace makes the sales of a rehearsal so slow that one of them meets the other.

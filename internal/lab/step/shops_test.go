@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
@@ -81,7 +82,7 @@ func TestStage(t *testing.T) {
 		} {
 			plan := steptest.Parse(t, text)
 			_, err := s.PlaySchedule(t.Context(), "none", 2, plan)
-			if !errors.Is(err, step.ErrCannot) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			if !errors.Is(err, explore.ErrCannot) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s: %v, want one line with %q", text, err, want)
 			}
 		}
@@ -109,9 +110,9 @@ func TestStage(t *testing.T) {
 		"customer's patience": {"redis-async", 3 * lease},
 	} {
 		t.Run("a machine that is too slow for the "+what, func(t *testing.T) {
-			r, err := s.Play(t.Context(), step.Plan{Strategy: slow.strategy, Customers: 2}, func() step.Chooser {
+			r, err := s.Play(t.Context(), step.Plan{Strategy: slow.strategy, Customers: 2}, func() explore.Chooser {
 				first := true
-				return func(n step.Next) (int, error) {
+				return func(n explore.Next) (int, error) {
 					if first && len(n.Past) == 2 {
 						time.Sleep(slow.takes)
 						first = false
@@ -127,9 +128,9 @@ func TestStage(t *testing.T) {
 	for _, event := range []schedule.Event{schedule.Forget, schedule.Failover} {
 		t.Run("a machine on which a renewal tells of a "+string(event), func(t *testing.T) {
 			order := steptest.Parse(t, fmt.Sprintf("A.acquire %s B.acquire B.select", event))
-			r, err := s.Play(t.Context(), step.Plan{Strategy: "reentrant", Customers: 2}.Following(order), func() step.Chooser {
-				follow := step.Follow(order)
-				return func(n step.Next) (int, error) {
+			r, err := s.Play(t.Context(), step.Plan{Strategy: "reentrant", Customers: 2}.Following(order), func() explore.Chooser {
+				follow := explore.Follow(order)
+				return func(n explore.Next) (int, error) {
 					if len(n.Past) == 3 { // a renewal comes every third of the lease
 						time.Sleep(lease / 2)
 					}
@@ -148,7 +149,7 @@ func TestStage(t *testing.T) {
 		}}
 		order := steptest.Parse(t, "A.update A.insert A.commit B.update A.update2")
 		plan := step.Plan{Strategy: "conditional", Customers: 2, Requests: map[schedule.Customer][]step.Request{'A': {buy, buy}}}.Following(order)
-		r, err := s.Play(t.Context(), plan, func() step.Chooser { return step.Follow(order) })
+		r, err := s.Play(t.Context(), plan, func() explore.Chooser { return explore.Follow(order) })
 		noted := slices.ContainsFunc(r.Entries, func(e schedule.Entry) bool { return e.Note == "A: buy was answered with sold" })
 		if err != nil || !noted || r.Outcome.Answers["A"] != "sold_out" || len(r.Outcome.Orders) != 1 {
 			t.Errorf("%+v, %v, first answer noted: %t", r.Outcome, err, noted)
@@ -170,7 +171,7 @@ func TestALeaseIsEndedEarly(t *testing.T) {
 	order := steptest.Parse(t, "A.set wait B.set B.select")
 	plan := step.Plan{Strategy: "set-ex-nx", Customers: 2, Early: true}.Following(order)
 	begun := time.Now()
-	r, err := s.Play(t.Context(), plan, func() step.Chooser { return step.Follow(order) })
+	r, err := s.Play(t.Context(), plan, func() explore.Chooser { return explore.Follow(order) })
 	if took := time.Since(begun); err != nil || r.Outcome.Cause != verdict.Overrun || took > lease {
 		t.Errorf("set-ex-nx after %s: %+v, %v", took, r.Outcome, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
+	"stocklock/internal/strategy/declared"
 )
 
 // LoadSchema asks a database for its tables of InnoDB that have no triggers.
@@ -100,40 +101,6 @@ func (r *shopsRun) touches(b *buyer) []schedule.Touch {
 	return r.schema.StepTouches(int(b.customer-'A'), r.parties())
 }
 
-// eventTouches is what an event touches that hits b, or all where b is nil.
-func (r *shopsRun) eventTouches(e schedule.Event, b *buyer) []schedule.Touch {
-	switch {
-	case e == schedule.Arrive && r.plan.OneShop:
-		return schedule.Everything("") // it can share what is under way in its process
-	case e == schedule.Arrive || e == schedule.Lose:
-		return nil // the customer's next step does
-	case e == schedule.Kill && b.state == onRow:
-		return schedule.Everything(labmode.MySQLServer) // MySQL may carry out what waits
-	case e == schedule.Lag: // what is committed after it is not seen
-		return []schedule.Touch{{Server: labmode.MySQLServer, Does: schedule.Reads}}
-	case e == schedule.DBFailover:
-		return schedule.Everything(labmode.MySQLServer)
-	case e == schedule.Kill: // its connections end
-		return r.schema.Locks(b.holds())
-	case e.Forgets():
-		return schedule.Everything(r.lockServer())
-	case r.plan.LocalClock:
-		return schedule.Everything("")
-	}
-	return append(schedule.Everything(r.lockServer()), schedule.Touch{Server: labmode.MySQLServer, Thing: schedule.Clock, Does: schedule.Writes})
-}
-
-// lockServer is the server that the lock is on.
-func (r *shopsRun) lockServer() string {
-	switch {
-	case r.of.NeedsEtcd:
-		return labmode.EtcdServer
-	case r.of.NeedsQuorum:
-		return labmode.QuorumServer
-	}
-	return labmode.RedisServer
-}
-
 // keepsTime says whether a request can be about a lease that [shopsRun.lookAtLock] does not see: a statement that
 // asks MySQL for the time, or a command that changes a key that the strategy does not declare.
 func (r *shopsRun) keepsTime(request schedule.Request) bool {
@@ -150,47 +117,8 @@ func (r *shopsRun) keepsTime(request schedule.Request) bool {
 	})
 }
 
-func (r *shopsRun) inapplicable(e schedule.Event) string { return Inapplicable(r.of, e) }
-
-func (r *shopsRun) canHappen(e schedule.Event) bool {
-	if r.plan.Everything {
-		return true
-	}
-	switch e {
-	case schedule.Wait:
-		return r.lock.Locked() || (r.plan.LocalClock || r.timed) && slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state != absent })
-	case schedule.Lag:
-		return true
-	case schedule.Forget:
-		return r.lock.Locked() || r.lock.Kept != ""
-	}
-	return len(r.chosen) > 0
-}
-
-func (r *shopsRun) canHit(e schedule.Event, b *buyer) bool {
-	switch {
-	case e == schedule.Arrive:
-		return b.state == absent
-	case e == schedule.Lose && b.state == absent:
-		return !r.of.AtPoints() // what is lost is the answer to the first step
-	case e == schedule.Lose && r.of.AtPoints() && b.atStep() && b.next().Server != labmode.MySQLServer:
-		return false // the step is no single request
-	case b.state == absent || b.state == ended:
-		return false
-	}
-	if r.plan.Everything {
-		return true
-	}
-	switch e {
-	case schedule.Lose:
-		return b.atStep()
-	case schedule.Pause:
-		return (r.lock.Locked() || r.timed || r.of.State.Scattered()) && b.sent > 0
-	case schedule.Cut:
-		// A customer that is held after its last look at the lock is late with or without Redis, as
-		// after pause.
-		looks := b.next().Server != labmode.MySQLServer || b.request(b.next()).IsLook(r.schema)
-		return r.lock.Locked() && b.sent > 0 && b.atStep() && looks && len(b.tx) == 0
-	}
-	return b.sent > 0
+// keepsElsewhere says whether the strategy declares that something else than a lock in Redis keeps others
+// out.
+func (r *shopsRun) keepsElsewhere() bool {
+	return len(r.of.State.Keys) > 0 || r.of.State.Scattered() || r.of.Lease.Kept == declared.LeaseInMySQL
 }

@@ -28,6 +28,14 @@ func open(t *testing.T, strategy string, start ...string) *step.Service {
 		t.Fatal(err)
 	}
 	described := strings.NewReplacer("../../bin/shop", shop.Program, "SHOP_STRATEGY: none", "SHOP_STRATEGY: "+strategy+"\n    SHOP_LEASE: 1s").Replace(string(text))
+	of, err := shop.Any(strategy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	described += "scripts:\n  none: none\n"
+	for sha, name := range of.Scripts {
+		described += fmt.Sprintf("  %s: %s\n", sha, name)
+	}
 	for _, line := range start {
 		described = strings.Replace(described, "start:\n", "start:\n  "+line+"\n", 1)
 	}
@@ -41,8 +49,7 @@ func open(t *testing.T, strategy string, start ...string) *step.Service {
 // explored explores without what pruning leaves out, and with it, and wants the same verdicts of both.
 func explored(t *testing.T, s *step.Service, events ...schedule.Event) explore.Found {
 	t.Helper()
-	search := explore.Search{Plan: s.Plan(2, events...)}
-	found, err := explore.Explore(t.Context(), s, search, nil)
+	found, err := explore.Explore(t.Context(), s.Player(s.Plan(2, events...)), explore.Search{}, nil)
 	if err != nil || found.Unknown() != "" {
 		t.Fatalf("%v %s", err, found.Unknown())
 	}
@@ -63,7 +70,7 @@ func TestWhatIsFound(t *testing.T) {
 		t.Run(tt.strategy, func(t *testing.T) {
 			s := open(t, tt.strategy)
 			found := explored(t, s)
-			all, err := explore.Explore(t.Context(), s, explore.Search{Plan: s.Plan(2), Unpruned: true}, nil)
+			all, err := explore.Explore(t.Context(), s.Player(s.Plan(2)), explore.Search{Unpruned: true}, nil)
 			if err != nil || all.Unknown() != "" {
 				t.Fatalf("%v %s", err, all.Unknown())
 			}
@@ -76,7 +83,7 @@ func TestWhatIsFound(t *testing.T) {
 				}
 				return
 			}
-			if err := explore.Confirm(t.Context(), s, &found); err != nil {
+			if err := explore.Confirm(t.Context(), s.PlaySchedule, &found); err != nil {
 				t.Fatal(err)
 			}
 			shown := found.Repeated()
@@ -104,7 +111,7 @@ func TestALeaseThatNobodyRenews(t *testing.T) {
 	order := steptest.Parse(t, "A.set wait B.set B.select")
 	for name, play := range map[string]func() (schedule.Record, error){
 		"early":           func() (schedule.Record, error) { return s.PlaySchedule(t.Context(), "", 2, order) },
-		"in its own time": func() (schedule.Record, error) { return s.InTime(t.Context(), 2, order) },
+		"in its own time": func() (schedule.Record, error) { return s.InTime(t.Context(), "", 2, order) },
 	} {
 		r, err := play()
 		if err != nil || r.Outcome.Verdict != verdict.Oversold || r.Outcome.Cause != verdict.Overrun {
@@ -121,7 +128,7 @@ func TestALeaseThatIsRenewed(t *testing.T) {
 		if leases, renewed := s.Leases(); !leases || !renewed {
 			t.Fatalf("%s: leases %v, renewed %v", strategy, leases, renewed)
 		}
-		if _, err := s.InTime(t.Context(), 2, steptest.Parse(t, "A.eval wait")); err == nil || !strings.Contains(err.Error(), "was renewed") {
+		if _, err := s.InTime(t.Context(), "", 2, steptest.Parse(t, "A.acquire wait")); err == nil || !strings.Contains(err.Error(), "was renewed") {
 			t.Errorf("%s: a lease that is renewed ended: %v", strategy, err)
 		}
 		for event, cause := range map[schedule.Event]verdict.Cause{schedule.Pause: verdict.LateWrite, schedule.Withhold: verdict.Unnoticed} {

@@ -20,6 +20,7 @@ var (
 	LateCommit    = cause("late-commit", "a lock was released before what its holder had written was committed, and the next holder read what was there before", "lock-in-transaction")
 	OldSnapshot   = cause("old-snapshot", "a holder read in its lock what was there before it had the lock: its transaction had fixed a snapshot earlier", "lock-in-transaction")
 	CheckedEarly  = cause("checked-early", "a sale checked the stock before it had the lock, and not again", "conditional")
+	CheckThenSet  = cause("check-then-set", "a customer looked whether the lock was free, and took it with another command: a second one took it in between", "set-ex-nx")
 	Overrun       = cause("overrun", "the lease ended while its holder worked, and nobody stopped it", "fenced")
 	LateWrite     = cause("late-write", "the lease ended while its holder's process was stopped, and it still wrote", "fenced")
 	Unnoticed     = cause("cut-off", "the holder could not renew its lease, and worked on", "fenced")
@@ -51,7 +52,7 @@ var (
 	Abandoned     = cause("abandoned", "a customer died with units that are in no order, and nobody puts them back", "")
 	TornOrder     = cause("torn-order", "an order stands without all that was ordered", "")
 	Overwritten   = cause("overwritten", "what a payment had confirmed was undone, and the payment was kept", "")
-	Crash         = cause("crash", "a sale ended with an error or without an answer, and nothing had happened", "")
+	Crash         = cause("crash", "a sale ended with an error or without an answer, and nothing had happened to it", "")
 
 	// Of a shop that is stuck.
 	NoExpiry     = cause("no-expiry", "the lock of a dead holder never ends", "set-ex-nx")

@@ -1,4 +1,8 @@
-package explore
+// Package survey says what is to be explored of a strategy, and rules on what the strategy declares.
+//
+// A [Plan] is one exploration of a strategy, or one for each of some events. [Default] has those that its
+// properties call for. [Judge] rules on each property by what the explorations have found.
+package survey
 
 import (
 	"cmp"
@@ -7,13 +11,14 @@ import (
 	"slices"
 	"strings"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/strategy/declared"
 )
 
-// Survey is what one strategy is to be explored under.
-type Survey struct {
+// Plan is what one strategy is to be explored under.
+type Plan struct {
 	Strategy  string
 	Events    []schedule.Event // each by itself; none for the steps alone
 	Customers int
@@ -26,24 +31,24 @@ type Survey struct {
 
 // Default has the surveys that the properties of a strategy call for: two customers under each event
 // that says something about it, two of one shop, and three where a third one can decide.
-func Default(of declared.Strategy) []Survey {
+func Default(of declared.Strategy) []Plan {
 	switch {
 	case of.OnlyBaskets:
 		return DefaultOfBaskets(of)
 	case of.OnlyReservations:
-		return []Survey{OfReservations(of)}
+		return []Plan{OfReservations(of)}
 	}
 	thirdAtLock := !of.Properties.NotApplicable.Includes(declared.OwnerChecked) || !of.Properties.NotApplicable.Includes(declared.AtomicRelease)
-	all := []Survey{
+	all := []Plan{
 		{Customers: 2},
 		{Customers: 2, OneShop: true},
 		{Customers: 2, Events: []schedule.Event{schedule.Wait, schedule.Forget, schedule.Lose}},
 		{Customers: 3, Switches: ThreeSwitches},
 	}
 	if thirdAtLock {
-		all = append(all, Survey{Customers: 3, Switches: ThreeSwitches, Events: []schedule.Event{schedule.Wait, schedule.Lose}})
+		all = append(all, Plan{Customers: 3, Switches: ThreeSwitches, Events: []schedule.Event{schedule.Wait, schedule.Lose}})
 	}
-	all = append(all, Survey{Customers: 2, Events: []schedule.Event{schedule.Kill, schedule.Pause, schedule.Cut, schedule.Lag}})
+	all = append(all, Plan{Customers: 2, Events: []schedule.Event{schedule.Kill, schedule.Pause, schedule.Cut, schedule.Lag}})
 	for i := range all {
 		all[i].Strategy = of.Name
 	}
@@ -54,22 +59,22 @@ func Default(of declared.Strategy) []Survey {
 }
 
 // OfReservations has two customers who reserve, and a sweep. Each sends twenty requests: whoever could go on is left once.
-func OfReservations(of declared.Strategy) Survey {
-	return Survey{Strategy: of.Name, Reservations: true, Customers: 3, Switches: 1}
+func OfReservations(of declared.Strategy) Plan {
+	return Plan{Strategy: of.Name, Reservations: true, Customers: 3, Switches: 1}
 }
 
 // DefaultOfBaskets is [Default] for sales of several items.
 //
 // Where two customers can wait for each other, events and a third customer would show only that, again and
 // again, and each time somebody has to give up.
-func DefaultOfBaskets(of declared.Strategy) []Survey {
-	all := []Survey{{Strategy: of.Name, Baskets: true, Customers: 2}}
+func DefaultOfBaskets(of declared.Strategy) []Plan {
+	all := []Plan{{Strategy: of.Name, Baskets: true, Customers: 2}}
 	if !of.Baskets.Meets(declared.Crossable) {
 		return all
 	}
 	return append(all,
-		Survey{Strategy: of.Name, Baskets: true, Customers: 2, Switches: 1, Events: []schedule.Event{schedule.Kill, schedule.Pause}},
-		Survey{Strategy: of.Name, Baskets: true, Customers: 3, Switches: basketSwitches},
+		Plan{Strategy: of.Name, Baskets: true, Customers: 2, Switches: 1, Events: []schedule.Event{schedule.Kill, schedule.Pause}},
+		Plan{Strategy: of.Name, Baskets: true, Customers: 3, Switches: basketSwitches},
 	)
 }
 
@@ -81,10 +86,10 @@ const basketSwitches = 2
 const ThreeSwitches = 4
 
 // LeftOut says what surveys leave out of the schedules of a strategy, whatever they find.
-func LeftOut(of declared.Strategy, surveys []Survey) string {
+func LeftOut(of declared.Strategy, surveys []Plan) string {
 	var left []string
 	played := func(e schedule.Event, customers int, oneShop bool) bool {
-		return slices.ContainsFunc(surveys, func(v Survey) bool {
+		return slices.ContainsFunc(surveys, func(v Plan) bool {
 			none := e == "" && len(v.Events) == 0
 			return (none || slices.Contains(v.Events, e)) && v.Customers == customers && v.OneShop == oneShop
 		})
@@ -132,8 +137,8 @@ type Result struct {
 	Reservations bool           `json:"reservations,omitempty"`
 	Skipped      string         `json:"skipped,omitempty"` // why there was nothing to explore
 	// AtPoints says that the requests of the lock were not held one by one.
-	AtPoints bool  `json:"at_points,omitempty"`
-	Found    Found `json:"found"`
+	AtPoints bool          `json:"at_points,omitempty"`
+	Found    explore.Found `json:"found"`
 	// Starved are the runs that were made again because the machine made a renewal late. They were seen, and
 	// not judged.
 	Starved   int64    `json:"starved,omitempty"`
@@ -163,40 +168,40 @@ func (r Result) Name() string {
 
 // Run explores, and plays the shortest schedule of each cause once more after taking from it what
 // it does not need. Each result is passed on when it is there.
-func (v Survey) Run(ctx context.Context, on *step.Shops, progress func(of Result, done, left int), each func(Result)) error {
-	of, err := on.Shop().Any(v.Strategy)
+func (p Plan) Run(ctx context.Context, on *step.Shops, progress func(of Result, done, left int), each func(Result)) error {
+	of, err := on.Shop().Any(p.Strategy)
 	if err != nil {
 		return err
 	}
-	events := slices.Clone(v.Events)
+	events := slices.Clone(p.Events)
 	if len(events) == 0 {
 		events = []schedule.Event{""}
 	}
 	for _, event := range events {
-		result := Result{Strategy: v.Strategy, Event: event, Customers: v.Customers, Switches: v.Switches, OneShop: v.OneShop, Baskets: v.Baskets, Reservations: v.Reservations, Skipped: step.Inapplicable(of, event), AtPoints: of.AtPoints()}
+		result := Result{Strategy: p.Strategy, Event: event, Customers: p.Customers, Switches: p.Switches, OneShop: p.OneShop, Baskets: p.Baskets, Reservations: p.Reservations, Skipped: step.Inapplicable(of, event), AtPoints: of.AtPoints()}
 		if result.Skipped != "" {
 			each(result)
 			continue
 		}
-		search := Search{Switches: v.Switches, Plan: step.Plan{Strategy: v.Strategy, Customers: v.Customers, OneShop: v.OneShop, Baskets: v.Baskets, Reservations: v.Reservations, MaxEvents: 1, LocalClock: step.LocalClock(of), Early: !v.Reservations}}
+		plan := step.Plan{Strategy: p.Strategy, Customers: p.Customers, OneShop: p.OneShop, Baskets: p.Baskets, Reservations: p.Reservations, MaxEvents: 1, LocalClock: step.LocalClock(of), Early: !p.Reservations}
 		if event != "" {
-			search.Events = []schedule.Event{event}
+			plan.Events = []schedule.Event{event}
 		}
 		starved := on.Starved()
-		again := step.As{Shops: on, OneShop: v.OneShop, Baskets: v.Baskets, Reservations: v.Reservations}
-		found, err := Explore(ctx, again, search, func(done, left int) { progress(result, done, left) })
+		again := step.As{Shops: on, OneShop: p.OneShop, Baskets: p.Baskets, Reservations: p.Reservations}
+		found, err := explore.Explore(ctx, on.Player(plan), explore.Search{Switches: p.Switches, Slots: again.Slots(plan.Events)}, func(done, left int) { progress(result, done, left) })
 		if err != nil {
-			return fmt.Errorf("%s, %s: %w", v.Strategy, result.Name(), err)
+			return fmt.Errorf("%s, %s: %w", p.Strategy, result.Name(), err)
 		}
-		if err := Confirm(ctx, again, &found); err != nil {
+		if err := explore.Confirm(ctx, again.PlaySchedule, &found); err != nil {
 			return err
 		}
 		result.Found, result.Starved = found, on.Starved()-starved
-		expected := schedule.Expected(on.Declared(of).Everywhere(), search.Events, v.Customers)
-		if v.Baskets {
-			expected = schedule.ExpectedOfBaskets(on.Declared(of), search.Events, v.Customers)
+		expected := schedule.Expected(on.Declared(of), plan.Events, p.Customers)
+		if p.Baskets {
+			expected = schedule.ExpectedOfBaskets(on.Declared(of), plan.Events, p.Customers)
 		}
-		if v.Reservations {
+		if p.Reservations {
 			expected = schedule.ExpectedOfReservations(of)
 		}
 		if result.AtPoints {
@@ -209,13 +214,13 @@ func (v Survey) Run(ctx context.Context, on *step.Shops, progress func(of Result
 }
 
 // surprises says where what was found differs from what is expected, in both directions.
-func surprises(expected schedule.Expectation, f Found) []string {
+func surprises(expected schedule.Expectation, f explore.Found) []string {
 	var all []string
 	if why := f.Unknown(); why != "" {
 		all = append(all, why)
 	}
 	for _, a := range expected.Wanted {
-		if !f.shows(a.Causes) {
+		if !f.Shows(a.Causes) {
 			all = append(all, fmt.Sprintf("%s, and no schedule shows it", a.Reason()))
 		}
 	}

@@ -1,18 +1,19 @@
-package explore
+package survey
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
 )
 
-func badBy(c verdict.Cause, v verdict.Kind) Found {
-	return Found{Runs: 9, Bad: 1, Shortest: []schedule.Record{{Schedule: schedule.Schedule{{Customer: 'A', Step: "set"}}, Outcome: schedule.Outcome{Verdict: v, Cause: c}}}}
+func badBy(c verdict.Cause, v verdict.Kind) explore.Found {
+	return explore.Found{Runs: 9, Bad: 1, Shortest: []schedule.Record{{Schedule: schedule.Schedule{{Customer: 'A', Step: "set"}}, Outcome: schedule.Outcome{Verdict: v, Cause: c}}}}
 }
 
 // TestJudge rules on each property from what explorations found.
@@ -29,21 +30,21 @@ func TestJudge(t *testing.T) {
 		by       string
 	}{
 		{"it lacks it, and a schedule shows it", lock, Result{Event: schedule.Pause, Customers: 2, Found: badBy(verdict.LateWrite, verdict.Oversold)}, declared.PauseProof, Agrees, "late-write: A.set"},
-		{"it lacks it, and none shows it", lock, Result{Event: schedule.Pause, Customers: 2, Found: Found{Runs: 9}}, declared.PauseProof, Contradicts, "none of 9 schedules"},
-		{"the database refuses what would show it", fenced, Result{Event: schedule.Pause, Customers: 2, Found: Found{Runs: 9}}, declared.PauseProof, NotDecided, "the database"},
-		{"it has it, and none shows the contrary", lock, Result{Customers: 2, Found: Found{Runs: 1}}, declared.Exclusive, Agrees, "the only schedule"},
+		{"it lacks it, and none shows it", lock, Result{Event: schedule.Pause, Customers: 2, Found: explore.Found{Runs: 9}}, declared.PauseProof, Contradicts, "none of 9 schedules"},
+		{"the database refuses what would show it", fenced, Result{Event: schedule.Pause, Customers: 2, Found: explore.Found{Runs: 9}}, declared.PauseProof, NotDecided, "the database"},
+		{"it has it, and none shows the contrary", lock, Result{Customers: 2, Found: explore.Found{Runs: 1}}, declared.Exclusive, Agrees, "the only schedule"},
 		{"it has it, and a schedule shows the contrary", lock, Result{Customers: 2, Found: badBy(verdict.NoLock, verdict.Oversold)}, declared.Exclusive, Contradicts, "no-lock"},
-		{"some could not be played", lock, Result{Customers: 2, Found: Found{Runs: 9, GivenUp: []string{"busy"}}}, declared.Exclusive, NotDecided, "could not be played"},
-		{"another event was explored", lock, Result{Event: schedule.Wait, Customers: 2, Found: Found{Runs: 9}}, declared.PauseProof, NotDecided, "no exploration"},
-		{"too few customers for it to show", lock, Result{Event: schedule.Wait, Customers: 2, Found: Found{Runs: 9}}, declared.OwnerChecked, NotDecided, "no exploration"},
-		{"the storage is checked, and all held", fenced, Result{Event: schedule.Kill, Customers: 2, Found: Found{Runs: 9}}, declared.StorageChecked, Agrees, "none of 9"},
+		{"some could not be played", lock, Result{Customers: 2, Found: explore.Found{Runs: 9, GivenUp: []string{"busy"}}}, declared.Exclusive, NotDecided, "could not be played"},
+		{"another event was explored", lock, Result{Event: schedule.Wait, Customers: 2, Found: explore.Found{Runs: 9}}, declared.PauseProof, NotDecided, "no exploration"},
+		{"too few customers for it to show", lock, Result{Event: schedule.Wait, Customers: 2, Found: explore.Found{Runs: 9}}, declared.OwnerChecked, NotDecided, "no exploration"},
+		{"the storage is checked, and all held", fenced, Result{Event: schedule.Kill, Customers: 2, Found: explore.Found{Runs: 9}}, declared.StorageChecked, Agrees, "none of 9"},
 		{"the storage is checked, and one did not hold", fenced, Result{Event: schedule.Kill, Customers: 2, Found: badBy(verdict.Unexplained, verdict.Stuck)}, declared.StorageChecked, Contradicts, "unexplained"},
 		{"the storage is checked, and cannot know of a sale that is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: badBy(verdict.UnknownCommit, verdict.Twice)}, declared.StorageChecked, Agrees, "none of"},
 		{"a sale is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: badBy(verdict.UnknownCommit, verdict.Twice)}, declared.Once, Agrees, "unknown-commit"},
-		{"none is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: Found{Runs: 9}}, declared.Once, Contradicts, "none of 9"},
+		{"none is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: explore.Found{Runs: 9}}, declared.Once, Contradicts, "none of 9"},
 		{"it is not, and took a late write", lock, Result{Event: schedule.Pause, Customers: 2, Found: badBy(verdict.LateWrite, verdict.Oversold)}, declared.StorageChecked, Agrees, "late-write"},
 	} {
-		all := Judge(tt.of, []Result{tt.result})
+		all := Judge(declared.Strategy{Properties: tt.of}, []Result{tt.result})
 		i := slices.IndexFunc(all, func(j Judgement) bool { return j.Property == tt.property })
 		if j := all[i]; j.Ruling != tt.want || !strings.Contains(j.By, tt.by) {
 			t.Errorf("%s: %s %s by %q, want %s by %q", tt.what, j.Property, j.Ruling, j.By, tt.want, tt.by)
@@ -55,8 +56,8 @@ func TestJudge(t *testing.T) {
 func TestACrashContradicts(t *testing.T) {
 	crash := []Result{{Customers: 2, Found: badBy(verdict.Crash, verdict.Crashed)}}
 	for _, s := range ladder.All() {
-		p := s.Describe().Everywhere()
-		found := len(Unexplained(p, crash)) > 0 || slices.ContainsFunc(Judge(p, crash), func(j Judgement) bool { return j.Ruling == Contradicts })
+		of := s.Describe()
+		found := len(Unexplained(of, crash)) > 0 || slices.ContainsFunc(Judge(of, crash), func(j Judgement) bool { return j.Ruling == Contradicts })
 		if !found {
 			t.Errorf("%s: a sale that crashes is no contradiction", s.Name)
 		}
@@ -81,13 +82,13 @@ func TestJudgeBaskets(t *testing.T) {
 	}{
 		{"two wait for each other, as declared", lock, unsorted, Result{Customers: 2, Found: crossed}, declared.Crossable, Agrees, "crossed-locks: A.set"},
 		{"two wait for each other, against what is declared", lock, sorted, Result{Customers: 2, Found: crossed}, declared.Crossable, Contradicts, "crossed-locks"},
-		{"none wait for each other, against what is declared", lock, unsorted, Result{Customers: 2, Found: Found{Runs: 9}}, declared.Crossable, Contradicts, "none of 9"},
-		{"none is torn", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: Found{Runs: 9}}, declared.Whole, Agrees, "none of 9"},
+		{"none wait for each other, against what is declared", lock, unsorted, Result{Customers: 2, Found: explore.Found{Runs: 9}}, declared.Crossable, Contradicts, "none of 9"},
+		{"none is torn", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: explore.Found{Runs: 9}}, declared.Whole, Agrees, "none of 9"},
 		{"an order is torn", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: badBy(verdict.TornOrder, verdict.HalfSold)}, declared.Whole, Contradicts, "torn-order"},
 		{"units are abandoned", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: badBy(verdict.Abandoned, verdict.Unclaimed)}, declared.Whole, Contradicts, "abandoned"},
 		{"a late write of a way that is not pause-proof either", lock, overtakeProof, Result{Event: schedule.Pause, Customers: 2, Found: late}, declared.OvertakeProof, Agrees, "none of 9"},
 		{"a late write of a way that is pause-proof", pauseProof, overtakeProof, Result{Event: schedule.Pause, Customers: 2, Found: late}, declared.OvertakeProof, Contradicts, "late-write"},
-		{"no schedule takes what is not there", lock, sorted, Result{Customers: 2, Found: Found{Runs: 9}}, declared.Isolated, NotDecided, "no exploration"},
+		{"no schedule takes what is not there", lock, sorted, Result{Customers: 2, Found: explore.Found{Runs: 9}}, declared.Isolated, NotDecided, "no exploration"},
 	} {
 		all := JudgeBaskets(declared.Strategy{Properties: tt.one, Baskets: &tt.basket}, []Result{tt.result})
 		i := slices.IndexFunc(all, func(j Judgement) bool { return j.Property == tt.property })
@@ -96,7 +97,7 @@ func TestJudgeBaskets(t *testing.T) {
 		}
 	}
 	of := declared.Strategy{Properties: declared.Properties{Has: lock.Has | declared.StorageChecked}, Baskets: &sorted}
-	for found, want := range map[*Found]int{&crossed: 1, {Runs: 9}: 0} {
+	for found, want := range map[*explore.Found]int{&crossed: 1, {Runs: 9}: 0} {
 		if got := UnexplainedOfBaskets(of, []Result{{Customers: 2, Found: *found}}); len(got) != want {
 			t.Errorf("%d are unexplained, want %d", len(got), want)
 		}
@@ -107,7 +108,7 @@ func TestJudgeBaskets(t *testing.T) {
 func TestUnexplained(t *testing.T) {
 	lock := declared.Properties{Has: declared.Exclusive | declared.Recovers | declared.Once}
 	for cause, want := range map[verdict.Cause]int{verdict.LateWrite: 0, verdict.Overrun: 0, verdict.Unexplained: 1, verdict.LostRelease: 0, verdict.UnknownCommit: 1} {
-		if got := Unexplained(lock, []Result{{Event: schedule.Pause, Customers: 2, Found: badBy(cause, verdict.Oversold)}}); len(got) != want {
+		if got := Unexplained(declared.Strategy{Properties: lock}, []Result{{Event: schedule.Pause, Customers: 2, Found: badBy(cause, verdict.Oversold)}}); len(got) != want {
 			t.Errorf("%s: %d are unexplained, want %d", cause, len(got), want)
 		}
 	}
@@ -120,13 +121,13 @@ func TestWhatIsLeftOut(t *testing.T) {
 	for _, tt := range []struct {
 		what       string
 		of         declared.Strategy
-		surveys    []Survey
+		surveys    []Plan
 		some, none []string
 	}{
 		{"the default of a lock", lock, Default(lock), []string{"failover; flushall;", "a third customer under pause, kill, cut, forget, lag;", "more than 4 switches of 3 customers"},
 			[]string{"wait", "lose", "one shop", "no event"}},
 		{"the default without a lock", rows, Default(rows), []string{"a third customer under wait, pause, kill, cut, lose, forget, lag;"}, []string{"one shop", "no event"}},
-		{"what was asked for", lock, []Survey{{Customers: 2, Events: []schedule.Event{schedule.Wait}}},
+		{"what was asked for", lock, []Plan{{Customers: 2, Events: []schedule.Event{schedule.Wait}}},
 			[]string{"pause; kill; cut; lose; forget; failover; flushall; lag;", "a third customer under wait;", "customers of one shop"}, []string{"switches", "one by one"}},
 	} {
 		left := LeftOut(tt.of, tt.surveys)

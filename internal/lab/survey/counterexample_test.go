@@ -1,9 +1,10 @@
-package explore
+package survey
 
 import (
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/overlaytest"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
@@ -133,11 +134,11 @@ func TestWhatExplorationDidNotFind(t *testing.T) {
 		if tt.event == schedule.Pause {
 			continue // on shops of its own: most of a minute
 		}
-		search := Search{Plan: step.Plan{Strategy: tt.strategy, Customers: 2, MaxEvents: 1}, Limit: 60}
+		plan := step.Plan{Strategy: tt.strategy, Customers: 2, MaxEvents: 1}
 		if tt.event != "" {
-			search.Events = []schedule.Event{tt.event}
+			plan.Events = []schedule.Event{tt.event}
 		}
-		found, err := Explore(t.Context(), s, search, nil)
+		found, err := explore.Explore(t.Context(), s.Player(plan), explore.Search{Limit: 60, Slots: s.Slots(plan.Events)}, nil)
 		if err != nil || len(found.Shortest) != 1 || found.Shortest[0].Outcome.Cause != tt.cause {
 			t.Errorf("%s, %s: %d runs, %d bad by %v, %v, want it by %s", tt.strategy, tt.event, found.Runs, found.Bad, found.Causes(), err, tt.cause)
 		}

@@ -1,6 +1,6 @@
 //go:build explore
 
-package explore
+package survey
 
 import (
 	"slices"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/step/steptest"
@@ -34,19 +35,19 @@ func TestPruningLosesNoOutcomeOnRealServers(t *testing.T) {
 }
 
 func comparePruned(t *testing.T, s *step.Shops, plan step.Plan) {
-	pruned, err := Explore(t.Context(), s, Search{Plan: plan}, nil)
+	pruned, err := explore.Explore(t.Context(), s.Player(plan), explore.Search{Slots: s.Slots(plan.Events)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := Explore(t.Context(), s, Search{Plan: plan, Unpruned: true, Limit: limit}, nil)
+	all, err := explore.Explore(t.Context(), s.Player(plan), explore.Search{Slots: s.Slots(plan.Events), Unpruned: true, Limit: limit}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%v: %d runs of %d", plan.Events, pruned.Runs, all.Runs)
-	lost := missing(all.outcomes, pruned.outcomes)
+	lost := missing(all.Outcomes, pruned.Outcomes)
 	if len(lost) > 0 {
 		// A row that one run holds can make the reaper late in another one. No replay repeats that.
-		if err := Confirm(t.Context(), s, &all); err != nil {
+		if err := explore.Confirm(t.Context(), s.PlaySchedule, &all); err != nil {
 			t.Fatal(err)
 		}
 		for _, once := range all.Once {
@@ -57,10 +58,10 @@ func comparePruned(t *testing.T, s *step.Shops, plan step.Plan) {
 		}
 	}
 	if len(lost) > 0 {
-		t.Errorf("%v: pruning loses %q: pruned %v, all %v", plan.Events, lost, pruned.outcomes, all.outcomes)
+		t.Errorf("%v: pruning loses %q: pruned %v, all %v", plan.Events, lost, pruned.Outcomes, all.Outcomes)
 	}
-	if added := missing(pruned.outcomes, all.outcomes); !all.limited && len(added) > 0 {
-		t.Errorf("%v: pruning adds %q: pruned %v, all %v", plan.Events, added, pruned.outcomes, all.outcomes)
+	if added := missing(pruned.Outcomes, all.Outcomes); !all.Limited() && len(added) > 0 {
+		t.Errorf("%v: pruning adds %q: pruned %v, all %v", plan.Events, added, pruned.Outcomes, all.Outcomes)
 	}
 	// After the lock was forgotten, a renewal of the holder and the heartbeat of a waiter race: a
 	// few such runs cannot be repeated on any machine.

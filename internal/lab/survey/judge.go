@@ -1,4 +1,4 @@
-package explore
+package survey
 
 import (
 	"cmp"
@@ -29,14 +29,12 @@ type Judgement struct {
 
 // Judge rules on each property of sales of one item by explorations. Those that need no event and those of an attack's
 // event count, of as many customers as the attack needs.
-func Judge(p declared.Properties, results []Result) []Judgement {
-	var all []Judgement
-	for _, property := range append(declared.AllProperties(), declared.ReadsSource) {
-		j := Judgement{Property: property, Declared: p.Standing(property), Ruling: NotDecided, By: "no exploration attacks it"}
-		if property == declared.StorageChecked {
-			j = judgeStorage(j, p, results)
+func Judge(of declared.Strategy, results []Result) []Judgement {
+	all := judgeAll(append(declared.AllProperties(), declared.ReadsSource), schedule.Attacks, schedule.Attacks, of.Everywhere(), results)
+	for i, j := range all {
+		if j.Property == declared.StorageChecked {
+			all[i] = judgeStorage(j, of, results)
 		}
-		all = append(all, judgeBy(schedule.Attacks, schedule.Attacks, j, p, results))
 	}
 	return all
 }
@@ -46,23 +44,12 @@ func JudgeBaskets(of declared.Strategy, results []Result) []Judgement {
 	both := of.Properties // what it lacks with one item explains failures, too
 	both.Has |= of.Baskets.Has
 	both.NotApplicable |= of.Baskets.NotApplicable
-	explaining := slices.Concat(schedule.Attacks, schedule.BasketAttacks)
-	var all []Judgement
-	for _, property := range declared.BasketProperties() {
-		j := Judgement{Property: property, Declared: both.Standing(property), Ruling: NotDecided, By: "no exploration attacks it"}
-		all = append(all, judgeBy(schedule.BasketAttacks, explaining, j, both, results))
-	}
-	return all
+	return judgeAll(declared.BasketProperties(), schedule.BasketAttacks, slices.Concat(schedule.Attacks, schedule.BasketAttacks), both, results)
 }
 
 // JudgeReservations is [Judge] for the properties of reservations.
 func JudgeReservations(of declared.Strategy, results []Result) []Judgement {
-	var all []Judgement
-	for _, property := range declared.ReservationProperties() {
-		j := Judgement{Property: property, Declared: of.Reservations.Standing(property), Ruling: NotDecided, By: "no exploration attacks it"}
-		all = append(all, judgeBy(schedule.ReservationAttacks, schedule.ReservationAttacks, j, *of.Reservations, results))
-	}
-	return all
+	return judgeAll(declared.ReservationProperties(), schedule.ReservationAttacks, schedule.ReservationAttacks, *of.Reservations, results)
 }
 
 // UnexplainedOfReservations is [Unexplained] for reservations.
@@ -70,15 +57,19 @@ func UnexplainedOfReservations(of declared.Strategy, results []Result) []schedul
 	return unexplained(results, func(int) schedule.Expectation { return schedule.ExpectedOfReservations(of) })
 }
 
-// judgeBy rules on a property by those of the attacks that are on it. Explaining are all whose success says
-// why a schedule fails.
-func judgeBy(attacks, explaining []schedule.Attack, j Judgement, p declared.Properties, results []Result) Judgement {
-	for _, a := range attacks {
-		if a.Property == j.Property {
-			j = judge(a, explaining, j, p, results)
+// judgeAll rules on properties by the attacks that are on them. Explaining are all whose success says why a schedule
+// fails.
+func judgeAll(properties []declared.Property, attacks, explaining []schedule.Attack, p declared.Properties, results []Result) (all []Judgement) {
+	for _, property := range properties {
+		j := Judgement{Property: property, Declared: p.Standing(property), Ruling: NotDecided, By: "no exploration attacks it"}
+		for _, a := range attacks {
+			if a.Property == property {
+				j = judge(a, explaining, j, p, results)
+			}
 		}
+		all = append(all, j)
 	}
-	return j
+	return all
 }
 
 func judge(a schedule.Attack, explaining []schedule.Attack, j Judgement, p declared.Properties, results []Result) Judgement {
@@ -156,9 +147,8 @@ func explainedBesides(a schedule.Attack, explaining []schedule.Attack, p declare
 
 // judgeStorage holds a strategy that is checked by the storage to every schedule, except those by what it
 // lacks that no check can stand in for.
-func judgeStorage(j Judgement, p declared.Properties, results []Result) Judgement {
-	p.Has |= declared.StorageChecked
-
+func judgeStorage(j Judgement, of declared.Strategy, results []Result) Judgement {
+	of.Properties.Has |= declared.StorageChecked
 	if j.Declared == declared.NotApplicable {
 		j.By = "it does not apply"
 		return j
@@ -166,7 +156,7 @@ func judgeStorage(j Judgement, p declared.Properties, results []Result) Judgemen
 	var all seen
 	for _, r := range results {
 		all.add(r)
-		allowed := schedule.Expected(p, nil, r.Customers).Allowed
+		allowed := schedule.Expected(of, nil, r.Customers).Allowed
 		for _, bad := range r.Found.Shortest {
 			switch {
 			case slices.Contains(allowed, bad.Outcome.Cause):
@@ -197,11 +187,11 @@ func judgeStorage(j Judgement, p declared.Properties, results []Result) Judgemen
 // Unexplained are the bad schedules whose cause no property explains that the strategy lacks. They
 // contradict what it declares as a whole. Those of a strategy that has StorageChecked contradict
 // that.
-func Unexplained(p declared.Properties, results []Result) []schedule.Record {
-	if p.Has.Includes(declared.StorageChecked) {
+func Unexplained(of declared.Strategy, results []Result) []schedule.Record {
+	if of.Has.Includes(declared.StorageChecked) {
 		return nil
 	}
-	return unexplained(results, func(customers int) schedule.Expectation { return schedule.Expected(p, nil, customers) })
+	return unexplained(results, func(customers int) schedule.Expectation { return schedule.Expected(of, nil, customers) })
 }
 
 // UnexplainedOfBaskets is [Unexplained] for sales of several items, which no check of the storage makes right.
