@@ -25,10 +25,10 @@ lab: ready ## open the page: predict, run, watch and step through cells on real 
 
 .PHONY: matrix
 matrix: ready ## run every strategy under every scenario
-	bin/loadtest run --scenarios all --strategies all $(ARGS)
+	bin/loadtest run all $(ARGS)
 
 .PHONY: soak
-soak: ready ## sell for ten minutes while everything goes wrong at once; ARGS='--minutes 1 --seed 2'
+soak: ready ## sell for ten minutes while everything goes wrong at once; ARGS='--for 1m --seed 2'
 	bin/loadtest soak $(ARGS)
 
 .PHONY: bench
@@ -52,12 +52,12 @@ PEERS_BENCH = mutex,stocklock,rueidislock,rueidislock-two-of-three,bsm-redislock
 peers: ready ## run the locks of other libraries under every scenario, measure them, and write docs/peers.md
 	@scripts/servers.sh etcd || echo "etcd's strategies will be skipped"
 	scripts/lab-go.sh -C bench build -o ../bin/ . ./peershop ./peerspage
-	$(PEERS_RUN) --scenarios all --strategies $$(bin/peerspage --strategies) --json out/peers.json $(SURPRISED)
-	$(PEERS_RUN) --cells $$(bin/peerspage --failing --cells out/peers.json) --runs 3 --seed 2 --json out/peers-again.json $(SURPRISED)
-	bin/loadtest run --shop-binary bin/peershop --work 0s --strategies $$(bin/peerspage --strategies) --json out/peers-sales.json
+	$(PEERS_RUN) $$(bin/peerspage --strategies):all --out out/peers.json $(SURPRISED)
+	$(PEERS_RUN) $$(bin/peerspage --failing --cells out/peers.json) --runs 3 --seed 2 --out out/peers-again.json $(SURPRISED)
+	bin/loadtest run --shop-binary bin/peershop --work 0s $$(bin/peerspage --strategies) --out out/peers-sales.json
 	bin/bench --locks $(PEERS_BENCH) --shapes 1x32,4x8,8x1/1ms --save out/peers-bench.txt
-	bin/loadtest explore --shop-binary bin/peershop redsync redsync-five bsm-redislock rueidislock rueidislock-two-of-three --events forget --lease 600ms --json > out/peers-forget.json $(SURPRISED)
-	bin/loadtest explore --shop-binary bin/peershop rueidislock etcd etcd-fenced --events pause --json > out/peers-pause.json $(SURPRISED)
+	bin/loadtest explore --shop-binary bin/peershop redsync redsync-five bsm-redislock rueidislock rueidislock-two-of-three --events forget --lease 600ms --out out/peers-forget.json $(SURPRISED)
+	bin/loadtest explore --shop-binary bin/peershop rueidislock etcd etcd-fenced --events pause --out out/peers-pause.json $(SURPRISED)
 	bin/peerspage --cells out/peers.json --again out/peers-again.json --sales out/peers-sales.json --bench out/peers-bench.txt \
 		--explored out/peers-forget.json --explored out/peers-pause.json --to docs/peers.md
 
@@ -72,7 +72,7 @@ site: out/matrix.json ## make a static site of the matrix, the peers and all pag
 
 # A surprise is marked in the report.
 out/matrix.json: | ready
-	bin/loadtest run --scenarios all --strategies all --json $@ $(ARGS) $(SURPRISED)
+	bin/loadtest run all --out $@ $(ARGS) $(SURPRISED)
 
 # The tests also need etcd for the locks of other libraries, a C compiler for the race detector, and
 # Chromium for the pages.

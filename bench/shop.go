@@ -60,7 +60,7 @@ func loadtest(ctx context.Context, program, strategies string, shops int) ([]tri
 	}
 	defer os.RemoveAll(dir)
 	out := filepath.Join(dir, "result.json")
-	cmd := exec.CommandContext(ctx, program, "run", "--strategies", strategies, "--shops", strconv.Itoa(shops), "--json", out)
+	cmd := exec.CommandContext(ctx, program, "run", strategies, "--shops", strconv.Itoa(shops), "--out", out)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	// On SIGTERM the load test stops the processes that it started.

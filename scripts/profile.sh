@@ -3,7 +3,7 @@
 # and where one shop spends its own. Needs Linux.
 #
 #   scripts/profile.sh                                      batched --workers 200
-#   scripts/profile.sh conditional --workers 48 --binlog    a strategy, and flags of `loadtest run`
+#   scripts/profile.sh conditional --workers 48 --mysql-set binlog    a strategy, and flags of `loadtest run`
 #
 # Exit code 0, or that of the run.
 set -eu
@@ -20,7 +20,7 @@ run=
 trap '[ -z "$run" ] || kill -INT "$run" 2>/dev/null; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
-bin/loadtest run --strategies "$strategy" --stock 60000 --requests 60001 --work 0s "$@" >"$work/table" 2>"$work/progress" &
+bin/loadtest run "$strategy" --stock 60000 --requests 60001 --work 0s "$@" >"$work/table" 2>"$work/progress" &
 run=$!
 
 # The shops and the servers are children of the run. An internal address is in each shop's environment.

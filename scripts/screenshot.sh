@@ -12,7 +12,7 @@ if [ -z "$(fc-list :lang=zh)" ]; then
 	exit 1
 fi
 mkdir -p out docs/live
-bin/loadtest run --cells owner-checked:pause --json out/screenshot.json
+bin/loadtest run owner-checked:pause --out out/screenshot.json
 SCREENSHOT_OF=$PWD/out/screenshot.json SCREENSHOT=$PWD/docs/report.png \
 	scripts/lab-go.sh test -count=1 -run TestScreenshot ./internal/lab/live
 LIVE_PICTURES=$PWD/docs/live scripts/lab-go.sh test -count=1 -timeout 15m -run 'TestThePage$|TestThePlanOfAClass|TestTopologiesOnThePage' ./internal/lab/live

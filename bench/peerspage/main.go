@@ -18,8 +18,8 @@ import (
 )
 
 type options struct {
-	Strategies bool     `help:"Only print the strategies that are compared, for --strategies of the load test."`
-	Failing    bool     `help:"Only print the cells of --cells that did not hold or were to fail, for --cells of the load test."`
+	Strategies bool     `help:"Only print the strategies that are compared, for a word of loadtest run."`
+	Failing    bool     `help:"Only print the cells of --cells that did not hold or were to fail, as words of loadtest run."`
 	Cells      string   `type:"existingfile" placeholder:"FILE" help:"The result of every strategy under every scenario."`
 	Again      string   `type:"existingfile" placeholder:"FILE" help:"The result of the cells that did not hold, run again with other seeds."`
 	Sales      string   `type:"existingfile" placeholder:"FILE" help:"The result of every strategy under contention without work in the section."`
@@ -52,7 +52,7 @@ func (o options) run(stdout io.Writer) error {
 		return err
 	}
 	if o.Failing {
-		_, err := fmt.Fprintln(stdout, strings.Join(failing(in.cells), ","))
+		_, err := fmt.Fprintln(stdout, strings.Join(failing(in.cells), " "))
 		return err
 	}
 	p := pageOf(in)

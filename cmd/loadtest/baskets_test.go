@@ -21,7 +21,7 @@ func TestReservations(t *testing.T) { runsAsPredicted(t, "reservations") }
 func runsAsPredicted(t *testing.T, group string) {
 	testserver.NeedsServers(t)
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"run", "--scenarios", group}, &out, &errs); code != exitExpected {
+	if code := run(t.Context(), []string{"run", group}, &out, &errs); code != exitExpected {
 		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
 }
@@ -34,7 +34,7 @@ func TestACellOfReservationsIsExplained(t *testing.T) {
 		"reservation:confirmation-meets-expiry":              {"Every order was paid once", "payment 1 of C: confirmed", "payment 1 of A: the money must be returned"},
 	} {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), []string{"explain", cell}, &out, &errs); code != exitExpected {
+		if code := run(t.Context(), []string{"run", cell, "--draw"}, &out, &errs); code != exitExpected {
 			t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
 		}
 		for _, want := range wants {
@@ -59,7 +59,7 @@ func TestSchedulesOfReservations(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		var r schedule.Record
-		if code := run(t.Context(), append([]string{"step", tt.way, "--reservations", "--json"}, strings.Fields(tt.order)...), &out, &errs); code != exitExpected {
+		if code := run(t.Context(), append([]string{"step", tt.way, "--as", "reservations", "--out", "-"}, strings.Fields(tt.order)...), &out, &errs); code != exitExpected {
 			t.Fatalf("%s: exit code %d\n%s%s", tt.way, code, out.String(), errs.String())
 		}
 		if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Outcome.Cause != tt.cause || r.Outcome.Bad() != (tt.cause != "") {
@@ -67,7 +67,7 @@ func TestSchedulesOfReservations(t *testing.T) {
 		}
 	}
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"explore", "reservation", "--reservations", "--json"}, &out, &errs); code != exitExpected {
+	if code := run(t.Context(), []string{"explore", "reservation", "--as", "reservations", "--out", "-"}, &out, &errs); code != exitExpected {
 		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
 	var results []survey.Result
@@ -80,7 +80,7 @@ func TestSchedulesOfReservations(t *testing.T) {
 func TestACrossedCellIsExplained(t *testing.T) {
 	testserver.NeedsServers(t)
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"explain", "locks-parallel:crossed"}, &out, &errs); code != exitExpected {
+	if code := run(t.Context(), []string{"run", "locks-parallel:crossed", "--draw"}, &out, &errs); code != exitExpected {
 		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
 	for _, want := range []string{"B: busy", "a circle: A ──waits for──▶ item 2 ──held by──▶ B ──waits for──▶ item 1 ──held by──▶ A"} {
@@ -98,7 +98,7 @@ func TestCrossedSchedules(t *testing.T) {
 		"locks-unsorted": "A.set B.set", "locks-parallel": "A.set B.set", "locks-sorted": "", "rows-unsorted": "", "rows-sorted": "",
 	} {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), []string{"explore", way, "--customers", "2", "--json"}, &out, &errs); code != exitExpected {
+		if code := run(t.Context(), []string{"explore", way, "--customers", "2", "--out", "-"}, &out, &errs); code != exitExpected {
 			t.Fatalf("%s: exit code %d\n%s%s", way, code, out.String(), errs.String())
 		}
 		var results []survey.Result

@@ -98,7 +98,7 @@ var results = flag.String("results", "", "check what is said of the cells of the
 
 // TestCausesOfSavedResults checks a whole matrix that was run before:
 //
-//	loadtest run --strategies all --scenarios all --json FILE
+//	loadtest run all --out FILE
 //	go test ./cmd/loadtest -run TestCausesOfSavedResults -results FILE
 //
 // Without a file it checks those of package report's own tests.

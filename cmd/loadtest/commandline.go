@@ -60,9 +60,9 @@ func quoted(word string) string {
 // that came from the environment stay there, and those with passwords are to be put there.
 func replay(c trial.Result, p matrix.Plan, shop string) string {
 	if c.Group != trial.OneServer {
-		return fmt.Sprintf("%s run --cells %s --seed %d --draw", program(), c.Name(), c.Seed)
+		return fmt.Sprintf("%s run %s --seed %d --draw", program(), c.Name(), c.Seed)
 	}
-	words := []string{program(), "run", "--cells", c.Name(), "--seed", fmt.Sprint(c.Seed),
+	words := []string{program(), "run", c.Name(), "--seed", fmt.Sprint(c.Seed),
 		"--stock", fmt.Sprint(p.Stock), "--requests", fmt.Sprint(p.Requests),
 		"--workers", fmt.Sprint(p.Workers), "--lease", p.Lease.String(), "--wait", p.Wait.String(),
 		"--retry", p.Retry.String(), "--work", p.Work.String()}
@@ -83,9 +83,6 @@ func replay(c trial.Result, p matrix.Plan, shop string) string {
 	}
 	if p.RedisServer != "" {
 		words = append(words, "--redis-server", quoted(p.RedisServer))
-	}
-	if p.Binlog {
-		words = append(words, "--binlog")
 	}
 	for _, setting := range p.MySQLSet {
 		words = append(words, "--mysql-set", quoted(setting))

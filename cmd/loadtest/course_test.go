@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/cells"
 	"stocklock/internal/lab/course"
 	"stocklock/internal/lab/exercise"
 	"stocklock/internal/lab/schedule"
@@ -225,11 +226,13 @@ func (r classroom) run(ctx context.Context, s streams) int {
 	case "step":
 		of, unknown := r.shop.Any(c.Step.Strategy)
 		if err = unknown; err == nil {
-			c.Step.Baskets = c.Step.Baskets || of.OnlyBaskets
+			c.Step.As, err = c.Step.as(of)
+		}
+		if err == nil {
 			err = c.Step.play(ctx, s, r.stage(c.Step.Lease))
 		}
 	case "explore":
-		strategies, unknown := named(c.Explore.Strategies, r.shop.Strategies, r.shop.Any)
+		strategies, unknown := cells.Named(c.Explore.Strategies, r.shop.Strategies, r.shop.Any)
 		if err = unknown; err == nil {
 			err = c.Explore.search(ctx, s, r.stage(c.Explore.Lease), strategies)
 		}
@@ -338,8 +341,8 @@ func TestThePageStartsTheCommands(t *testing.T) {
 				if !slices.Equal(got.Strategies, c.Explore.Strategies) || strings.Join(got.Events, ",") != strings.ReplaceAll(strings.Join(c.Explore.Events, ","), "none", "") {
 					t.Errorf("%s: the page explores %+v", of.Line(), got)
 				}
-			case "run", "explain":
-				if len(got.Cells) == 0 || got.Cells[0].Strategy == "" || got.Cells[0].Scenario == "" {
+			case "run":
+				if got.Explain != (c.Run.Draw && len(got.Cells) == 1) || len(got.Cells) == 0 || got.Cells[0].Strategy == "" || got.Cells[0].Scenario == "" {
 					t.Errorf("%s: the page runs %+v", of.Line(), got)
 				}
 			default:

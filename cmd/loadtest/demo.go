@@ -2,40 +2,33 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"stocklock/internal/lab/catalog"
-	"stocklock/internal/lab/live"
+	"stocklock/internal/lab/cells"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/wholefile"
 )
 
 type demoCommand struct {
-	Out  string `default:"out" placeholder:"DIR" help:"The folder for report.html and result.json. It is made where it is missing."`
-	Seed uint64 `default:"1" help:"The seed of the fault schedules."`
-
-	shopSettings  `embed:""`
-	redisSettings `embed:""`
+	Folder   string `arg:"" optional:"" default:"out" help:"The folder for report.html and result.json. It is made where it is missing."`
+	Seed     uint64 `default:"1" help:"The seed of the fault schedules."`
+	programs `embed:""`
 }
-
-// compared are the strategies whose numbers the demo compares.
-var compared = []string{"none", "setnx", "set-ex-nx", "owner-checked", "reentrant"}
 
 // Run compares five strategies while nothing goes wrong, and then runs the telling cell of each
 // strategy. It keeps both in one report.
 func (c *demoCommand) Run(ctx context.Context, s streams) error {
-	kept, err := demoFiles(c.Out)
+	kept, err := demoFiles(c.Folder)
 	if err != nil {
 		return err
 	}
 	var comparison, telling matrix.Plan
 	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
-		comparison, telling, err = demoPlans(c.Seed, c.redisSettings, shop)
+		comparison, telling, err = demoPlans(c.Seed, c.programs, shop)
 		return err
 	})
 	if err != nil {
@@ -52,13 +45,7 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 			return err
 		}
 	}
-	if err := kept.write(r, faults, s); err != nil {
-		return err
-	}
-	if len(r.Surprises())+len(faults.Surprises()) > 0 {
-		return errSurprised
-	}
-	return nil
+	return kept.write(r, faults, s)
 }
 
 // tellingOfAFew are cells of several items, and on databases of two servers: by a failover both strategies lie, and by an
@@ -69,54 +56,42 @@ var tellingOfAFew = []string{
 }
 
 // demoPlans are the cells that are compared, and the telling ones.
-func demoPlans(seed uint64, on redisSettings, shop *catalog.Catalog) (comparison, telling matrix.Plan, err error) {
-	comparison = usualPlan(seed, on)
+func demoPlans(seed uint64, on programs, shop *catalog.Catalog) (comparison, telling matrix.Plan, err error) {
+	plan := matrix.Plan{RedisServer: string(on.RedisServer), Seed: seed}
+	comparison = plan
 	comparison.Stock = matrix.FaultStock // each unit takes ten milliseconds of its lock
-	comparison, err = choose(comparison, selection{Runs: 1, Strategies: compared, Scenarios: []string{"contention"}}, shop)
-	if err != nil {
+	if comparison, err = choose(comparison, cells.Usual, shop); err != nil {
 		return comparison, telling, err
 	}
-	cells := []string{tellingCells}
+	words := []string{cells.Telling}
 	for _, cell := range tellingOfAFew {
 		name, _, _ := strings.Cut(cell, ":")
 		if _, err := shop.Any(name); err == nil { // a shop of one's own may not
-			cells = append(cells, cell)
+			words = append(words, cell)
 		}
 	}
-	telling, err = choose(usualPlan(seed, on), selection{Runs: 1, Cells: cells}, shop)
+	telling, err = choose(plan, words, shop)
 	telling.Pairs = slices.DeleteFunc(telling.Pairs, func(p matrix.Pair) bool {
-		return p.Scenario.Comparable && slices.Contains(compared, p.Strategy.Name)
+		return p.Scenario.Comparable && slices.Contains(cells.Usual, p.Strategy.Name)
 	})
 	return comparison, telling, err
 }
 
 // demoOutput are the files that a demo leaves.
-type demoOutput struct{ page, saved string }
+type demoOutput struct{ reportOutputs }
 
 // demoFiles sees that the files can be written.
-func demoFiles(folder string) (demoOutput, error) {
-	o := demoOutput{filepath.Join(folder, "report.html"), filepath.Join(folder, "result.json")}
-	for _, path := range []string{o.page, o.saved} {
-		if err := wholefile.Check(path); err != nil {
-			return o, usage("--out: %w", err)
-		}
-	}
-	return o, nil
+func demoFiles(folder string) (o demoOutput, err error) {
+	o.Out = []string{filepath.Join(folder, "report.html"), filepath.Join(folder, "result.json")}
+	return o, o.check()
 }
 
-// write writes the files and prints the screen with which a demo ends.
+// write prints the screen with which a demo ends, and writes the files.
 func (o demoOutput) write(compared, telling report.Report, s streams) error {
 	both := report.Joined(compared, telling)
-	if err := errors.Join(both.WriteFile(o.page, live.Save), both.WriteFile(o.saved, report.Report.JSON)); err != nil {
-		return err
-	}
 	s.terminal().Demo(compared, telling)
-	fmt.Fprintf(s.out, "What happened in each of these %d cells: %s\n", len(both.Cells), o.page)
-	s.terminal().Next(both, program(), o.saved)
-	return nil
-}
-
-// usualPlan is a plan with the defaults of loadtest run.
-func usualPlan(seed uint64, on redisSettings) matrix.Plan {
-	return matrix.Plan{RedisServer: string(on.RedisServer), Seed: seed, Shops: matrix.DefaultShops, Workers: matrix.DefaultWorkers, Retry: matrix.DefaultRetry, Trace: true}
+	fmt.Fprintf(s.out, "What happened in each of these %d cells: %s\n", len(both.Cells), o.Out[0])
+	err := o.finish(both, s)
+	s.terminal().Next(both, program(), o.Out[1])
+	return err
 }

@@ -17,6 +17,7 @@ type exerciseCommand struct {
 
 	Hint  int  `type:"counter" help:"A hint; more of them, the more often this is given."`
 	From  int  `placeholder:"LESSON" help:"Go on with your code of an earlier exercise, of lessons 1 to 5."`
+	Shell bool `help:"Start a Redis and a MySQL, and a shell in which redis-cli and mysql reach them without a flag: to type the transcripts of the course. It says how another terminal does."`
 	Check bool `help:"Build the shop with your solution, and run what decides. Under a minute on a machine that has nothing else to do."`
 }
 
@@ -29,11 +30,16 @@ func (*exerciseCommand) Help() string {
     loadtest exercise 3 --from 2 # the same, with your code of lesson 2
     loadtest exercise 3 --hint   # a hint, and --hint --hint for one more
     loadtest exercise 3 --check  # is it solved?
+    loadtest exercise --shell    # servers to type to
+    docker compose run --rm --name typing lab exercise --shell   # and another terminal: docker exec -it typing bash
 
 Exit codes: 0 solved, 1 not solved, 2 bad usage, 3 the harness failed, which says nothing about the solution.`
 }
 
 func (c *exerciseCommand) Run(ctx context.Context, s streams) error {
+	if c.Shell {
+		return c.shell(ctx, s)
+	}
 	if c.Lesson == 0 {
 		switch {
 		case c.Check:

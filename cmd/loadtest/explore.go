@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/alecthomas/kong"
+
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/cells"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/survey"
@@ -15,15 +18,14 @@ import (
 type exploreCommand struct {
 	Strategies []string `arg:"" name:"strategy" help:"Strategies of the shop, or all."`
 
-	Events       []string `placeholder:"EVENT" help:"What may happen once in a run, at every possible place: some of wait, forget, lose, pause, kill, cut, lag, failover, flushall, all, or none. Each is explored by itself."`
-	Customers    int      `default:"0" min:"0" max:"3" placeholder:"N" help:"How many buy, with one unit less in stock: 2 or 3."`
-	OneShop      bool     `help:"All customers buy at one shop. Otherwise each has a shop of its own."`
-	Baskets      bool     `help:"Each customer buys two items in one sale, the second customer in the opposite order. Ways that only sell baskets always do."`
-	Reservations bool     `help:"Two customers reserve units and pay, and a third one sweeps. Ways that only reserve always do."`
-	Switches     *int     `placeholder:"N" min:"0" max:"20" help:"How often a run may leave a customer who could go on. 0 for any number. Without it any number for two customers, and 4 for three."`
-	JSON         bool     `name:"json" help:"Print the results as JSON."`
+	Events    []string `placeholder:"EVENT" help:"What may happen once in a run, at every possible place: some of wait, forget, lose, pause, kill, cut, lag, failover, flushall, all, or none. Each is explored by itself."`
+	Customers int      `default:"0" min:"0" max:"3" placeholder:"N" help:"How many buy, with one unit less in stock: 2 or 3."`
+	Switches  *int     `placeholder:"N" min:"0" max:"20" help:"How often a run may leave a customer who could go on. 0 for any number. Without it any number for two customers, and 4 for three."`
+	Judge     bool     `help:"For authors of a lock: hold what the one strategy declares against this and its scenarios. Each property agrees, contradicts, or is not decided."`
+	Scenarios bool     `default:"true" negatable:"" help:"With --judge: run the scenarios, too."`
 
 	stageSettings `embed:""`
+	outputs       `embed:"" set:"forms=.json"`
 }
 
 // Help is shown under the flags.
@@ -31,7 +33,7 @@ func (*exploreCommand) Help() string {
 	return `Runs every order of the requests once, on real servers, and prints for each cause the shortest schedule that
 fails, played once more. Orders that differ only in independent steps count as one.
 
-Without --events, --customers and --one-shop it plays what the strategy's properties call for: two customers under
+Without --events, --customers and --as one-shop it plays what the strategy's properties call for: two customers under
 each event, two of one shop, and three where a third one can decide. The last line says what was left out.
 
 Of sales of several items it plays two customers without an event and, where they cannot wait for each other,
@@ -46,17 +48,27 @@ Examples:
     loadtest explore none --events none
     loadtest explore set-ex-nx --events wait --customers 3
     loadtest explore fenced --events all
-    loadtest explore fenced --baskets
-    loadtest explore reservation --reservations
+    loadtest explore fenced --as baskets
+    loadtest explore reservation --as reservations
     loadtest explore locks-unsorted --events kill --customers 2 --switches 1
     loadtest explore all --events wait,kill
+    loadtest explore set-ex-nx --judge                  # is what it declares true?
+    loadtest explore fenced --judge --as baskets
 
-Exit codes: 0 what the strategies' properties let expect, 1 a surprise.`
+Exit codes: 0 what the strategies' properties let expect, 1 a surprise, or a property that something contradicts.`
 }
 
-func (c *exploreCommand) Run(ctx context.Context, s streams) error {
-	if _, err := c.surveys(); err != nil {
+func (c *exploreCommand) Run(ctx context.Context, s streams, parsed *kong.Context) error {
+	asked := among([]string{"events", "customers", "switches"}, parsed)
+	switch err := c.check(".json"); {
+	case err != nil:
 		return err
+	case c.Judge && asked != "":
+		return usage("--judge plays what the properties call for: want it without %s", asked)
+	case c.Judge && c.As != "" && c.As != asBaskets:
+		return usage("--judge plays %s anyway: --as is for baskets there", c.As)
+	case !c.Judge && !c.Scenarios:
+		return usage("--no-scenarios is for --judge")
 	}
 	var strategies []declared.Strategy
 	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
@@ -67,6 +79,9 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer shop.Close()
+	if c.Judge {
+		return c.judge(ctx, s, shop, strategies[0])
+	}
 	on, err := c.open(ctx, s, shop, strategies...)
 	if err != nil {
 		return err
@@ -77,23 +92,17 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 
 // chosen are the strategies to explore.
 func (c *exploreCommand) chosen(shop *catalog.Catalog) ([]declared.Strategy, error) {
-	all := shop.Strategies
-	switch {
-	case c.Baskets:
-		all = shop.Baskets
-	case c.Reservations:
-		all = shop.Reservations
-	}
-	strategies, err := named(c.Strategies, all, shop.Any)
+	all := map[string][]declared.Strategy{"": shop.Strategies, asOneShop: shop.Strategies, asBaskets: shop.Baskets, asReservations: shop.Reservations}
+	strategies, err := cells.Named(c.Strategies, all[c.As], shop.Any)
 	if err != nil {
-		return nil, usage("%w, or all", err)
+		return nil, usage("%w", err)
+	}
+	if c.Judge && len(strategies) > 1 {
+		return nil, usage("--judge is for one strategy")
 	}
 	for _, of := range strategies {
-		switch {
-		case c.Baskets && of.Baskets == nil:
-			return nil, usage("%s sells one item at a time", of.Name)
-		case c.Reservations && of.Reservations == nil:
-			return nil, usage("%s does not reserve", of.Name)
+		if _, err := c.surveys(of); err != nil {
+			return nil, err
 		}
 	}
 	return strategies, nil
@@ -101,56 +110,28 @@ func (c *exploreCommand) chosen(shop *catalog.Catalog) ([]declared.Strategy, err
 
 // search explores strategies on a stage, and shows what was found.
 func (c *exploreCommand) search(ctx context.Context, s streams, on *step.Shops, strategies []declared.Strategy) error {
-	surveys, err := c.surveys()
-	if err != nil {
-		return err
-	}
+	people := c.beside(s)
 	var results []survey.Result
 	for _, st := range strategies {
-		why := step.Unplayable(st)
-		if why == "" {
-			if why, err = on.Lacks(ctx, st); err != nil {
-				return err
-			}
+		why, err := unplayable(ctx, on, st)
+		if err != nil {
+			return err
 		}
 		if why != "" {
 			fmt.Fprintf(s.err, "%s: skipped: %s\n", st.Name, why)
 			continue
 		}
-		of := surveys
-		switch {
-		case c.Reservations || st.OnlyReservations:
-			of = []survey.Plan{survey.OfReservations(st)}
-		case of == nil && c.Baskets:
-			of = survey.DefaultOfBaskets(st)
-		case of == nil:
-			of = survey.Default(st)
-		}
-		for i := range of {
-			of[i].Strategy, of[i].Baskets = st.Name, c.Baskets || st.OnlyBaskets
-			if c.Switches != nil {
-				of[i].Switches = *c.Switches
-			}
-			err := of[i].Run(ctx, on, progress(s), func(r survey.Result) {
-				clearProgress(s)
-				results = append(results, r)
-				if !c.JSON {
-					printResult(s, r)
-				}
-			})
-			if err != nil {
-				clearProgress(s)
-				return err
-			}
-		}
-		if !c.JSON {
-			fmt.Fprintf(s.out, "%s: left out: %s\n", st.Name, survey.LeftOut(st, of))
-		}
-	}
-	if c.JSON {
-		if err := s.json(results); err != nil {
+		surveys, err := c.run(ctx, s, on, st, func(r survey.Result) {
+			results = append(results, r)
+			printResult(people, r)
+		})
+		if err != nil {
 			return err
 		}
+		fmt.Fprintf(people.out, "%s: left out: %s\n", st.Name, survey.LeftOut(st, surveys))
+	}
+	if err := c.writeJSON(s, results); err != nil {
+		return err
 	}
 	if slices.ContainsFunc(results, func(r survey.Result) bool { return len(r.Surprises) > 0 }) {
 		return errSurprised
@@ -158,29 +139,62 @@ func (c *exploreCommand) search(ctx context.Context, s streams, on *step.Shops, 
 	return nil
 }
 
-// surveys are those that are asked for, nil for those that a strategy's properties call for.
-func (c *exploreCommand) surveys() ([]survey.Plan, error) {
-	if c.Customers == 1 {
-		return nil, usage("--customers is 1: want 2 to 3")
+// unplayable says why a strategy cannot be explored on a stage, empty where it can.
+func unplayable(ctx context.Context, on *step.Shops, st declared.Strategy) (string, error) {
+	if why := step.Unplayable(st); why != "" {
+		return why, nil
 	}
-	usual := len(c.Events) == 0 && c.Customers == 0 && !c.OneShop
+	return on.Lacks(ctx, st)
+}
+
+// run explores a strategy under its surveys.
+func (c *exploreCommand) run(ctx context.Context, s streams, on *step.Shops, st declared.Strategy, found func(survey.Result)) ([]survey.Plan, error) {
+	surveys, err := c.surveys(st)
+	for i := 0; err == nil && i < len(surveys); i++ {
+		err = surveys[i].Run(ctx, on, progress(s), func(r survey.Result) {
+			clearProgress(s)
+			found(r)
+		})
+	}
+	clearProgress(s)
+	return surveys, err
+}
+
+// surveys are those of a strategy: what is asked for, or else what its properties call for.
+func (c *exploreCommand) surveys(st declared.Strategy) (all []survey.Plan, err error) {
+	as, err := c.as(st)
+	usual := len(c.Events) == 0 && c.Customers == 0
 	switch {
-	case c.Reservations && (!usual || c.Baskets):
-		return nil, usage("--reservations is for two customers and a sweep, without an event: want it without --events, --customers, --one-shop and --baskets")
-	case usual:
-		return nil, nil
+	case err != nil:
+		return nil, err
+	case c.Customers == 1:
+		return nil, usage("--customers is 1: want 2 to 3")
+	case as == asReservations && !usual:
+		return nil, usage("%s sells to two customers and a sweep, without an event: want it without --events and --customers", st.Name)
+	case as == asReservations:
+		all = []survey.Plan{survey.OfReservations(st)}
+	case usual && as == asBaskets:
+		all = survey.DefaultOfBaskets(st)
+	case usual && as == "":
+		all = survey.Default(st)
+	default:
+		one := survey.Plan{Strategy: st.Name, Customers: max(c.Customers, 2), OneShop: as == asOneShop, Baskets: as == asBaskets}
+		if one.Customers > 2 {
+			one.Switches = survey.ThreeSwitches
+		}
+		if !slices.Equal(c.Events, []string{"none"}) {
+			if one.Events, err = schedule.ParseEvents(c.Events); err != nil {
+				return nil, usage("--events: %w", err)
+			}
+		}
+		all = []survey.Plan{one}
 	}
-	asked := survey.Plan{Customers: max(c.Customers, 2), OneShop: c.OneShop}
-	if asked.Customers > 2 {
-		asked.Switches = survey.ThreeSwitches
-	}
-	if !slices.Equal(c.Events, []string{"none"}) {
-		var err error
-		if asked.Events, err = schedule.ParseEvents(c.Events); err != nil {
-			return nil, usage("--events: %w", err)
+	for i := range all {
+		if c.Switches != nil {
+			all[i].Switches = *c.Switches
 		}
 	}
-	return []survey.Plan{asked}, nil
+	return all, nil
 }
 
 // progress shows on a terminal how far an exploration is.
@@ -210,17 +224,16 @@ func printResult(s streams, r survey.Result) {
 	}
 	fmt.Fprintf(s.out, "%s, %s: %s, %d bad%s\n", r.Strategy, r.Name(), schedule.Plural(int64(r.Found.Runs), "run"), r.Found.Bad, ended)
 	for _, found := range r.Found.Shortest {
-		oneShop := ""
-		if r.OneShop {
-			oneShop = " --one-shop"
+		as := ""
+		switch {
+		case r.OneShop:
+			as = asOneShop
+		case r.Baskets:
+			as = asBaskets
+		case r.Reservations:
+			as = asReservations
 		}
-		if r.Baskets {
-			oneShop += " --baskets"
-		}
-		if r.Reservations {
-			oneShop += " --reservations"
-		}
-		fmt.Fprintf(s.out, "\n  %s\n  loadtest step %s %s%s\n\n", found.Sentence(), r.Strategy, found.Schedule, oneShop)
+		fmt.Fprintf(s.out, "\n  %s\n  %s\n\n", found.Sentence(), stepCommandOf(r.Strategy, found.Schedule, as))
 		schedule.Draw(s.out, found, widthOf(s.out))
 		fmt.Fprintln(s.out)
 	}

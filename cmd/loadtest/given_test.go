@@ -48,7 +48,7 @@ func TestGivenShopsAreExplained(t *testing.T) {
 	}
 	dir := t.TempDir()
 	result := filepath.Join(dir, "result.json")
-	args := []string{"run", "--cells", "none:contention,set-ex-nx:overrun,redlock:contention,none:failover,none:partition", "--json", result, "--draw",
+	args := []string{"run", "none:contention", "set-ex-nx:overrun", "redlock:contention", "none:failover,partition", "--out", result, "--draw",
 		"--lease", "500ms", "--wait", "375ms", "--mysql", mysql.DSN(), "--redis", redis.URL()}
 	for _, name := range []string{"a", "b"} {
 		trace := filepath.Join(dir, name)
@@ -86,7 +86,7 @@ func TestGivenShopsAreExplained(t *testing.T) {
 		}
 	}
 	var explained bytes.Buffer
-	if code := run(t.Context(), []string{"explain", "none:contention", "--from", result}, &explained, &errs); code != exitExpected ||
+	if code := run(t.Context(), []string{"run", "none:contention", "--draw", "--from", result}, &explained, &errs); code != exitExpected ||
 		!strings.Contains(explained.String(), "oversold") {
 		t.Errorf("explained from the saved result with exit code %d:\n%s", code, explained.String())
 	}

@@ -21,7 +21,7 @@ func TestInterruptedRunReportsWhatThereIs(t *testing.T) {
 	all := len(ladder.All())
 	dir := t.TempDir()
 	json, html := filepath.Join(dir, "out.json"), filepath.Join(dir, "out.html")
-	cmd := exec.CommandContext(t.Context(), ownProgram(t), "run", "--strategies", "all", "--stock", "20", "--json", json, "--html", html)
+	cmd := exec.CommandContext(t.Context(), ownProgram(t), "run", "contention", "--stock", "20", "--out", json, "--out", html)
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	errs, err := cmd.StderrPipe()

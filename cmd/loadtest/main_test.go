@@ -60,7 +60,7 @@ func FuzzArguments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, rate, lease, units, cell, beforeDSN, afterDSN, shop string) {
 		const password = "g3h31m"
 		dsn := beforeDSN + password + afterDSN
-		args := []string{"run", "--expect-only", "--rate=" + rate, "--lease=" + lease, "--stock=" + units, "--cells=" + cell, "--mysql=" + dsn, "--shop=" + shop}
+		args := []string{"run", "--expect-only", "--rate=" + rate, "--lease=" + lease, "--stock=" + units, cell, "--mysql=" + dsn, "--shop=" + shop}
 		var out, errs bytes.Buffer
 		code := run(t.Context(), args, &out, &errs)
 		if code != exitExpected && code != exitUsage {

@@ -20,7 +20,7 @@ func TestAFaultThatDoesNotMeetIsNeverGreen(t *testing.T) {
 		"inject := p == asked.Fault.Point && ", "inject := false && p == asked.Fault.Point && ")})
 	saved := filepath.Join(t.TempDir(), "results.json")
 	var out, errs bytes.Buffer
-	code := run(t.Context(), []string{"run", "--shop-binary", shop, "--scenarios", "all", "--strategies", "conditional", "--json", saved}, &out, &errs)
+	code := run(t.Context(), []string{"run", "--shop-binary", shop, "conditional:all", "--out", saved}, &out, &errs)
 	if code != exitSurprised {
 		t.Errorf("exit code %d, want %d\n%s%s", code, exitSurprised, out.String(), errs.String())
 	}
@@ -29,7 +29,7 @@ func TestAFaultThatDoesNotMeetIsNeverGreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	out.Reset()
-	run(t.Context(), []string{"run", "--shop-binary", shop, "--cells", "lock-then-for-update:contention", "--json", saved}, &out, &errs)
+	run(t.Context(), []string{"run", "--shop-binary", shop, "lock-then-for-update:contention", "--out", saved}, &out, &errs)
 	late, err := report.Read(saved)
 	if err != nil || len(late.Cells) != 1 || late.Cells[0].Verdict != verdict.Invalid || late.Cells[0].Unseen != trial.BeforeCommit {
 		t.Errorf("nobody was held before the commit, %v:\n%s", err, out.String())

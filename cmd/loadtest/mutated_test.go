@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"stocklock/internal/lab/overlaytest"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/survey"
 	"stocklock/internal/lab/verdict"
 )
@@ -172,23 +174,23 @@ func (m mutated) loadtest(t *testing.T, args ...string) (out string, surprised b
 
 // inMatrix returns the cells that surprised.
 func inMatrix(t *testing.T, m mutated, args []string) string {
-	return inCells(t, m, append([]string{"--scenarios", "all"}, args...))
+	return inCells(t, m, "all", args)
 }
 
 // inGroup returns the cells of a group that surprised.
 func inGroup(name string) func(*testing.T, mutated, []string) string {
 	return func(t *testing.T, m mutated, args []string) string {
-		return inCells(t, m, append([]string{"--scenarios", name}, args...))
+		return inCells(t, m, name, args)
 	}
 }
 
 func inTopologies(t *testing.T, m mutated, args []string) string {
-	return inCells(t, m, append([]string{"--scenarios"}, args...))
+	return inCells(t, m, cmp.Or(strings.Join(args, ","), scenario.Topologies), nil)
 }
 
-func inCells(t *testing.T, m mutated, args []string) string {
+func inCells(t *testing.T, m mutated, scenarios string, args []string) string {
 	results := filepath.Join(t.TempDir(), "results.json")
-	out, surprised := m.loadtest(t, append([]string{"run", "--strategies", m.strategy, "--json", results}, args...)...)
+	out, surprised := m.loadtest(t, append([]string{"run", m.strategy + ":" + scenarios, "--out", results}, args...)...)
 	if !surprised {
 		return ""
 	}
@@ -215,7 +217,7 @@ var unexplained = regexp.MustCompile(`^\w+ by (\S+): `)
 
 // inExploration returns the causes of the schedules that surprised.
 func inExploration(t *testing.T, m mutated, args []string) string {
-	out, surprised := m.loadtest(t, append([]string{"explore", m.strategy, "--json"}, args...)...)
+	out, surprised := m.loadtest(t, append([]string{"explore", m.strategy, "--out", "-"}, args...)...)
 	if !surprised {
 		return ""
 	}
@@ -238,7 +240,7 @@ func inExploration(t *testing.T, m mutated, args []string) string {
 
 // inJudgement returns the properties that something contradicts.
 func inJudgement(t *testing.T, m mutated, args []string) string {
-	out, surprised := m.loadtest(t, append([]string{"judge", m.strategy}, args...)...)
+	out, surprised := m.loadtest(t, append([]string{"explore", m.strategy, "--judge"}, args...)...)
 	if !surprised {
 		return ""
 	}

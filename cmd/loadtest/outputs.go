@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,59 +14,102 @@ import (
 	"stocklock/internal/lab/wholefile"
 )
 
-// outputs are the files that results are written to besides the terminal, and the conditions that
-// make a run fail besides a surprise.
+// outputs are the files that a result is written to besides the terminal.
 type outputs struct {
-	JSON     string   `name:"json" placeholder:"FILE" help:"Also write the results here as JSON, from which loadtest report makes any other form. With - as the FILE of any of these four, it is written to standard output, and the table to standard error."`
-	HTML     string   `name:"html" placeholder:"FILE" help:"Also write them here as one page for a browser, which needs no network."`
-	CSV      string   `name:"csv" placeholder:"FILE" help:"Also write the numbers here, one line a cell."`
-	Markdown string   `placeholder:"FILE" help:"Also write a table here, to paste into an issue or a pull request."`
-	FailIf   []string `sep:"none" placeholder:"CONDITION" help:"Exit with 1 when a cell meets this, such as 'oversold>0' or 'p99>50ms', once for each condition: ${metrics}."`
+	Out []string `sep:"none" placeholder:"FILE" help:"Also write the result here, once for each file. The end of its name says the form: ${forms}. With - it goes to standard output as JSON, and what is for people to standard error."`
+}
+
+// toStdout is the file name for standard output.
+const toStdout = "-"
+
+// forms has the function that writes a result, by the end of a file's name.
+type forms map[string]func(io.Writer) error
+
+// named are the outputs whose names end so.
+func (o outputs) named(end string) []string {
+	return slices.DeleteFunc(slices.Clone(o.Out), func(path string) bool { return filepath.Ext(path) != end })
+}
+
+// check finds what is wrong with the outputs before anything is run. ends are those that names can have.
+func (o outputs) check(ends ...string) error {
+	taken := map[string]bool{}
+	for _, out := range o.Out {
+		path, err := filepath.Abs(out)
+		switch {
+		case err != nil:
+			return usage("--out: %w", err)
+		case taken[path]:
+			return usage("--out names %s twice: want a file for each", out)
+		case out == toStdout:
+		case !slices.Contains(ends, filepath.Ext(out)):
+			return usage("--out %s: want - or a name that ends in %s", out, strings.Join(ends, ", "))
+		default:
+			if err := wholefile.Check(out); err != nil {
+				return usage("--out: %w", err)
+			}
+		}
+		taken[path] = true
+	}
+	return nil
+}
+
+// beside returns streams for the output for people, beside the files.
+func (o outputs) beside(s streams) streams {
+	if slices.Contains(o.Out, toStdout) {
+		s.out = s.err
+	}
+	return s
+}
+
+// write writes the files. Standard output gets the form of an end.
+func (o outputs) write(s streams, in forms, stdout string) error {
+	var written []string
+	for _, out := range o.Out {
+		form := in[filepath.Ext(out)]
+		switch {
+		case out == toStdout:
+			if err := in[stdout](s.out); err != nil {
+				return err
+			}
+		case form != nil:
+			if err := wholefile.Write(out, form); err != nil {
+				return err
+			}
+			written = append(written, out)
+		}
+	}
+	if len(written) > 0 {
+		fmt.Fprintln(o.beside(s).out, "wrote", strings.Join(written, ", "))
+	}
+	return nil
+}
+
+// writeJSON writes a value that has no other form.
+func (o outputs) writeJSON(s streams, v any) error {
+	return o.write(s, forms{".json": func(w io.Writer) error {
+		out := json.NewEncoder(w)
+		out.SetIndent("", "  ")
+		return out.Encode(v)
+	}}, ".json")
+}
+
+// reportOutputs are those of a report, and the conditions that make a run fail besides a surprise.
+type reportOutputs struct {
+	outputs `embed:"" set:"forms=.json, from which loadtest report makes the others; .html, one page for a browser; .csv, a line a cell; .md, to paste into an issue; .xml, JUnit's"`
+	Format  string   `enum:"json,html,csv,md,xml" default:"json" help:"The form of --out -: ${enum}."`
+	FailIf  []string `sep:"none" placeholder:"CONDITION" help:"Exit with 1 when a cell meets this, such as 'oversold>0' or 'p99>50ms', once for each condition: ${metrics}."`
 
 	thresholds []report.Threshold
 }
 
-// toStdout is the file name for standard output. The terminal's report then goes to standard error.
-const toStdout = "-"
-
-// output is a file to write, and its form.
-type output struct {
-	flag, path string
-	form       report.Form
+// reportForms are those of --out by the ends of names.
+var reportForms = map[string]report.Form{
+	".json": report.Report.JSON, ".html": live.Save, ".csv": report.Report.CSV, ".md": report.Report.Markdown, ".xml": report.Report.JUnit,
 }
 
-func (o *outputs) wanted() []output {
-	all := []output{
-		{"--json", o.JSON, report.Report.JSON}, {"--html", o.HTML, live.Save},
-		{"--csv", o.CSV, report.Report.CSV}, {"--markdown", o.Markdown, report.Report.Markdown},
-	}
-	return slices.DeleteFunc(all, func(out output) bool { return out.path == "" })
-}
-
-// check finds what is wrong with the outputs before anything is run. others are further files of
-// the command.
-func (o *outputs) check(others ...output) error {
-	taken := map[string]string{}
-	for _, out := range slices.Concat(others, o.wanted()) {
-		if out.path == "" {
-			continue
-		}
-		path, err := filepath.Abs(out.path)
-		if err != nil {
-			return usage("%s: %w", out.flag, err)
-		}
-		if other, ok := taken[path]; ok {
-			return usage("%s and %s name the same file, %s: want a file for each", other, out.flag, out.path)
-		}
-		taken[path] = out.flag
-	}
-	for _, out := range o.wanted() {
-		if out.path == toStdout {
-			continue
-		}
-		if err := wholefile.Check(out.path); err != nil {
-			return usage("%w", err)
-		}
+func (o *reportOutputs) check(more ...string) error {
+	if err := o.outputs.check(slices.Concat(slices.Sorted(maps.Keys(reportForms)), more)...); err != nil {
+		return err
 	}
 	for _, spec := range o.FailIf {
 		t, err := report.ParseThreshold(spec)
@@ -76,34 +121,14 @@ func (o *outputs) check(others ...output) error {
 	return nil
 }
 
-// beside returns streams for the output for people, beside the files.
-func (o *outputs) beside(s streams) streams {
-	if slices.ContainsFunc(o.wanted(), func(out output) bool { return out.path == toStdout }) {
-		s.out = s.err
-	}
-	return s
-}
-
-func (out output) write(r report.Report, stdout io.Writer) error {
-	if out.path == toStdout {
-		return out.form(r, stdout)
-	}
-	return r.WriteFile(out.path, out.form)
-}
-
 // finish writes the files. It returns errSurprised for a run that counts as failed.
-func (o *outputs) finish(r report.Report, s streams) error {
-	var written []string
-	for _, out := range o.wanted() {
-		if err := out.write(r, s.out); err != nil {
-			return err
-		}
-		if out.path != toStdout {
-			written = append(written, out.path)
-		}
+func (o *reportOutputs) finish(r report.Report, s streams) error {
+	in := forms{}
+	for end, form := range reportForms {
+		in[end] = func(w io.Writer) error { return form(r, w) }
 	}
-	if len(written) > 0 {
-		fmt.Fprintln(o.beside(s).out, "wrote", strings.Join(written, ", "))
+	if err := o.write(s, in, "."+o.Format); err != nil {
+		return err
 	}
 	failed := len(r.Surprises()) > 0
 	for _, t := range o.thresholds {

@@ -5,8 +5,8 @@ import (
 )
 
 type reportCommand struct {
-	Files   []string `arg:"" name:"file" help:"Results that --json wrote: one to show, two to compare, before and after."`
-	outputs `embed:""`
+	Files         []string `arg:"" name:"file" help:"Results that --out wrote: one to show, two to compare, before and after. With - it is standard input."`
+	reportOutputs `embed:""`
 }
 
 func (c *reportCommand) Run(s streams) error {
@@ -20,15 +20,15 @@ func (c *reportCommand) Run(s streams) error {
 			return usage("%w", err)
 		}
 	}
-	if err := c.outputs.check(); err != nil {
+	if err := c.check(); err != nil {
 		return err
 	}
 	now := reports[len(reports)-1]
-	terminal := c.outputs.beside(s).terminal()
+	terminal := c.beside(s).terminal()
 	if len(reports) == 2 {
 		terminal.Compare(reports[0], now)
 	} else {
 		terminal.Report(now)
 	}
-	return c.outputs.finish(now, s)
+	return c.finish(now, s)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/cells"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
@@ -18,27 +19,64 @@ import (
 )
 
 type runCommand struct {
-	selection `embed:""`
-	settings  `embed:""`
-	outputs   `embed:""`
+	Words    []string `arg:"" optional:"" name:"word" help:"What to run: a STRATEGY under contention, a SCENARIO or a GROUP with all that it applies to, or STRATEGY:SCENARIO. See below. Without one: ${usual}."`
+	Runs     int      `default:"1" min:"1" max:"1000" help:"How often to run each cell, each time with another seed."`
+	Parallel *int     `placeholder:"N" min:"1" max:"16" help:"How many cells to run at once, each with shops and a Redis of its own. Without it 1 under contention, where numbers are compared, and 4 for the other scenarios. Of topologies, how many scenarios with all their strategies: 4."`
+	settings `embed:""`
 
-	Results    string   `placeholder:"FILE" help:"Also write every request here, for vegeta report and vegeta plot."`
-	Baskets    bool     `hidden:""`
-	Topology   []string `hidden:""`
-	ExpectOnly bool     `help:"Only print what is expected of each cell."`
-	Draw       bool     `help:"Also explain and draw the cells that broke: the first of each cause."`
+	reportOutputs `embed:""`
+	Draw          bool   `help:"Say why a cell broke, or what prevented that, and draw it. Of several cells, explain those that broke: the first of each cause."`
+	From          string `placeholder:"FILE" help:"With --draw: take the cell from this saved result, which --out wrote, and run nothing."`
+	ExpectOnly    bool   `help:"Only print what is expected of each cell."`
 }
 
+// Help is shown under the flags.
+func (*runCommand) Help() string {
+	return `A strategy is a way to sell, as a workload is in Jepsen, and a scenario what is done to it meanwhile, as a nemesis is.
+A cell is a strategy under a scenario. Words choose cells:
+
+    none setnx                    these strategies under contention
+    pause                         every strategy under this scenario
+    none:pause                    one cell
+    none,setnx:pause,crash        four cells
+    conditional:all               one strategy under every scenario of one server
+    all                           every strategy under each of these: the matrix
+    telling                       each strategy under the scenario that shows most about it
+    baskets topologies            groups of scenarios, which have servers of their own: ` + strings.Join(scenario.Groups()[1:], ", ") + `
+    everything                    all cells of all groups
+
+Examples:
+
+    loadtest run none conditional --rate 500 --out out/result.json
+    loadtest run all --out out/report.html --out out/junit.xml
+    loadtest run set-ex-nx:pause --draw                          # why does it oversell? step by step
+    loadtest run set-ex-nx:pause --draw --from out/result.json   # of that saved result
+    loadtest run fenced --fail-if 'oversold>0' --fail-if 'p99>500ms'
+    loadtest run conditional --rate 200..2000/30s --out out/requests.gob   # every request, for vegeta report and plot
+    loadtest run --out - | jq '.cells[].verdict'
+    loadtest run --mysql 'user:secret@tcp(db:3306)/stocklock' --shop http://shop1:8080 --shop http://shop2:8080`
+}
+
+// requestsEnd is the end of the name of a file with every request, in the format of vegeta report and vegeta plot.
+const requestsEnd = ".gob"
+
 func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) error {
-	if err := c.replaced(); err != nil {
-		return err
+	if len(c.Words) == 0 {
+		c.Words = cells.Usual
+	}
+	if c.From != "" {
+		return c.saved(s, parsed)
 	}
 	plan, err := c.plan()
 	if err != nil {
 		return err
 	}
-	if err := c.outputs.check(output{flag: "--results", path: c.Results}); err != nil {
+	plan.Runs, plan.Parallel = c.Runs, given(c.Parallel)
+	if err := c.check(requestsEnd); err != nil {
 		return err
+	}
+	if len(c.named(requestsEnd)) > 1 {
+		return usage("--out: want one file with requests")
 	}
 	if c.ExpectOnly {
 		return c.expect(ctx, plan, s, parsed)
@@ -53,34 +91,74 @@ func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) e
 	}
 	defer shop.Close()
 	plan = chosen
-	var results *wholefile.File
-	if c.Results != "" {
-		if results, err = wholefile.Create(c.Results); err != nil {
+	var requests *wholefile.File
+	for _, path := range c.named(requestsEnd) {
+		if requests, err = wholefile.Create(path); err != nil {
 			return usage("%w", err)
 		}
-		defer results.Discard()
-		plan.Records = load.NewRecords(results)
+		defer requests.Discard()
+		plan.Records = load.NewRecords(requests)
 	}
 	r, failed := measure(ctx, plan, shop, s)
 	if failed != nil && len(r.Cells) == 0 {
 		return failed
 	}
-	if results != nil {
-		if err := errors.Join(plan.Records.Flush(), results.Commit()); err != nil {
+	if requests != nil {
+		if err := errors.Join(plan.Records.Flush(), requests.Commit()); err != nil {
 			return err
 		}
 	}
-	terminal := c.outputs.beside(s).terminal()
-	if c.Draw {
-		terminal.Drawings(r)
+	people := c.beside(s)
+	one := c.Draw && len(plan.Pairs) == 1 && plan.Runs == 1
+	switch {
+	case one && len(r.Cells) == 1:
+		people.terminal().Explain(r.Cells[0])
+		if failed == nil {
+			failed = search(ctx, plan.Pairs[0], shop, c.servers, people)
+		}
+	case c.Draw:
+		people.terminal().Drawings(r)
+		fallthrough
+	default:
+		people.terminal().Report(r)
 	}
-	terminal.Report(r)
-	err = c.outputs.finish(r, s)
+	err = c.finish(r, s)
 	if failed != nil { // the cells that were run before are still shown and written
 		return failed
 	}
-	terminal.Next(r, program(), c.JSON)
+	if !one {
+		saved := ""
+		if files := c.named(".json"); len(files) > 0 {
+			saved = files[0]
+		}
+		people.terminal().Next(r, program(), saved)
+	}
 	return err
+}
+
+// saved explains a cell of a saved result.
+func (c *runCommand) saved(s streams, parsed *kong.Context) error {
+	for _, at := range parsed.Path {
+		if at.Flag != nil && at.Flag.Name != "from" && at.Flag.Name != "draw" {
+			return usage("--%s is for a cell that is run, and --from runs none", at.Flag.Name)
+		}
+	}
+	if !c.Draw || len(c.Words) != 1 {
+		return usage("--from explains one cell of a saved result: want run STRATEGY:SCENARIO --draw --from %s", quoted(c.From))
+	}
+	r, err := report.Read(c.From)
+	if err != nil {
+		return usage("%w", err)
+	}
+	i := slices.IndexFunc(r.Cells, func(cell trial.Result) bool { return cell.Name() == c.Words[0] })
+	if i < 0 {
+		return usage("%s has no cell %s: %s report %s lists those that it has", c.From, c.Words[0], program(), c.From)
+	}
+	s.terminal().Explain(r.Cells[i])
+	if r.Cells[i].Surprise() {
+		return errSurprised
+	}
+	return nil
 }
 
 // expect prints what is expected of each cell.
@@ -100,26 +178,13 @@ func (c *runCommand) expect(ctx context.Context, plan matrix.Plan, s streams, pa
 	return nil
 }
 
-// replaced answers flags of before with the line that replaces them.
-func (c *runCommand) replaced() error {
-	switch {
-	case c.Baskets && len(c.Cells) > 0:
-		return usage("--baskets is gone, and --cells says enough: %s run --cells %s", program(), strings.Join(c.Cells, ","))
-	case c.Baskets:
-		return usage("--baskets is gone: %s run --scenarios %s", program(), trial.Baskets)
-	case c.Topology != nil:
-		return usage("--topology is gone: %s run --scenarios %s", program(), strings.ReplaceAll(strings.Join(c.Topology, ","), "all", scenario.Topologies))
-	}
-	return nil
-}
-
 // choose completes a plan with the cells that are asked for. The flags on the command line must be theirs.
 func (c *runCommand) choose(plan matrix.Plan, shop *catalog.Catalog, parsed *kong.Context) (_ matrix.Plan, err error) {
-	if plan, err = choose(plan, c.selection, shop); err != nil {
+	if plan, err = choose(plan, c.Words, shop); err != nil {
 		return plan, err
 	}
-	if ofAFew(plan) && c.Results != "" {
-		return plan, usage("the scenarios of baskets, reservations and topologies measure no requests: want --json, --html, --csv or --markdown in place of --results")
+	if ofAFew(plan) && len(c.named(requestsEnd)) > 0 {
+		return plan, usage("the scenarios of baskets, reservations and topologies measure no requests: want --out with another end than %s", requestsEnd)
 	}
 	return plan, refuseSet(parsed, plan)
 }
@@ -127,25 +192,29 @@ func (c *runCommand) choose(plan matrix.Plan, shop *catalog.Catalog, parsed *kon
 // refuseSet refuses flags on the command line for what the scenarios of a few customers set themselves, where
 // there are no others.
 func refuseSet(parsed *kong.Context, plan matrix.Plan) error {
-	set := []string{"shops", "stock", "requests", "workers", "rate", "lease", "wait", "retry", "work", "trace", "binlog", "mysql-set"}
+	set := []string{"shops", "stock", "requests", "workers", "rate", "lease", "wait", "retry", "work", "mysql-set"}
 	for _, p := range plan.Pairs {
 		switch {
 		case p.Scenario.Few == nil:
 			return nil
 		case p.Scenario.Topology == nil:
-			set = append(slices.DeleteFunc(set, func(flag string) bool { return flag == "binlog" || flag == "mysql-set" }), "parallel")
+			set = append(slices.DeleteFunc(set, func(flag string) bool { return flag == "mysql-set" }), "parallel")
 		}
 	}
-	for _, at := range parsed.Path {
-		if at.Flag != nil && slices.Contains(set, at.Flag.Name) {
-			no := ""
-			if at.Flag.Negated {
-				no = "no-"
-			}
-			return usage("--%s%s is set by the scenarios of baskets, reservations and topologies: leave it out", no, at.Flag.Name)
-		}
+	if flag := among(set, parsed); flag != "" {
+		return usage("%s is set by the scenarios of baskets, reservations and topologies: leave it out", flag)
 	}
 	return nil
+}
+
+// among is the first flag on the command line that is one of these, empty for none.
+func among(flags []string, parsed *kong.Context) string {
+	for _, at := range parsed.Path {
+		if at.Flag != nil && slices.Contains(flags, at.Flag.Name) {
+			return "--" + at.Flag.Name
+		}
+	}
+	return ""
 }
 
 // measure runs a plan on shops of the catalog's program. When ctx ends it, the report has what there is.

@@ -30,8 +30,8 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		args string
 		want string
 	}{
-		{"run --strategies setxn", `no strategy "setxn"`},
-		{"run --scenarios storm", `no scenario "storm"`},
+		{"run setxn:pause", `no strategy "setxn"`},
+		{"run storm", "no strategy, scenario or group"},
 		{"run --shops 0", "--shops is 0"},
 		{"run --stock 0", "--stock is 0"},
 		{"run --requests 0", "--requests is 0"},
@@ -46,26 +46,25 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"soak --recover-within 1ms", "--recover-within is 1ms: want 1s to 10m"},
 		{"run --fail-if oversold", "compares nothing"},
 		{"run --fail-if luck>3", `no metric "luck"`},
-		{"run --html /dev/null/out.html", "cannot write"},
-		{"run --results /dev/null/out.gob", "cannot write"},
+		{"run --out /dev/null/out.html", "cannot write"},
+		{"run --out /dev/null/out.gob", "cannot write"},
 		{"report /no/such/file.json", "no such file"},
 		{"report run_test.go", "is no result"},
-		{"explain none", "want none:SCENARIO"},
-		{"explain none:storm", `no scenario "storm"`},
-		{"explain none:pause pause", "one cell"},
-		{"explain none:pause --from /no/such/file.json", "no such file"},
+		{"run none --draw --from x.json --seed 2", "--seed is for a cell that is run"},
+		{"run none:pause pause --draw --from x.json", "--from explains one cell"},
+		{"run none:pause --from x.json", "--from explains one cell"},
+		{"run none:pause --draw --from /no/such/file.json", "no such file"},
 		{"run --mysql u:p@tcp(127.0.0.1:1)/s --shop http://a:1=/trace --shop http://b:1", "1 of 2 shops have a trace"},
 		{"run --mysql u:p@tcp(127.0.0.1:1)/s --shop http://a:1=", "the name of the shop's trace"},
-		{"explain none storm", `no scenario "storm"`},
-		{"explain all all", `one cell: no scenario "all"`},
-		{"explain all pause", `one cell: no strategy "all"`},
 		{"list --shop-binary /no/such/shop", "--shop-binary (LOADTEST_SHOP_BINARY): the shop cannot be started"},
 		{"list --shop-binary /bin/true", "--shop-binary (LOADTEST_SHOP_BINARY): ask /bin/true for its strategies"},
-		{"judge hope", `no strategy "hope"`},
+		{"explore hope --judge", `no strategy "hope"`},
 		{"step hope A.select", `no strategy "hope"`},
 		{"explore hope", `no strategy "hope"`},
-		{"run --strategies all,setxn", `no strategy "setxn"`},
-		{"run --cells none:storm", `--cells: no scenario "storm"`},
+		{"run all,setxn:pause", `no strategy "setxn"`},
+		{"run none:storm", `none:storm: no scenario "storm"`},
+		{"run none:puase", `no scenario "puase": did you mean "pause"?`},
+		{"run none:pause,none:crash", "no scenario \"none:crash\""},
 		{"run --redis localhost", "--redis: want redis://host:6379"},
 		{"run --workers 0", "--workers is 0"},
 		{"run --stock 10 --requests 10", "more demand than stock"},
@@ -73,23 +72,28 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"run --mysql nonsense", "--mysql"},
 		{"run --mysql user:geheim@tcp(127.0.0.1:1)/stocklock", "cannot connect"},
 		{"run --shop http://127.0.0.1:1", "--shop needs --mysql"},
-		{"run --json /dev/null/out.json", "cannot write"},
-		{"run --json " + temp, "is a folder"},
-		{"run --json out.txt --csv ./out.txt", "--json and --csv name the same file"},
-		{"run --results - --markdown -", "--results and --markdown name the same file"},
+		{"run --out /dev/null/out.json", "cannot write"},
+		{"run --out " + temp, "want - or a name that ends in .csv, .html, .json, .md, .xml, .gob"},
+		{"run --out out.md --out ./out.md", "--out names ./out.md twice"},
+		{"run --out - --out -", "--out names - twice"},
+		{"run --out a.gob --out b.gob", "one file with requests"},
+		{"step none --out out.html", "want - or a name that ends in .json"},
 		{"run --colour", "unknown flag"},
-		{"run --cells none", "want STRATEGY:SCENARIO"},
-		{"list people", "must be one of"},
-		{"crashes --sales 0", "--sales is 0"},
-		{"crashes --strategy redlock", "redlock needs several"},
+		{"list people", "want one of strategies"},
+		{"list scenarois", `did you mean "scenarios"?`},
+		{"soak --sales 0", "--sales is 0"},
+		{"soak redlock --sales 9", "redlock needs several"},
 		{"soak --faults earthquake", `--faults "earthquake"`},
 		{"soak --faults failover,earthquake", `--faults "earthquake"`},
-		{"soak --minutes 0", "--minutes is 0"},
-		{"soak --minutes NaN", "--minutes is NaN"},
-		{"soak --strategies fenced,redlock", "redlock needs several"},
+		{"soak --for 0s", "--for is 0s"},
+		{"soak --sales 9 --seed 2", "--seed is not of a soak with --sales"},
+		{"soak --kill-every 3s", "--kill-every is of a soak with --sales"},
+		{"soak none batched --sales 9", "--sales is for one strategy"},
+		{"soak --for 10", "missing unit"},
+		{"soak fenced redlock", "redlock needs several"},
 		{"soak --rate 1e9", "--rate"},
-		{"soak --strategies hope", `no strategy "hope"`},
-		{"soak --strategies redlock", "redlock needs several"},
+		{"soak hope", `no strategy "hope"`},
+		{"soak redlock", "redlock needs several"},
 		{"sprint", "sprint"},
 	} {
 		var out, errs bytes.Buffer
@@ -123,12 +127,11 @@ func TestHelpAndListAndExpectOnly(t *testing.T) {
 	}{
 		{"--help", []string{"Examples:", "Exit codes"}},
 		{"--version", []string{flags.Version}},
-		{"run --help", []string{"--strategies", "--json"}},
-		{"soak --help", []string{"--minutes", "--seed", "--recover-within"}},
-		{"crashes --help", []string{`--strategy="batched"`, "--sales=1000000", "--every=2s", "--shops=3", "--workers=200", "--binlog", "--shop-binary=FILE"}},
+		{"run --help", []string{"--out", "telling", "semi-sync-timeout"}},
+		{"soak --help", []string{"--for=10m", "--seed", "--recover-within", "--kill-every=2s", "--shops=3", "--workers=200", "--mysql-set", "--shop-binary=FILE"}},
 		{"list", slices.Concat(ladder.Names(), scenario.Names(), []string{"docs/mistakes/README.md"})},
 		{"list properties", append(ladder.Names(), "pause-proof")},
-		{"run --expect-only --strategies all --scenarios all", append(ladder.Names(), "stuck", "oversold", "held")},
+		{"run --expect-only all", append(ladder.Names(), "stuck", "oversold", "held")},
 	} {
 		var out, errs bytes.Buffer
 		if code := run(t.Context(), strings.Fields(tt.args), &out, &errs); code != 0 || errs.Len() > 0 {
@@ -168,7 +171,7 @@ func ownProgram(t *testing.T) string {
 // the harness is broken, and one with a right lock must not.
 func TestComparison(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "out.json")
-	cmd := exec.CommandContext(t.Context(), ownProgram(t), "run", "--strategies", "none,owner-checked,reentrant", "--stock", "40", "--json", file)
+	cmd := exec.CommandContext(t.Context(), ownProgram(t), "run", "none", "owner-checked", "reentrant", "--stock", "40", "--out", file)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
@@ -180,6 +183,11 @@ func TestComparison(t *testing.T) {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
+	}
+	again := exec.CommandContext(t.Context(), cmd.Path, "report", "-", "--out", "-", "--format", "xml")
+	again.Stdin = bytes.NewReader(content)
+	if suite, err := again.Output(); err != nil || !strings.Contains(string(suite), `tests="3" failures="0"`) {
+		t.Errorf("the result read from standard input is %s, %v", suite, err)
 	}
 	var r report.Report
 	if err := json.Unmarshal(content, &r); err != nil {
@@ -211,7 +219,7 @@ func TestAnotherRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"run", "--cells", "owner-delex:late-release", "--redis-server", program}, &out, &errs); code != exitExpected {
+	if code := run(t.Context(), []string{"run", "owner-delex:late-release", "--redis-server", program}, &out, &errs); code != exitExpected {
 		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
 	if _, err := os.Stat(program + ".started"); err != nil {
@@ -223,7 +231,7 @@ func TestAnotherRedis(t *testing.T) {
 		t.Errorf("it was skipped with the reason: %t, and held: %t\n%s", skipped, held, out.String())
 	}
 	for _, args := range []string{
-		"demo", "run", "explain none:pause", "serve", "soak", "crashes", "step none", "explore none", "judge none", "exercise 2",
+		"demo", "run", "serve", "soak", "step none", "explore none", "exercise 2",
 	} {
 		errs.Reset()
 		if code := run(t.Context(), append(strings.Fields(args), "--redis-server", "/no/redis-server"), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "redis-server") {
@@ -251,7 +259,7 @@ func TestTellingCells(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	file := filepath.Join(t.TempDir(), "out.json")
-	if code := run(t.Context(), []string{"run", "--cells", "telling," + strings.Join(explainedCells(t), ","), "--json", file}, &out, &errs); code != exitExpected {
+	if code := run(t.Context(), append([]string{"run", "telling", "--out", file}, explainedCells(t)...), &out, &errs); code != exitExpected {
 		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
 	checkCauses(t, file)
@@ -260,9 +268,9 @@ func TestTellingCells(t *testing.T) {
 func TestInterruptLeavesNothing(t *testing.T) {
 	program := ownProgram(t)
 	for _, tt := range []struct{ args, until string }{
-		{"run --strategies setnx --scenarios pause --runs 50", "1/50"},
+		{"run setnx:pause --runs 50", "1/50"},
 		{"soak", "2: +"},
-		{"crashes --every 500ms", "2: +"},
+		{"soak --sales 1000000 --kill-every 500ms", "2: +"},
 	} {
 		temp := t.TempDir()
 		cmd := exec.Command(program, strings.Fields(tt.args)...)

@@ -1,15 +1,18 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"os"
 	"slices"
 	"strings"
 
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/cells"
 	"stocklock/internal/lab/live"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
@@ -17,45 +20,47 @@ import (
 )
 
 type serveCommand struct {
-	Addr          string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the page listens. Port 0 takes a free one."`
-	Host          []string `placeholder:"NAME" help:"A name by which the page is opened besides localhost, once for each."`
-	Token         string   `env:"LAB_TOKEN" placeholder:"TOKEN" help:"What starts something: 16 characters at least. Without it a new one, in the link that is printed."`
-	URL           string   `env:"LAB_URL" placeholder:"URL" help:"The address that is printed, where browsers find the page at another one than --addr: a published port, or a proxy."`
-	Classroom     string   `env:"LAB_CLASSROOM" placeholder:"URL" help:"Where phones of a class vote, such as http://192.168.1.20:8080. They get that one page, by a QR code, and nothing else. It does not change where the page listens: see --addr."`
-	Keep          string   `default:"out/runs" placeholder:"DIR" help:"Keep the last 50 runs of cells here, of 200 MB at most, and show them when the page starts again. Empty for none. What visitors predicted is not kept."`
-	Record        string   `placeholder:"DIR" help:"Keep what is seen of each cell here, a file of JSON lines for each run."`
-	Cells         []string `placeholder:"STRATEGY:SCENARIO" help:"Run these cells first; or telling: each strategy under the scenario that shows most about it."`
-	Demo          bool     `help:"Run the cells of loadtest demo first. Then print their table, and write report.html and result.json to --out."`
-	Out           string   `default:"out" placeholder:"DIR" help:"The folder for what --demo writes."`
-	Tried         []string `placeholder:"FILE" help:"Also show this result of loadtest try --json, once for each."`
-	shopSettings  `embed:""`
-	redisSettings `embed:""`
-	Shops         int `default:"${shops}" min:"1" max:"16" help:"How many shop processes sell at once."`
+	Words     []string `arg:"" optional:"" name:"word" help:"Run these cells first: words as of loadtest run, such as telling."`
+	Addr      string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the page listens. Port 0 takes a free one."`
+	URL       []string `env:"LAB_URL" placeholder:"URL" help:"An address at which browsers find the page besides --addr, once for each: a published port, or a proxy. The first is printed."`
+	Classroom string   `env:"LAB_CLASSROOM" placeholder:"URL" help:"Where phones of a class vote, such as http://192.168.1.20:8080. They get that one page, by a QR code, and nothing else. It does not change where the page listens: see --addr."`
+	Keep      string   `default:"out/runs" placeholder:"DIR" help:"Keep the last 50 runs of cells here, of 200 MB at most, and show them when the page starts again. Empty for none. What visitors predicted is not kept."`
+	Record    string   `placeholder:"DIR" help:"Keep what is seen of each cell here, a file of JSON lines for each run."`
+	Demo      string   `placeholder:"DIR" help:"Run the cells of loadtest demo first. Then print their table, and write report.html and result.json here."`
+	Tried     []string `placeholder:"FILE" help:"Also show this result of loadtest try --out, once for each."`
+	Shops     int      `default:"${shops}" min:"1" max:"16" help:"How many shop processes sell at once."`
+	programs  `embed:""`
 }
 
 // Help is shown under the flags.
 func (*serveCommand) Help() string {
 	return `Serves a page on which a class predicts, runs, watches and steps through cells, on servers and shops of its own.
-Everyone who can open it may watch. The link that is printed has the token that starts something.
+Everyone who can open it may watch. The link that is printed has the token that starts something: a new one each time, or
+that of LAB_TOKEN, of 16 characters at least.
 
 Examples:
 
     loadtest serve
-    loadtest serve --demo                                        # what make demo runs is shown first
-    loadtest serve --cells telling --record out/records
+    loadtest serve --demo out                                    # what make demo runs is shown first
+    loadtest serve telling none:pause --record out/records
     loadtest serve --tried out/tried.json                        # what loadtest try found is shown, too
-    loadtest serve --addr 0.0.0.0:8080 --host lab.example.com    # behind a proxy with TLS
+    loadtest serve --addr 0.0.0.0:8080 --url https://lab.example.com           # behind a proxy with TLS
     loadtest serve --addr 0.0.0.0:8080 --classroom http://192.168.1.20:8080    # this machine drives, phones vote
 `
 }
 
 func (c *serveCommand) Run(ctx context.Context, s streams) error {
-	if c.URL != "" && !strings.HasPrefix(c.URL, "http://") && !strings.HasPrefix(c.URL, "https://") {
-		return usage("--url %q: want http://host:port or https://host", c.URL)
+	var hosts []string
+	for _, address := range c.URL {
+		u, err := url.Parse(address)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return usage("--url %q: want http://host:port or https://host", address)
+		}
+		hosts = append(hosts, u.Hostname())
 	}
 	var server *live.Server
 	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
-		server, err = c.server(shop, s)
+		server, err = c.server(shop, hosts, s)
 		return err
 	})
 	if err != nil {
@@ -67,7 +72,11 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 		return usage("--addr: %w", err)
 	}
 	fmt.Fprintln(s.err, "The page is at this address. The part behind # starts cells: keep it from those who only watch. Ctrl-C ends everything.")
-	fmt.Fprintf(s.out, "%s/#token=%s\n", cmp.Or(strings.TrimRight(c.URL, "/"), pageURL(listener.Addr())), server.Token())
+	page := pageURL(listener.Addr())
+	if len(c.URL) > 0 {
+		page = strings.TrimRight(c.URL[0], "/")
+	}
+	fmt.Fprintf(s.out, "%s/#token=%s\n", page, server.Token())
 	if err := server.Serve(ctx, listener); err != nil && err != http.ErrServerClosed {
 		return err
 	}
@@ -75,8 +84,9 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 }
 
 // server makes the page of a shop.
-func (c *serveCommand) server(shop *catalog.Catalog, s streams) (_ *live.Server, err error) {
-	o := live.Options{Shop: shop, Hosts: c.Host, Token: c.Token, Keep: c.Keep, Record: c.Record, Plan: matrix.Plan{Shops: c.Shops, RedisServer: string(c.RedisServer)}}
+func (c *serveCommand) server(shop *catalog.Catalog, hosts []string, s streams) (_ *live.Server, err error) {
+	o := live.Options{Shop: shop, Hosts: hosts, Token: os.Getenv("LAB_TOKEN"), Keep: c.Keep, Record: c.Record,
+		Plan: matrix.Plan{Shops: c.Shops, RedisServer: string(c.RedisServer)}}
 	for _, path := range c.Tried {
 		tried, err := report.ReadTried(path)
 		if err != nil {
@@ -90,15 +100,15 @@ func (c *serveCommand) server(shop *catalog.Catalog, s streams) (_ *live.Server,
 		}
 	}
 	switch {
-	case c.Demo && len(c.Cells) > 0:
-		return nil, usage("--demo and --cells: want one of them")
-	case c.Demo:
+	case c.Demo != "" && len(c.Words) > 0:
+		return nil, usage("--demo runs cells of its own first: want no others")
+	case c.Demo != "":
 		if o, err = c.withDemo(o, s); err != nil {
 			return nil, err
 		}
-	case len(c.Cells) > 0:
-		if o.First, err = (selection{Cells: c.Cells}).pairs(shop); err != nil {
-			return nil, err
+	default:
+		if o.First, err = cells.Pairs(c.Words, shop); err != nil {
+			return nil, usage("%w", err)
 		}
 	}
 	server, err := live.New(o)
@@ -110,11 +120,11 @@ func (c *serveCommand) server(shop *catalog.Catalog, s streams) (_ *live.Server,
 
 // withDemo has a server run the demo's cells first, and report on them as the demo does.
 func (c *serveCommand) withDemo(o live.Options, s streams) (live.Options, error) {
-	kept, err := demoFiles(c.Out)
+	kept, err := demoFiles(c.Demo)
 	if err != nil {
 		return o, err
 	}
-	comparison, telling, err := demoPlans(1, c.redisSettings, o.Shop)
+	comparison, telling, err := demoPlans(1, c.programs, o.Shop)
 	if err != nil {
 		return o, err
 	}
@@ -130,7 +140,7 @@ func (c *serveCommand) withDemo(o live.Options, s streams) (live.Options, error)
 				faults.Cells = append(faults.Cells, c)
 			}
 		}
-		if err := kept.write(r, faults, s); err != nil {
+		if err := kept.write(r, faults, s); err != nil && !errors.Is(err, errSurprised) {
 			fmt.Fprintln(s.err, "loadtest:", err)
 		}
 	}

@@ -15,23 +15,8 @@ import (
 	"stocklock/internal/testserver"
 )
 
-type shellCommand struct {
-	redisSettings `embed:""`
-}
-
-// Help is shown under the flags.
-func (*shellCommand) Help() string {
-	return `The servers are private, and end with the shell. In it, redis-cli and mysql reach them without a flag. It says how another
-terminal of this machine, or of this container, does.
-
-Examples:
-
-    loadtest shell
-    docker compose run --rm --name typing lab shell      # and another terminal: docker exec -it typing bash
-`
-}
-
-func (c *shellCommand) Run(ctx context.Context, s streams) (err error) {
+// shell starts private servers, which end with the shell in it.
+func (c *exerciseCommand) shell(ctx context.Context, s streams) (err error) {
 	group, err := testserver.New()
 	if err != nil {
 		return err

@@ -13,6 +13,18 @@ import (
 	"stocklock/internal/strategy/declared"
 )
 
+// programs say what is started.
+type programs struct {
+	shopSettings  `embed:""`
+	redisSettings `embed:""`
+}
+
+// servers are programs, and the settings of one of them.
+type servers struct {
+	programs `embed:""`
+	MySQLSet []string `name:"mysql-set" sep:"none" placeholder:"NAME=VALUE" help:"A setting of the MySQL that is started, once for each: such as innodb_snapshot_isolation=ON, or the word ${binlog} for a binlog that is synced with each commit, as MySQL does by default. The row of an item then stays locked for longer."`
+}
+
 // shopSettings say which shop is started, and asked for its strategies.
 type shopSettings struct {
 	ShopBinary string `env:"LOADTEST_SHOP_BINARY" placeholder:"FILE" help:"The shop to start, built with the tag lab and strategies of its own. Without it the one of this checkout, or the program shop beside this one."`
@@ -97,13 +109,36 @@ func (s streams) late(what string) (done func()) {
 	return func() { close(ended); <-said }
 }
 
-// stageSettings are what schedules are played on.
+// stageSettings are what schedules are played on, and by whom.
 type stageSettings struct {
-	shopSettings  `embed:""`
-	redisSettings `embed:""`
-	mysqlSettings `embed:""`
+	servers `embed:""`
 
+	As    string        `enum:",${as}" default:"" help:"How customers buy: one-shop, all at one, where otherwise each has a shop of its own; baskets, each two items in one sale, and the second customer in the opposite order; reservations, two reserve and pay, and a third one sweeps. Ways that only sell baskets, or only reserve, need no word."`
 	Lease time.Duration `default:"${stage_lease}" min:"100ms" max:"2s" help:"The lease of every lock. One whose shortest lease is longer makes it that. A run that the machine is too slow for is made again."`
+}
+
+// The values of --as.
+const (
+	asOneShop      = "one-shop"
+	asBaskets      = "baskets"
+	asReservations = "reservations"
+)
+
+// as is how customers buy from a strategy, empty for each one item at a shop of its own.
+func (o stageSettings) as(of declared.Strategy) (string, error) {
+	switch {
+	case o.As == "" && of.OnlyBaskets:
+		return asBaskets, nil
+	case o.As == "" && of.OnlyReservations:
+		return asReservations, nil
+	case o.As == asBaskets && of.Baskets == nil:
+		return "", usage("%s sells one item at a time", of.Name)
+	case o.As == asReservations && of.Reservations == nil:
+		return "", usage("%s does not reserve", of.Name)
+	case of.OnlyBaskets && o.As != asBaskets, of.OnlyReservations && o.As != asReservations:
+		return "", usage("%s does not sell so: want it without --as", of.Name)
+	}
+	return o.As, nil
 }
 
 // stageLease is long for a request on a busy machine, and short for who waits for its end.

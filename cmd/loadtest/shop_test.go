@@ -27,12 +27,12 @@ func TestAStrategyThatOnlyTheShopHas(t *testing.T) {
 		want []string
 	}{
 		{"list strategies", []string{"incr-expire                INCR, and the process"}},
-		{"run --strategies incr-expire --scenarios contention,crash-acquiring --expect-only", []string{"incr-expire  held", "stuck"}},
-		{"run --strategies incr-expire --scenarios contention,crash-acquiring --json " + results, []string{"1 stuck, 1 held, all as predicted"}},
+		{"run incr-expire:contention,crash-acquiring --expect-only", []string{"incr-expire  held", "stuck"}},
+		{"run incr-expire:contention,crash-acquiring --out " + results, []string{"1 stuck, 1 held, all as predicted"}},
 		{"report " + results, []string{"crash-acquiring", "lacks atomic-lease"}},
 		{"explore incr-expire --events kill", []string{"loadtest step incr-expire A.incr kill:A"}},
 		{"step incr-expire A.incr kill:A", []string{"stuck: 0 orders for 1 unit"}},
-		{"step incr-expire A.incr --one-shop", []string{" --one-shop\n"}},
+		{"step incr-expire A.incr --as one-shop", []string{" --as one-shop\n"}},
 	} {
 		t.Setenv("LOADTEST_SHOP_BINARY", shop)
 		var out, errs bytes.Buffer
@@ -71,14 +71,14 @@ func TestNothingIsCompiledForWhatNeedsNoShop(t *testing.T) {
 	}
 	for args, want := range map[string]int{
 		"--help": exitExpected, "list": exitExpected, "run --expect-only": exitExpected,
-		"run --strategies nonne": exitUsage, "run --scenarios puase": exitUsage, "run --cells none:puase": exitUsage, "run --scenarios pear": exitUsage,
-		"run --scenarios baskets --strategies sagga": exitUsage, "run --requests 10": exitUsage, "explain nonne:pause": exitUsage, "explain sagga:crossed": exitUsage,
-		"step nonne": exitUsage, "explore nonne": exitUsage, "judge nonne": exitUsage, "soak --strategies nonne": exitUsage, "crashes --strategy nonne": exitUsage,
-		"serve --cells nonne:pause": exitUsage, "serve --url ftp:": exitUsage,
+		"run nonne": exitUsage, "run puase": exitUsage, "run none:puase": exitUsage, "run pear": exitUsage,
+		"run sagga:baskets": exitUsage, "run --requests 10": exitUsage, "run nonne:pause --draw": exitUsage, "run sagga:crossed --draw": exitUsage,
+		"step nonne": exitUsage, "explore nonne": exitUsage, "explore nonne --judge": exitUsage, "soak nonne": exitUsage, "soak nonne --sales 9": exitUsage,
+		"serve nonne:pause": exitUsage, "serve --url ftp:": exitUsage, "explain none:pause": exitUsage, "run --cells none:pause": exitUsage,
 	} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), strings.Fields(args), &out, &errs)
-		if code != want || strings.Contains(args, "nonne") && !strings.Contains(errs.String(), `no strategy "nonne": did you mean "none"?`) {
+		if code != want || strings.Contains(args, "nonne") && !strings.Contains(errs.String(), `: did you mean "none"?`) {
 			t.Errorf("loadtest %s: exit code %d, want %d: %s", args, code, want, errs.String())
 		}
 		if _, err := os.Stat(compiled); err == nil {
@@ -96,7 +96,7 @@ func TestNothingIsCompiledForWhatNeedsNoShop(t *testing.T) {
 			}
 		}
 	}()
-	if code := run(t.Context(), []string{"run", "--strategies", "none"}, io.Discard, write); code != exitFailed {
+	if code := run(t.Context(), []string{"run", "none"}, io.Discard, write); code != exitFailed {
 		t.Errorf("with a compiler that fails: exit code %d, want %d", code, exitFailed)
 	}
 	write.Close()

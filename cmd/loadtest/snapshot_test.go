@@ -20,7 +20,7 @@ func TestSnapshotIsolationChangesWhatIsExpected(t *testing.T) {
 	for setting, want := range map[string]verdict.Kind{"innodb_snapshot_isolation=OFF": verdict.Oversold, "innodb_snapshot_isolation=ON": verdict.Held} {
 		saved := filepath.Join(t.TempDir(), "results.json")
 		var out, errs bytes.Buffer
-		code := run(t.Context(), []string{"run", "--cells", "lock-in-transaction:contention", "--work", "0s", "--mysql-set", setting, "--json", saved}, &out, &errs)
+		code := run(t.Context(), []string{"run", "lock-in-transaction:contention", "--work", "0s", "--mysql-set", setting, "--out", saved}, &out, &errs)
 		r, err := report.Read(saved)
 		if err != nil {
 			t.Fatalf("%v: %s", err, errs.String())

@@ -21,14 +21,11 @@ type stepCommand struct {
 	Schedule []string `arg:"" optional:"" help:"Steps and events in their order, such as: A.select B.select. What it does not list runs customer by customer to the end. Without one, on a terminal, you choose step by step."`
 
 	Customers     int  `default:"0" min:"0" max:"3" help:"How many buy, with one unit less in stock. 0 for as many as the schedule names, two at least."`
-	OneShop       bool `help:"All customers buy at one shop. Otherwise each has a shop of its own."`
-	Baskets       bool `help:"Each customer buys two items in one sale, the second customer in the opposite order. Ways that only sell baskets always do."`
-	Reservations  bool `help:"Two customers reserve units and pay, and C sweeps. Ways that only reserve always do."`
-	JSON          bool `name:"json" help:"Print the record as JSON."`
 	Transcript    bool `help:"Print the run as terminals with redis-cli and mysql."`
 	Draw          bool `help:"Print one column for each customer instead of the requests."`
 	NoTimes       bool `help:"Leave out of --draw what differs from run to run: times, random owners, tokens."`
 	stageSettings `embed:""`
+	outputs       `embed:"" set:"forms=.json, with all requests, answers and observations"`
 }
 
 // Help is shown under the flags.
@@ -48,6 +45,9 @@ func (*stepCommand) Help() string {
 
 func (c *stepCommand) Run(ctx context.Context, s streams) error {
 	plan, n, err := c.plan()
+	if err == nil {
+		err = c.check(".json")
+	}
 	if err != nil {
 		return err
 	}
@@ -56,19 +56,14 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 		if of, err = shop.Any(c.Strategy); err != nil {
 			return usage("%w", err)
 		}
-		c.Baskets, c.Reservations = c.Baskets || of.OnlyBaskets, c.Reservations || of.OnlyReservations
-		why := step.Unplayable(of)
-		switch {
-		case c.Reservations && of.Reservations == nil:
-			return usage("%s does not reserve", of.Name)
-		case c.Reservations && (c.Baskets || c.OneShop || c.Customers == 2 || len(plan.Events()) > 0):
-			return usage("reservations are of three customers, the last of whom sweeps, at shops of their own and without an event")
-		case c.Baskets && of.Baskets == nil:
-			return usage("%s sells one item at a time", of.Name)
+		if c.As, err = c.as(of); err != nil {
+			return err
+		}
+		switch why := step.Unplayable(of); {
+		case c.As == asReservations && (c.Customers == 2 || len(plan.Events()) > 0):
+			return usage("reservations are of three customers, the last of whom sweeps, and without an event")
 		case why != "":
 			return usage("%s cannot be stepped through: %s", of.Name, why)
-		case c.OneShop && c.Baskets:
-			return usage("--one-shop is for sales of one item")
 		}
 		return nil
 	})
@@ -88,13 +83,11 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 		return usage("%s cannot be stepped through here: it %s", of.Name, why)
 	}
 	var on steps = opened
-	switch {
-	case c.OneShop:
-		on = step.As{Shops: opened, OneShop: true}
-	case c.Baskets:
-		on = step.As{Shops: opened, Baskets: true}
-	case c.Reservations:
-		on, n, c.Customers = step.As{Shops: opened, Reservations: true}, schedule.MaxCustomers, schedule.MaxCustomers
+	if c.As != "" {
+		on = step.As{Shops: opened, OneShop: c.As == asOneShop, Baskets: c.As == asBaskets, Reservations: c.As == asReservations}
+	}
+	if c.As == asReservations {
+		n, c.Customers = schedule.MaxCustomers, schedule.MaxCustomers
 	}
 	if len(plan) == 0 && isTerminal(s.out) && isTerminal(os.Stdin) {
 		return c.interact(ctx, s, on, max(n, 2))
@@ -145,38 +138,35 @@ func (c *stepCommand) play(ctx context.Context, s streams, on steps) error {
 }
 
 func (c *stepCommand) show(s streams, on steps, record schedule.Record) error {
+	people, shown := c.beside(s), record
 	switch {
-	case c.JSON:
-		return s.json(record)
 	case c.Transcript:
-		schedule.Transcript(s.out, record, on.Script)
-		return nil
+		schedule.Transcript(people.out, record, on.Script)
+		return c.writeJSON(s, record)
 	case c.Draw || c.NoTimes:
 		if c.NoTimes {
-			record = record.WithoutTimes()
+			shown = record.WithoutTimes()
 		}
-		schedule.Draw(s.out, record, widthOf(s.out))
+		schedule.Draw(people.out, shown, widthOf(people.out))
 	default:
-		schedule.Print(s.out, record)
+		schedule.Print(people.out, record)
 	}
-	fmt.Fprintln(s.out, record.Sentence())
-	c.printCommand(s, record.Schedule)
-	return nil
+	fmt.Fprintln(people.out, shown.Sentence())
+	c.printCommand(people, record.Schedule)
+	return c.writeJSON(s, record)
 }
 
 // printCommand prints the command that plays a schedule again.
 func (c *stepCommand) printCommand(s streams, plan schedule.Schedule) {
-	oneShop := ""
-	if c.OneShop {
-		oneShop = " --one-shop"
+	fmt.Fprintln(s.out, stepCommandOf(c.Strategy, plan, c.As))
+}
+
+// stepCommandOf is the command that plays a schedule.
+func stepCommandOf(strategy string, plan schedule.Schedule, as string) string {
+	if as != "" {
+		as = " --as " + as
 	}
-	if c.Baskets {
-		oneShop += " --baskets"
-	}
-	if c.Reservations {
-		oneShop += " --reservations"
-	}
-	fmt.Fprintf(s.out, "loadtest step %s %s%s\n", c.Strategy, plan, oneShop)
+	return fmt.Sprintf("loadtest step %s %s%s", strategy, plan, as)
 }
 
 // interact lets a person choose. No sale waits for the person: each choice plays the schedule so

@@ -11,6 +11,7 @@ import (
 )
 
 func TestSchedulesThatCannotBeAreOneLine(t *testing.T) {
+	needsShop(t)
 	for _, tt := range []struct {
 		args []string
 		want string
@@ -51,21 +52,19 @@ func TestAShopThatCannotBePlayed(t *testing.T) {
 	for args, want := range map[string]string{
 		"step magic":                                                            `no strategy "magic": want one of none, mutex`,
 		"step magi":                                                             `batched, rows-unsorted, rows-sorted`,
-		"explore --baskets locks-sorted none":                                   "none sells one item at a time",
-		"run --cells locks-sorted:contention":                                   "locks-sorted only sells several items at once: see loadtest list baskets",
-		"explain none:crossed":                                                  "explain explains one cell: --cells: no strategy",
-		"explore --reservations none":                                           "none does not reserve",
-		"step conditional --reservations":                                       "conditional does not reserve",
-		"explore --reservations reservation --events wait":                      "--reservations is for two customers and a sweep",
-		"run --cells reservation-rows:pause":                                    "reservation-rows only reserves: see loadtest list reservations",
-		"run --baskets":                                                         "run --scenarios baskets",
-		"run --baskets --cells saga:crossed":                                    "run --cells saga:crossed",
-		"run --scenarios baskets --results results.bin":                         "measure no requests",
+		"explore --as baskets locks-sorted none":                                "none sells one item at a time",
+		"run locks-sorted:contention":                                           "locks-sorted only sells several items at once: see loadtest list baskets",
+		"run none:crossed --draw":                                               "none:crossed: no strategy",
+		"explore --as reservations none":                                        "none does not reserve",
+		"step conditional --as reservations":                                    "conditional does not reserve",
+		"explore --as reservations reservation --events wait":                   "reservation sells to two customers and a sweep",
+		"run reservation-rows:pause":                                            "reservation-rows only reserves: see loadtest list reservations",
+		"run baskets --out results.gob":                                         "measure no requests",
 		"explore magic":                                                         `no strategy "magic": want one of none, mutex`,
-		"judge magic":                                                           `no strategy "magic": want one of none, mutex`,
+		"explore magic --judge":                                                 `no strategy "magic": want one of none, mutex`,
 		"step conditional --shop-binary " + production:                          "was built without the lab: build it with go build -tags lab ./cmd/shop",
-		"judge conditional --shop-binary " + production:                         "was built without the lab",
-		"run --strategies conditional --shop-binary " + production:              "was built without the lab",
+		"explore conditional --judge --shop-binary " + production:               "was built without the lab",
+		"run conditional --shop-binary " + production:                           "was built without the lab",
 		"list strategies --shop-binary " + production:                           "was built without the lab",
 		"explore conditional --shop-binary " + filepath.Dir(production) + "/no": "no such file",
 	} {

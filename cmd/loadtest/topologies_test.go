@@ -17,13 +17,13 @@ import (
 )
 
 // TestTopologies: each property and the fact of the topology decide in both directions, and each cell that lied or
-// oversold names its cause, which the records of the servers show. `run --scenarios topologies` runs all strategies.
+// oversold names its cause, which the records of the servers show. `run topologies` runs all strategies.
 func TestTopologies(t *testing.T) {
 	testserver.NeedsServers(t)
 	const telling = "none,reentrant,redis-async,redis-stream,reservation-unchecked,fenced,conditional"
 	saved := filepath.Join(t.TempDir(), "results.json")
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"run", "--scenarios", "topologies", "--strategies", telling, "--json", saved}, &out, &errs); code != exitExpected {
+	if code := run(t.Context(), []string{"run", telling + ":topologies", "--out", saved}, &out, &errs); code != exitExpected {
 		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
 	content, err := os.ReadFile(saved)
@@ -120,19 +120,16 @@ func contradictions(c trial.Result) (wrong []string) {
 
 func TestMistakesOfBasketsAndTopologies(t *testing.T) {
 	for flags, want := range map[string]string{
-		"run --topology all":                       "run --scenarios topologies",
-		"run --topology async,galera":              "run --scenarios async,galera",
-		"run --scenarios pair":                     "or one of the groups all, baskets, reservations, topologies, single, async",
-		"run --cells none:late":                    "or one of the groups",
-		"run --cells mutex:semi-sync-silent":       "is no cell of mutex",
-		"run --scenarios async --strategies lock":  "no strategy",
-		"run --scenarios async --redis redis://x":  "starts all of them itself",
-		"explain mutex:semi-sync-silent":           "is no cell of mutex",
-		"explain mutex:semi-sync-late":             "or one of the groups",
-		"run --scenarios async --no-trace":         "--no-trace is set by the scenarios",
-		"run --scenarios async --binlog":           "--binlog is set by the scenarios",
-		"run --scenarios baskets --parallel 2":     "--parallel is set by the scenarios",
-		"explain locks-parallel:crossed --shops 2": "--shops is set by the scenarios",
+		"run pair":                             "no strategy, scenario or group",
+		"run none:late":                        "or a group: all, baskets, reservations, topologies, single, async",
+		"run mutex:semi-sync-silent":           "is no cell of mutex",
+		"run lock:async":                       "no strategy",
+		"run async --redis redis://x":          "starts all of them itself",
+		"run mutex:semi-sync-silent --draw":    "is no cell of mutex",
+		"run saga:all":                         "no cell is of these",
+		"run async --mysql-set binlog":         "--mysql-set is set by the scenarios",
+		"run baskets --parallel 2":             "--parallel is set by the scenarios",
+		"run locks-parallel:crossed --shops 2": "--shops is set by the scenarios",
 	} {
 		var out, errs bytes.Buffer
 		if code := run(t.Context(), strings.Fields(flags), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), want) {

@@ -15,10 +15,10 @@ import (
 
 	"stocklock/internal/lab/live"
 	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/lab/wholefile"
 )
 
 type tryCommand struct {
@@ -33,8 +33,7 @@ type tryCommand struct {
 	Spare     bool          `help:"With --step: there is a unit for each customer. Otherwise there is one less."`
 	Seed      uint64        `default:"1" help:"Which customer buys at which process under contention."`
 	AllowHost []string      `placeholder:"HOST" help:"A host other than this machine that may be loaded. It must be yours."`
-	JSON      bool          `name:"json" help:"Print the result as JSON. loadtest serve --tried shows it."`
-	HTML      string        `name:"html" placeholder:"FILE" help:"Also write it here as one page for a browser, which needs no network."`
+	outputs   `embed:"" set:"forms=.json, which loadtest serve --tried shows; .html, one page for a browser"`
 }
 
 // Help is shown under the flags.
@@ -51,7 +50,7 @@ Examples:
     loadtest try                                       # probe, contention, every order of two sales, faults
     loadtest try shop/service.yaml --only probe        # what does one sale send?
     loadtest try shop/service.yaml --step 'A.select B.select'
-    loadtest try shop/service.yaml --html out/tried.html
+    loadtest try shop/service.yaml --out out/tried.html
 
 Exit codes: 0 every part that applies decided and held, 1 a part found a failure, 2 the description or a flag is wrong,
 3 a part was skipped or decided nothing, and neither --only nor --require leaves it out. 1 comes before 2 and 3.`
@@ -64,25 +63,22 @@ func (c *tryCommand) Run(ctx context.Context, s streams) error {
 	if c.Init {
 		return c.init(s)
 	}
-	for _, parts := range []struct {
-		flag  string
-		named []string
-		known []string
-	}{{"--only", c.Only, tryParts}, {"--require", c.Require, c.wanted()}} {
-		for _, part := range parts.named {
-			if !slices.Contains(parts.known, part) {
-				return usage("%s: there is no part %q: want some of %s", parts.flag, part, strings.Join(parts.known, ", "))
-			}
+	for _, part := range c.Only {
+		if _, err := scenario.Named("part", part, tryParts, strings.Clone); err != nil {
+			return usage("--only: %w", err)
+		}
+	}
+	for _, part := range c.Require {
+		if _, err := scenario.Named("part", part, c.wanted(), strings.Clone); err != nil {
+			return usage("--require: %w", err)
 		}
 	}
 	order, err := schedule.Parse(c.Step)
 	if err != nil {
 		return usage("--step: %w", err)
 	}
-	if c.HTML != "" {
-		if err := wholefile.Check(c.HTML); err != nil {
-			return usage("--html: %w", err)
-		}
+	if err := c.check(".json", ".html"); err != nil {
+		return err
 	}
 	f, err := service.Read(c.File)
 	switch {
@@ -96,7 +92,7 @@ func (c *tryCommand) Run(ctx context.Context, s streams) error {
 	if host := f.Host(); host != "" && !service.IsLoopback(host) && !slices.Contains(c.AllowHost, host) {
 		return usage("the service is on %s, another machine: --allow-host %s, if it is yours to load", host, host)
 	}
-	t := &try{tryCommand: c, streams: s, began: time.Now(), until: time.Now().Add(c.For), file: f, order: order}
+	t := &try{tryCommand: c, streams: c.beside(s), stdout: s, began: time.Now(), until: time.Now().Add(c.For), file: f, order: order}
 	if err := t.run(ctx); err != nil {
 		if errors.As(err, new(*service.Mistake)) {
 			return usage("%w", err)
@@ -133,11 +129,12 @@ func (c *tryCommand) init(s streams) error {
 // try is one run of the command.
 type try struct {
 	*tryCommand
-	streams
-	until time.Time
-	file  *service.File
-	on    *service.Service
-	probe *service.Probe
+	streams         // for people
+	stdout  streams // where the result goes
+	until   time.Time
+	file    *service.File
+	on      *service.Service
+	probe   *service.Probe
 
 	found   bool              // the service has failed
 	unknown []string          // the parts that are required, and of which nothing can be said
@@ -191,9 +188,7 @@ func (t *try) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if !t.JSON {
-		t.probe.Print(t.out)
-	}
+	t.probe.Print(t.out)
 	t.add(report.TriedPart{Part: "probe", Verdict: t.probe.Judgement.Kind, Reason: t.probe.Reason})
 	if t.found {
 		return nil // what one customer after the other shows need not be attacked
@@ -247,9 +242,6 @@ func (t *try) add(p report.TriedPart) {
 	if undecided := p.Verdict == verdict.Invalid || p.Verdict == verdict.Skipped; undecided && t.requires(p.Part) && !slices.Contains(t.unknown, p.Part) {
 		t.unknown = append(t.unknown, p.Part)
 	}
-	if t.JSON {
-		return
-	}
 	line := fmt.Sprintf("%-11s %s", p.Part+":", v.En.Word)
 	if p.Reason != "" {
 		line += ": " + p.Reason
@@ -272,19 +264,9 @@ func (t *try) result() report.Tried {
 }
 
 func (t *try) conclude(ctx context.Context) error {
-	if t.JSON {
-		if err := t.result().JSON(t.out); err != nil {
-			return err
-		}
-	}
-	if t.HTML != "" {
-		err := wholefile.Write(t.HTML, func(w io.Writer) error { return live.SaveTried(t.result(), w) })
-		if err != nil {
-			return err
-		}
-		if !t.JSON {
-			fmt.Fprintln(t.out, "wrote", t.HTML)
-		}
+	in := forms{".json": t.result().JSON, ".html": func(w io.Writer) error { return live.SaveTried(t.result(), w) }}
+	if err := t.write(t.stdout, in, ".json"); err != nil {
+		return err
 	}
 	switch {
 	case t.found:

@@ -198,7 +198,7 @@ func TestTryInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	pids, html := t.TempDir(), filepath.Join(t.TempDir(), "tried.html")
 	out := &cancels{at: "contention: oversold", cancel: cancel}
-	code := run(ctx, []string{"try", badlyDescribed(t, "read, then write", pids), "--html", html}, out, out)
+	code := run(ctx, []string{"try", badlyDescribed(t, "read, then write", pids), "--out", html}, out, out)
 	page := browsertest.Unpacked(t, html)
 	if code != exitSurprised || !strings.Contains(page, `"verdict":"oversold"`) || !strings.Contains(page, `"reason":"interrupted`) {
 		t.Errorf("exit code %d, said:\n%s\n%s", code, out, page)

@@ -57,7 +57,7 @@ func TestStrategiesAsServices(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out, errs bytes.Buffer
-			code := run(t.Context(), []string{"try", path, "--only", "explore,faults", "--for", "4m", "--fast", "--json"}, &out, &errs)
+			code := run(t.Context(), []string{"try", path, "--only", "explore,faults", "--for", "4m", "--fast", "--out", "-"}, &out, &errs)
 			var tried report.Tried
 			if err := json.Unmarshal(out.Bytes(), &tried); err != nil {
 				t.Logf("not decided: exit code %d: %s", code, &errs)

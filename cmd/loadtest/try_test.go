@@ -51,12 +51,12 @@ func TestTryMistakes(t *testing.T) {
 		return path
 	}
 	for says, args := range map[string][]string{
-		"--init":             {filepath.Join(dir, "none.yaml")},
-		"unknown field":      {file("unknown.yaml", "start:\n  comand: [x]\n")},
-		"there is no part":   {file("part.yaml", ""), "--only", "everything"},
-		"--allow-host":       {file("host.yaml", "url: http://192.0.2.1\nbuy: {path: /}\nstock:\n  left_request: {path: /, value: n}\n  orders_request: {path: /, value: n}\n  set_request: {path: /}\n")},
-		"--html: ":           {file("html.yaml", ""), "--html", dir},
-		"begins with /, of ": {file("path.yaml", "url: http://127.0.0.1:1\nbuy: {path: 'http://192.0.2.1/'}\n")},
+		"--init":                 {filepath.Join(dir, "none.yaml")},
+		"unknown field":          {file("unknown.yaml", "start:\n  comand: [x]\n")},
+		"no part \"everything\"": {file("part.yaml", ""), "--only", "everything"},
+		"--allow-host":           {file("host.yaml", "url: http://192.0.2.1\nbuy: {path: /}\nstock:\n  left_request: {path: /, value: n}\n  orders_request: {path: /, value: n}\n  set_request: {path: /}\n")},
+		"--out: ":                {file("html.yaml", ""), "--out", file("html", "") + "/x.html"},
+		"begins with /, of ":     {file("path.yaml", "url: http://127.0.0.1:1\nbuy: {path: 'http://192.0.2.1/'}\n")},
 	} {
 		code, said := tryOf(t, args...)
 		if code != exitUsage || !strings.Contains(said, says) || strings.Count(said, "\n") != 1 {
@@ -73,7 +73,7 @@ func TestTriedIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"serve", "--tried", path}, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "--tried: "+path+" is no result of loadtest try --json") {
+	if code := run(t.Context(), []string{"serve", "--tried", path}, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "--tried: "+path+" is no result of loadtest try --out") {
 		t.Errorf("exit code %d: %s", code, &errs)
 	}
 }
@@ -134,7 +134,7 @@ func TestTryExamples(t *testing.T) {
 				{"conditional", exitExpected, []string{"contention: held", "explore:    held", "kill -9 of a process: 2 places, 0 bad", "cut before the answer: 3 places, 0 bad"}},
 			} {
 				html := filepath.Join(t.TempDir(), "tried.html")
-				code, said := tryOf(t, fmt.Sprintf("%s/%s/%s.yaml", examples, shop.name, tt.way), "--for", "1m", "--html", html)
+				code, said := tryOf(t, fmt.Sprintf("%s/%s/%s.yaml", examples, shop.name, tt.way), "--for", "1m", "--out", html)
 				if page := browsertest.Unpacked(t, html); !strings.Contains(page, "INSERT INTO orders") || tt.code == exitSurprised && !strings.Contains(page, `"cause":"no-lock"`) {
 					t.Errorf("%s: the page lacks the story, or the cause: %s", tt.way, page)
 				}

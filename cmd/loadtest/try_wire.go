@@ -55,10 +55,10 @@ func (t *try) atTheWire(ctx context.Context) {
 	if on == nil {
 		return
 	}
-	if ends := on.Ends(); len(ends) > 0 && !t.JSON {
+	if ends := on.Ends(); len(ends) > 0 {
 		fmt.Fprintf(t.out, "keys that end, and are no lock: %s\n", strings.Join(ends, ", "))
 	}
-	if leases, renewed := on.Leases(); leases && !t.JSON {
+	if leases, renewed := on.Leases(); leases {
 		fmt.Fprintf(t.out, "a lock with a lease, %s\n", map[bool]string{true: "which is renewed: it ends only where its process is stopped, or its renewals are withheld", false: "which nobody renews"}[renewed])
 	}
 	for i, each := range tasks {
@@ -93,9 +93,7 @@ func (t *try) step(ctx context.Context, on *step.Service) []task {
 		if err != nil {
 			return err
 		}
-		if !t.JSON {
-			schedule.Print(t.out, record)
-		}
+		schedule.Print(t.out, record)
 		part := report.TriedPart{Part: "step", Verdict: record.Outcome.Verdict, Reason: strings.TrimPrefix(record.Sentence(), string(record.Outcome.Verdict)+": "), Record: &record}
 		if why := record.Undecided(); why != "" {
 			part.Verdict, part.Reason = verdict.Invalid, "it decides nothing: "+why
@@ -248,9 +246,6 @@ func firstLine(err error) string {
 
 // draw prints a bad schedule, and what mends it.
 func (t *try) draw(record schedule.Record) {
-	if t.JSON {
-		return
-	}
 	fmt.Fprintf(t.out, "\n  %s\n", record.Sentence())
 	if page := mendedAt(record.Outcome.Cause); page != "" {
 		fmt.Fprintf(t.out, "  what mends it: %s\n", page)

@@ -29,14 +29,14 @@ type language struct {
 
 var english = language{
 	file: ".md", tag: "en", code: "Code", attacks: "It attacks the property **%s**: %s. ",
-	held: "; %s holds: `loadtest explain %s`", mendedBy: "What mends it",
+	held: "; %s holds: `loadtest run %s --draw`", mendedBy: "What mends it",
 	colon: ": ", comma: ", ", stop: ".", space: " ",
 	strategy: "strategy", does: "what it does", shownBy: "shown by", scenario: "scenario", attacked: "attacks",
 	mineLook: "your code", breaks: "the cell that breaks it", mends: "the twin that holds",
 	breaksUnder: "%s breaks under %s: `%s`.", holdsThere: " %s holds there: `%s`.",
 	noneOfThese: "None of these: [the next question](#%s).",
 	mineEnd: "None of all these: [choose a strategy](choose.md), and hold your own code against the lab.\n" +
-		"[Adding a strategy](../CONTRIBUTING.md#add-a-strategy) takes one file. `loadtest judge` then attacks each property that you declare.",
+		"[Adding a strategy](../CONTRIBUTING.md#add-a-strategy) takes one file. `loadtest explore STRATEGY --judge` then attacks each property that you declare.",
 }
 
 // languages returns English and Simplified Chinese, the latter with the words of the live page.
@@ -47,14 +47,14 @@ func languages() ([]language, error) {
 	}
 	return []language{english, {
 		file: ".zh-CN.md", tag: "zh-CN", words: words, code: "代码", attacks: "它针对的性质是 **%s**：%s。",
-		held: "；%s 能守住：`loadtest explain %s`", mendedBy: "怎么修好", sameOutput: "输出见[英文页](%s)。%s",
+		held: "；%s 能守住：`loadtest run %s --draw`", mendedBy: "怎么修好", sameOutput: "输出见[英文页](%s)。%s",
 		colon: "：", comma: "、", stop: "。",
 		strategy: "策略", does: "做法", shownBy: "最能说明它的场景", scenario: "场景", attacked: "针对的性质",
 		mineLook: "你的代码", breaks: "让它失败的单元格", mends: "守得住的孪生策略",
 		breaksUnder: "%s 在 %s 下失败：`%s`。", holdsThere: "%s 在那里守得住：`%s`。",
 		noneOfThese: "都不是：[下一个问题](#%s)。",
 		mineEnd: "全都不是：[选一种策略](choose.zh-CN.md)，再用实验室检验自己的代码。[增加一种策略](../CONTRIBUTING.md#add-a-strategy)（英文）只要一个文件，\n" +
-			"`loadtest judge` 会攻击你声明的每一种性质。",
+			"`loadtest explore 策略 --judge` 会攻击你声明的每一种性质。",
 	}}, nil
 }
 

@@ -23,7 +23,7 @@ func (l language) mine() string {
 		fmt.Fprintf(&long, "\n## %s\n\n%s\n", heading, q.Look.In(in))
 		for _, a := range q.Answers {
 			fmt.Fprintf(&short, "| %s | %s | `%s:%s` | `%s` |\n", anchor, a.Says.In(in), a.Strategy, a.Scenario, a.Twin)
-			explain := "loadtest explain %s:" + a.Scenario
+			explain := "loadtest run %s:" + a.Scenario + " --draw"
 			fmt.Fprintf(&long, "\n**%s**\n```%s\n%s```\n%s\n", a.Says.In(in), a.Language, a.Code, a.Why.In(in))
 			fmt.Fprintf(&long, l.breaksUnder, l.section(a.Strategy, ""), l.section(a.Scenario, ""), fmt.Sprintf(explain, a.Strategy))
 			fmt.Fprintf(&long, l.holdsThere+"\n", l.section(a.Twin, ""), fmt.Sprintf(explain, a.Twin))

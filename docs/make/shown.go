@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/cells"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/trial"
@@ -32,7 +32,7 @@ type shown struct {
 // command prints what is shown.
 func (s shown) command() string {
 	if s.cell != "" {
-		return "loadtest explain " + s.cell
+		return "loadtest run " + s.cell + " --draw"
 	}
 	return "loadtest step " + s.strategy + " " + schedules[s.strategy] + " --draw --no-times"
 }
@@ -182,18 +182,13 @@ func keptCells(file string) (report.Report, error) {
 }
 
 func runCell(ctx context.Context, shop *catalog.Catalog, name string) (report.Report, error) {
-	of, under, _ := strings.Cut(name, ":")
-	sc, err := scenario.ByName(under)
-	if err != nil {
-		return report.Report{}, err
-	}
-	by, err := shop.ByName(of)
+	pairs, err := cells.Pairs([]string{name}, shop)
 	if err != nil {
 		return report.Report{}, err
 	}
 	status := matrix.NewStatus(os.Stderr, false)
 	defer status.Close()
-	plan := matrix.Plan{Pairs: []matrix.Pair{{Strategy: by, Scenario: sc}}, Shop: shop.Program, Offered: shop.Strategies, Seed: 1, Trace: true}
+	plan := matrix.Plan{Pairs: pairs, Shop: shop.Program, Offered: shop.Strategies, Seed: 1}
 	r, err := matrix.Run(ctx, plan, status)
 	if err == nil {
 		err = context.Cause(ctx)

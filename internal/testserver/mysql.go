@@ -118,11 +118,17 @@ func findMySQL() (program string, err error) {
 // does by default.
 var WithBinlog = []string{"--log-bin=binlog", "--sync-binlog=1", "--server-id=1"}
 
+// Binlog stands for [WithBinlog] among [Settings].
+const Binlog = "binlog"
+
 // Settings are the options that give variables of a server other values, each written NAME=VALUE.
-func Settings(variables []string) []string {
-	options := make([]string, len(variables))
-	for i, v := range variables {
-		options[i] = "--" + v
+func Settings(variables []string) (options []string) {
+	for _, v := range variables {
+		if v == Binlog {
+			options = append(options, WithBinlog...)
+			continue
+		}
+		options = append(options, "--"+v)
 	}
 	return options
 }

@@ -1,16 +1,17 @@
 package course
 
 import (
-	"cmp"
-	"stocklock/internal/lab/scenario"
-	"stocklock/internal/lab/trial"
+	"slices"
 	"strconv"
 	"strings"
+
+	"stocklock/internal/lab/cells"
+	"stocklock/internal/lab/scenario"
 )
 
 // Action is what the lab's page starts in place of a command.
 type Action struct {
-	Cells   []Cell `json:"cells,omitempty"` // of run and explain
+	Cells   []Cell `json:"cells,omitempty"` // of run
 	Shops   int    `json:"shops,omitempty"` // 0 for as many as the page has
 	Explain bool   `json:"explain,omitempty"`
 	// Of step and explore.
@@ -28,17 +29,19 @@ type Cell struct {
 }
 
 // switches are the flags that have no value.
-var switches = map[string]bool{"--draw": true, "--baskets": true, "--check": true}
+var switches = []string{"--draw", "--check"}
 
 // Action returns what the page starts for this command, nil for a command that it has no place for.
 // Leases, and how a result is drawn, are the page's own.
 func (c Command) Action() *Action {
 	var words []string
+	drawn := false
 	flags := map[string]string{}
 	args := c.Args()
 	for i := 0; i < len(args); i++ {
 		switch {
-		case switches[args[i]]:
+		case slices.Contains(switches, args[i]):
+			drawn = drawn || args[i] == "--draw"
 		case strings.HasPrefix(args[i], "--") && i+1 < len(args):
 			flags[args[i]] = args[i+1]
 			i++
@@ -52,20 +55,17 @@ func (c Command) Action() *Action {
 	a := &Action{}
 	switch words[0] {
 	case "run":
-		scenarios := namesOf(list(cmp.Or(flags["--scenarios"], trial.Contention)))
-		for _, s := range list(flags["--strategies"]) {
-			for _, scenario := range scenarios {
-				a.Cells = append(a.Cells, Cell{s, scenario})
+		for _, word := range words[1:] {
+			for _, of := range cells.Parse(word) {
+				for _, s := range of.Strategies {
+					for _, under := range namesOf(of.Scenarios) {
+						a.Cells = append(a.Cells, Cell{s, under})
+					}
+				}
 			}
 		}
-		for _, cell := range list(flags["--cells"]) {
-			strategy, scenario, _ := strings.Cut(cell, ":")
-			a.Cells = append(a.Cells, Cell{strategy, scenario})
-		}
 		a.Shops, _ = strconv.Atoi(flags["--shops"])
-	case "explain":
-		strategy, scenario, _ := strings.Cut(strings.Join(words[1:], ":"), ":")
-		a.Explain, a.Cells = true, []Cell{{strategy, scenario}}
+		a.Explain = drawn && len(a.Cells) == 1
 	case "step":
 		a.Strategies, a.Schedule, a.Customers = words[1:2], strings.Join(words[2:], " "), 2
 		if strings.Contains(a.Schedule, "C.") {

@@ -173,7 +173,7 @@ func (p player) unresolved(r schedule.Record) (verdict.Cause, string) {
 func (v Verdict) StepCommand() string {
 	words := []string{"loadtest step mine"}
 	if v.OneShop {
-		words = append(words, "--one-shop")
+		words = append(words, "--as one-shop")
 	}
 	if v.Record.Schedule.Customers() < v.Record.Customers {
 		words = append(words, fmt.Sprintf("--customers %d", v.Record.Customers))

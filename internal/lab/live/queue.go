@@ -289,7 +289,7 @@ func (s *Server) attack(ctx context.Context, together []*run, of *comparison) ([
 		return nil, w, cmp.Or(context.Cause(ctx), err)
 	}
 	for i := range results {
-		results[i].Replay = fmt.Sprintf("loadtest run --cells %s --seed %d", results[i].Name(), r.Seed)
+		results[i].Replay = fmt.Sprintf("loadtest run %s --seed %d", results[i].Name(), r.Seed)
 		switch {
 		case pair.Scenario.Few != nil:
 			results[i].Replay += " --draw"

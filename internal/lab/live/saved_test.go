@@ -3,6 +3,7 @@ package live
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,6 +22,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/wholefile"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -40,7 +42,7 @@ func savedReport(t *testing.T) report.Report {
 func savedAs(t *testing.T, r report.Report) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "report.html")
-	if err := r.WriteFile(path, Save); err != nil {
+	if err := wholefile.Write(path, func(w io.Writer) error { return Save(r, w) }); err != nil {
 		t.Fatal(err)
 	}
 	return "file://" + path

@@ -88,7 +88,7 @@ func New(o Options) (*Server, error) {
 	}
 	o.Plan.Seed = cmp.Or(o.Plan.Seed, 1)
 	o.Plan.Shops = cmp.Or(o.Plan.Shops, matrix.DefaultShops)
-	o.Plan.Trace, o.Plan.Shop, o.Plan.Strategies, o.Plan.Offered = true, o.Shop.Program, o.Shop.Strategies, o.Shop.Strategies
+	o.Plan.Shop, o.Plan.Strategies, o.Plan.Offered = o.Shop.Program, o.Shop.Strategies, o.Shop.Strategies
 	for _, sc := range scenario.Of(trial.OneServer) {
 		for _, st := range o.Shop.Strategies {
 			o.Plan.Pairs = append(o.Plan.Pairs, matrix.Pair{Strategy: st, Scenario: sc})

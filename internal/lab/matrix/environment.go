@@ -30,9 +30,6 @@ func (t *testbeds) environment() report.Environment {
 		LeaseMS: ms(p.Lease), WaitMS: ms(p.Wait), RetryMS: ms(p.Retry), WorkMS: ms(*p.Work),
 		PoolMySQL: stock.PoolSize, ServersGiven: len(p.Given) > 0,
 	}
-	if p.Binlog {
-		e.MySQL += " with a binlog"
-	}
 	if len(p.MySQLSet) > 0 {
 		e.MySQL += " with " + strings.Join(p.MySQLSet, ", ")
 	}

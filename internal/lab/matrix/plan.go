@@ -12,7 +12,6 @@ import (
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
-	"stocklock/internal/testserver"
 )
 
 // Pair is a strategy under a scenario.
@@ -38,9 +37,7 @@ type Plan struct {
 	Workers  int           // customers who buy at once
 	Shape    load.Shape    // by default, as fast as the workers can
 	Records  *load.Records // where every request is written down; nil for nowhere
-	Binlog   bool          // the MySQL that is started writes a binlog, synced with each commit
-	MySQLSet []string      // its other settings, such as innodb_snapshot_isolation=ON
-	Trace    bool          // record every sale even where nothing is injected
+	MySQLSet []string      // settings of the MySQL that is started, as [testserver.Settings] takes them
 
 	Lease, Wait, Retry time.Duration // of the locks
 	// Work is what a sale does inside its section. Nil stands for DefaultWork where nothing is injected,
@@ -115,7 +112,7 @@ const topologiesAtOnce = 4
 func (p Plan) forAFew() Plan {
 	sc := p.Pairs[0].Scenario
 	set := sc.Settings()
-	p.Shops, p.Lease, p.Wait, p.Trace, p.Work = set.Shops, set.Lease, set.Wait, true, pointer(time.Duration(0))
+	p.Shops, p.Lease, p.Wait, p.Work = set.Shops, set.Lease, set.Wait, pointer(time.Duration(0))
 	p.Retry = cmp.Or(set.Retry, p.Retry, DefaultRetry)
 	setDefault(&p.Runs, 1)
 	setDefault(&p.Workers, 1)
@@ -241,15 +238,6 @@ func (p Plan) shops() int {
 		return len(p.Given)
 	}
 	return p.Shops
-}
-
-// mysqlOptions are those of mysqld.
-func (p Plan) mysqlOptions() []string {
-	var options []string
-	if p.Binlog {
-		options = append(options, testserver.WithBinlog...)
-	}
-	return append(options, testserver.Settings(p.MySQLSet)...)
 }
 
 const (

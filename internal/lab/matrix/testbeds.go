@@ -68,7 +68,7 @@ func open(ctx context.Context, p Plan, status *Status) (_ *testbeds, err error) 
 	} else if err := checkMySQL(ctx, p.MySQL); err != nil {
 		return nil, err
 	}
-	o := bench.Options{Shop: p.Shop, Redis: p.RedisServer, MySQL: p.mysqlOptions(), DSN: p.MySQL, Given: len(p.Given) > 0}
+	o := bench.Options{Shop: p.Shop, Redis: p.RedisServer, MySQL: testserver.Settings(p.MySQLSet), DSN: p.MySQL, Given: len(p.Given) > 0}
 	if t.servers, err = bench.Open(ctx, o); err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (t *testbeds) openRedis(ctx context.Context, status *Status) (err error) {
 	if err := t.redis.Do(connecting, "PEXPIRETIME", "stocklock").Err; err != nil {
 		return &AddressError{"redis", fmt.Errorf("want Redis 7 or later, which says when a lease ends: %w", err)}
 	}
-	if t.plan.Trace && !announces(connecting, t.redis) {
+	if !announces(connecting, t.redis) {
 		status.Warn("the Redis of --redis announces no changes, so explanations do not know when a lock ended: " +
 			"redis-cli config set notify-keyspace-events '" + rig.Announced + "'")
 	}
@@ -215,11 +215,7 @@ func (t *testbeds) start(ctx context.Context) error {
 	}
 	noQuorum, noEtcd := "", ""
 	options := func(p *Plan) rig.TestbedOptions {
-		injects := !p.Comparison() && !p.ofAFew()
-		o := rig.TestbedOptions{
-			Shops: p.Shops, RedisURL: p.Redis, Env: p.settings(),
-			Trace: p.Trace || injects, // the trace tells that a request has reached its fault's point
-		}
+		o := rig.TestbedOptions{Shops: p.Shops, RedisURL: p.Redis, Env: p.settings(), Trace: true}
 		o.Env["SHOP_MYSQL_POOL"] = strconv.Itoa(pool)
 		if p.ofAFew() {
 			o.EnvOf = p.Pairs[0].Scenario.Settings().Env
@@ -232,7 +228,7 @@ func (t *testbeds) start(ctx context.Context) error {
 			}
 		}
 		if p.Redis == "" {
-			o.Faults = injects
+			o.Faults = !p.Comparison() && !p.ofAFew()
 			if slices.ContainsFunc(p.Pairs, needsQuorum) {
 				o.Quorum = rig.QuorumServers
 			}
@@ -283,7 +279,7 @@ func (t *testbeds) use(ctx context.Context) error {
 		if err := probeWithin(url, "conditional"); err != nil {
 			return &AddressError{"shop " + Redacted(url), err}
 		}
-		if shop.Trace != "" && t.plan.Trace {
+		if shop.Trace != "" {
 			if err := readable(shop.Trace); err != nil {
 				return &AddressError{"shop " + Redacted(url), err}
 			}

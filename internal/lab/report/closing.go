@@ -114,14 +114,14 @@ func (t Terminal) Next(r Report, program, saved string) {
 	broken := cellsThat(broke, r.Cells)
 	if len(broken) > 0 {
 		// A surprise comes first, and then what a fault broke: contention needs no explanation.
-		explain := program + " explain " + slices.MinFunc(broken, func(a, b trial.Result) int { return rank(a) - rank(b) }).Name()
-		if saved != "" && saved != "-" {
+		explain := program + " run " + slices.MinFunc(broken, func(a, b trial.Result) int { return rank(a) - rank(b) }).Name() + " --draw"
+		if saved != "" {
 			explain += " --from " + saved
 		}
 		lines = append(lines, explain)
 	}
 	if !r.isMatrix() {
-		lines = append(lines, program+" run --strategies all --scenarios all")
+		lines = append(lines, program+" run all")
 	}
 	for i, line := range lines {
 		lead := "next:"

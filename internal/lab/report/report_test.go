@@ -18,6 +18,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/wholefile"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -75,6 +76,7 @@ func TestForms(t *testing.T) {
 		}),
 		"report.csv": Report.CSV,
 		"report.md":  Report.Markdown,
+		"report.xml": Report.JUnit,
 	} {
 		golden(t, name, written(t, form, r))
 	}
@@ -97,7 +99,7 @@ func changed(r Report) Report {
 func TestJSONIsReadAgain(t *testing.T) {
 	r := saved(t)
 	path := filepath.Join(t.TempDir(), "r.json")
-	if err := r.WriteFile(path, Report.JSON); err != nil {
+	if err := wholefile.Write(path, r.JSON); err != nil {
 		t.Fatal(err)
 	}
 	again, err := Read(path)
@@ -105,7 +107,7 @@ func TestJSONIsReadAgain(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(again, r) {
 		t.Errorf("read again: %v, and the same: %v", err, reflect.DeepEqual(again, r))
 	}
-	if err := (Report{Environment: r.Environment, Interrupted: true}).WriteFile(path, Report.JSON); err != nil {
+	if err := wholefile.Write(path, Report{Environment: r.Environment, Interrupted: true}.JSON); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := Read(path); err != nil || len(again.Cells) != 0 {

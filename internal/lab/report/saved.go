@@ -19,7 +19,6 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/lab/wholefile"
 )
 
 // Version is the format of a saved result. A result without a version is version 1. Version 2 keeps the
@@ -42,17 +41,20 @@ const (
 	maxSpans   = 10_000    // in a column: each is compared with the others
 )
 
-// Read reads a file that [Report.JSON] wrote, in this version or an older one. Every form can be
-// made of what it returns.
+// Read reads a file that [Report.JSON] wrote, in this version or an older one, or for - standard input. Every form can
+// be made of what it returns.
 func Read(path string) (Report, error) {
 	if path == "" {
-		return Report{}, errors.New("the name of a file is empty: want a file that --json wrote")
+		return Report{}, errors.New("the name of a file is empty: want a file that --out wrote")
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		return Report{}, err
+	file := os.Stdin
+	if path != "-" {
+		var err error
+		if file, err = os.Open(path); err != nil {
+			return Report{}, err
+		}
+		defer file.Close()
 	}
-	defer file.Close()
 	r, err := read(file)
 	if err != nil {
 		return Report{}, fmt.Errorf("%s is no result that this loadtest can read: %w", path, err)
@@ -86,7 +88,7 @@ func Decode(content []byte) (Report, error) {
 	case err != nil:
 		return r, err
 	case r.Environment.Time == "":
-		return r, errors.New("environment.time is missing: want a file that --json wrote")
+		return r, errors.New("environment.time is missing: want a file that --out wrote")
 	case r.Version == 1:
 		err = r.fromVersion1(content)
 	}
@@ -274,11 +276,6 @@ func (r *Report) fromVersion2() {
 
 // Form is one way to write a report.
 type Form func(Report, io.Writer) error
-
-// WriteFile writes the report to a file, whole or not at all.
-func (r Report) WriteFile(path string, form Form) error {
-	return wholefile.Write(path, func(w io.Writer) error { return form(r, w) })
-}
 
 // JSON writes the report with one strategy and one cell a line.
 func (r Report) JSON(w io.Writer) error {

@@ -3,12 +3,12 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"stocklock/internal/lab/drawing"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
 )
 
@@ -55,11 +55,10 @@ func ParseThreshold(spec string) (Threshold, error) {
 	if t.meets == nil {
 		return Threshold{}, fmt.Errorf("%q: want > >= < <= = or !=", spec)
 	}
-	i := slices.IndexFunc(metrics, func(m metric) bool { return m.name == name })
-	if i < 0 {
-		return Threshold{}, fmt.Errorf("%q: no metric %q, want one of %s", spec, name, strings.Join(Metrics(), ", "))
+	var err error
+	if t.metric, err = scenario.Named("metric", name, metrics, func(m metric) string { return m.name }); err != nil {
+		return Threshold{}, fmt.Errorf("%q: %w", spec, err)
 	}
-	t.metric = metrics[i]
 	if t.metric.ms {
 		d, err := time.ParseDuration(limit)
 		if err != nil || d < 0 {
@@ -68,7 +67,6 @@ func ParseThreshold(spec string) (Threshold, error) {
 		t.limit = float64(d) / float64(time.Millisecond)
 		return t, nil
 	}
-	var err error
 	if t.limit, err = strconv.ParseFloat(limit, 64); err != nil || t.limit != t.limit {
 		return Threshold{}, fmt.Errorf("%q: %q is no number", spec, limit)
 	}

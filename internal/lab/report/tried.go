@@ -85,7 +85,7 @@ func ReadTried(path string) (Tried, error) {
 	defer file.Close()
 	t, err := readTried(file)
 	if err != nil {
-		return Tried{}, fmt.Errorf("%s is no result of loadtest try --json: %w", path, err)
+		return Tried{}, fmt.Errorf("%s is no result of loadtest try --out: %w", path, err)
 	}
 	return t, nil
 }

@@ -83,6 +83,8 @@ const (
 // Group returns the scenarios that the name of a group stands for, none for another name.
 func Group(name string) []trial.Scenario {
 	switch name {
+	case trial.OneServer: // which has another name on the command line
+		return nil
 	case OneServer:
 		return Of(trial.OneServer)
 	case Topologies:
@@ -126,16 +128,23 @@ func ByName(name string) (trial.Scenario, error) {
 // Named finds one of a kind by its name. The error lists all names, and asks whether one that looks
 // alike was meant.
 func Named[T any](kind, name string, all []T, nameOf func(T) string) (found T, err error) {
-	names, meant := make([]string, len(all)), ""
+	names := make([]string, len(all))
 	for i, of := range all {
-		switch names[i] = nameOf(of); {
-		case names[i] == name:
+		if names[i] = nameOf(of); names[i] == name {
 			return of, nil
-		case meant == "" && alike(names[i], name):
-			meant = fmt.Sprintf("did you mean %q? ", names[i])
 		}
 	}
-	return found, fmt.Errorf("no %s %q: %swant one of %s", kind, name, meant, strings.Join(names, ", "))
+	return found, fmt.Errorf("no %s %q: %swant one of %s", kind, name, Meant(name, names), strings.Join(names, ", "))
+}
+
+// Meant asks whether the first name that looks alike was meant, and is empty where none does.
+func Meant(name string, among []string) string {
+	for _, of := range among {
+		if alike(of, name) {
+			return fmt.Sprintf("did you mean %q? ", of)
+		}
+	}
+	return ""
 }
 
 // alike says whether two names differ in one place alone, by one letter or two.

@@ -41,6 +41,7 @@ import (
 type Options struct {
 	Shop       string              // the program that is started as the shops, empty for the one of the checkout
 	Redis      string              // the program that is started as Redis, empty for the one of the machine
+	MySQLSet   []string            // settings of MySQL, as [testserver.Settings] takes them
 	Strategies []declared.Strategy // all at once; the mixable ones sell the same items
 	Shops      int
 	Log        io.Writer // what is injected, as it happens
@@ -56,7 +57,6 @@ type Options struct {
 	Sales   int64
 	Every   time.Duration // between two kills
 	Workers int           // customers who buy at once
-	Binlog  bool          // MySQL writes a binlog, synced with each commit
 }
 
 // ofKills says whether the only faults are kills in turn, until the item is sold out.
@@ -148,10 +148,7 @@ func (s *soak) leaveOut(ctx context.Context) (skipped []string, err error) {
 // onServers starts the servers and the shops, calls do, and ends them.
 func (s *soak) onServers(ctx context.Context, o rig.TestbedOptions, do func() error) (err error) {
 	s.say("starting MySQL and Redis, shops: %d", s.Shops)
-	servers := bench.Options{Shop: s.Shop, Redis: s.Redis}
-	if s.Binlog {
-		servers.MySQL = testserver.WithBinlog
-	}
+	servers := bench.Options{Shop: s.Shop, Redis: s.Redis, MySQL: testserver.Settings(s.MySQLSet)}
 	if s.servers, err = bench.Open(ctx, servers); err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ $ docker compose exec redis redis-cli                                       # a 
 $ docker compose exec mysql mysql -ustocklock -pdemo-only stocklock         # a mysql
 ` + "```" + `
 
-Without Docker, ` + "`loadtest shell`" + ` starts both servers and a shell in which ` + "`redis-cli` and `mysql`" + ` reach them. It says how
+Without Docker, ` + "`loadtest exercise --shell`" + ` starts both servers and a shell in which ` + "`redis-cli` and `mysql`" + ` reach them. It says how
 more terminals do. In the container that is ` + "`docker compose run --rm lab shell`" + `.
 
 Before each transcript, in any mysql:
@@ -111,7 +111,7 @@ Before each transcript, in any mysql:
 ` + "```sql\n%s;\n```" + `
 
 The last number is that of the units: 2 where the transcript says so. These statements, and ` + "`DEL stock:" + Pair + "`" + ` in redis-cli, also
-begin anew. A lease is a minute, so that there is time to type. ` + "`loadtest step --transcript`" + ` prints any other schedule in this form.
+begin anew. A lease is a minute, so that there is time to type. ` + "`loadtest step STRATEGY --transcript`" + ` prints any other schedule in this form.
 Predict first: how many orders are there at the end?
 `
 

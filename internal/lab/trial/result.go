@@ -150,7 +150,7 @@ const (
 	UnfitEach Unfit = "cell"
 )
 
-// Name is the cell as --cells has it.
+// Name is the cell as a word of loadtest run has it.
 func (r Result) Name() string { return r.Strategy + ":" + r.Scenario }
 
 // Stock is how many units there were to sell, with those that came.

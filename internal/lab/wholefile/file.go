@@ -13,7 +13,6 @@ import (
 )
 
 // File is an unfinished file. [File.Commit] gives it its name, in place of the file that had it.
-// Pipes and devices are written to directly.
 type File struct {
 	*os.File
 	asked string // the name as it was given
@@ -27,12 +26,8 @@ func Create(path string) (*File, error) {
 	switch {
 	case err == nil && info.IsDir():
 		return nil, fmt.Errorf("cannot write %s: it is a folder, want a file's name", path)
-	case err == nil && !info.Mode().IsRegular():
-		existing, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			return nil, cannotWrite(path, err)
-		}
-		return &File{existing, path, path}, nil
+	case err == nil && !info.Mode().IsRegular(): // a rename would put a file in its place, for everybody
+		return nil, fmt.Errorf("cannot write %s: it is a device or a pipe", path)
 	}
 	final := path
 	if followed, err := filepath.EvalSymlinks(path); err == nil {
@@ -69,9 +64,6 @@ func Write(path string, write func(io.Writer) error) error {
 
 // Check returns the error that [Create] would return, and leaves no file behind.
 func Check(path string) error {
-	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeType&^fs.ModeDir != 0 {
-		return nil // opening a pipe would wait for its reader
-	}
 	file, err := Create(path)
 	if err != nil {
 		return err
@@ -83,13 +75,11 @@ func Check(path string) error {
 // Commit gives the file its name.
 func (f *File) Commit() error {
 	err := f.Close()
-	if f.unfinished() {
-		if err == nil {
-			err = os.Chmod(f.Name(), 0o644)
-		}
-		if err == nil {
-			err = os.Rename(f.Name(), f.path)
-		}
+	if err == nil {
+		err = os.Chmod(f.Name(), 0o644)
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), f.path)
 	}
 	if err != nil {
 		return cannotWrite(f.asked, err)
@@ -100,12 +90,8 @@ func (f *File) Commit() error {
 // Discard removes the unfinished file. The file that had the name stays.
 func (f *File) Discard() {
 	f.Close()
-	if f.unfinished() {
-		os.Remove(f.Name()) // gone already after Commit
-	}
+	os.Remove(f.Name()) // gone already after Commit
 }
-
-func (f *File) unfinished() bool { return f.Name() != f.path }
 
 // cannotWrite replaces the path of the unfinished file in an error by the path that was given.
 func cannotWrite(path string, err error) error {

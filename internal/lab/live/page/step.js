@@ -86,7 +86,7 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
       !p.ended && mayDrive() && h('div', {class: 'events'}, h('h2', {}, t('event.title')), events.map(choose), h('button', {type: 'button', id: 'to-end', class: 'choice event', onclick: () => { location.hash = linkOf(strategy, customers, schedule) + '/end'; }}, '⇥ ', t('to.end'))),
       ending,
       h('section', {}, h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('record')}, several ? h('pre', {class: 'drawing'}, p.drawing) : recordTable(p, customers)),
-        h('p', {class: 'soft'}, t('the.command'), t('colon'), h('code', {class: 'command'}, `loadtest step ${name} ${schedule}`.trim() + (several ? ' --baskets --draw' : '') + (customers === 3 ? ' --customers 3' : '')))));
+        h('p', {class: 'soft'}, t('the.command'), t('colon'), h('code', {class: 'command'}, `loadtest step ${name} ${schedule}`.trim() + (several ? ' --as baskets --draw' : '') + (customers === 3 ? ' --customers 3' : '')))));
     const first = place.querySelector('.choice');
     if (first && session.getItem('step-keys')) first.focus();
   }

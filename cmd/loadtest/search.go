@@ -20,14 +20,14 @@ var drawnBy = map[declared.Property][]schedule.Event{
 
 // search looks for the shortest schedule of two customers that fails for the reason for which a cell of several items
 // fails, and draws it.
-func (c *explainCommand) search(ctx context.Context, of matrix.Pair, shop *catalog.Catalog, s streams) error {
+func search(ctx context.Context, of matrix.Pair, shop *catalog.Catalog, started servers, s streams) error {
 	way := of.Strategy
 	events, drawn := drawnBy[of.Scenario.Attacks]
 	circles := len(events) > 0 && !way.Baskets.Meets(declared.Crossable) // each schedule with an event would show a circle
 	if !of.Scenario.OfBaskets() || !drawn || circles || way.Baskets.Meets(of.Scenario.Attacks) || step.Unplayable(way) != "" {
 		return nil
 	}
-	on, err := stageSettings{shopSettings: c.shopSettings, redisSettings: c.redisSettings, mysqlSettings: c.mysqlSettings, Lease: stageLease}.open(ctx, s, shop, way)
+	on, err := stageSettings{servers: started, Lease: stageLease}.open(ctx, s, shop, way)
 	if err != nil {
 		return err
 	}
