@@ -16,6 +16,7 @@ import (
 	"stocklock/internal/lab/survey"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -36,7 +37,7 @@ func result(of, under string, found, expected verdict.Kind, agreed, runs int) tr
 	r := trial.Result{Strategy: of, Scenario: under, Verdict: found, Expected: expected, Agreed: agreed, Runs: runs}
 	if found == verdict.Oversold {
 		r.Oversold = 7
-		r.Explanation = &explain.Explanation{Why: []explain.Text{{Words: "The lease of " + of + " was over."}, {Words: "Both wrote."}}}
+		r.Explanation = &explain.Explanation{Why: []words.Text{{Words: "The lease of " + of + " was over."}, {Words: "Both wrote."}}}
 	}
 	return r
 }

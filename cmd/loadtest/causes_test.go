@@ -10,6 +10,7 @@ import (
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
 )
@@ -77,7 +78,7 @@ func checkCauses(t *testing.T, path string) {
 			t.Errorf("%s under %s: %s, and there is no explanation", c.Strategy, c.Scenario, c.Verdict)
 			continue
 		case c.Verdict != verdict.Held && x.Cause != causeOf(c):
-			t.Errorf("%s under %s: %s, explained with %s, want %s: %s", c.Strategy, c.Scenario, c.Verdict, x.Cause, causeOf(c), explain.English.Say(x.Why...))
+			t.Errorf("%s under %s: %s, explained with %s, want %s: %s", c.Strategy, c.Scenario, c.Verdict, x.Cause, causeOf(c), words.English.Say(x.Why...))
 		}
 		if elsewhere || c.Verdict != verdict.Oversold || len(x.Rows) < 2 {
 			continue
@@ -85,7 +86,7 @@ func checkCauses(t *testing.T, path string) {
 		first, late := x.Rows[0], x.Rows[1]
 		drawn := func(row explain.Row) bool {
 			return slices.ContainsFunc(x.Steps, func(s explain.Step) bool {
-				return explain.English.Say(s.Text) == fmt.Sprintf("wrote %d, order %d", row.Written, row.ID)
+				return words.English.Say(s.Text) == fmt.Sprintf("wrote %d, order %d", row.Written, row.ID)
 			})
 		}
 		if first.Read != late.Read || first.Nth >= late.Nth || !drawn(first) || !drawn(late) {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/testserver"
 )
 
@@ -34,7 +36,7 @@ func TestTopologies(t *testing.T) {
 	if err := json.Unmarshal(content, &r); err != nil {
 		t.Fatal(err)
 	}
-	said := map[explain.Phrase]bool{}
+	said := map[string]bool{}
 	for _, c := range r.Cells {
 		if c.Promised < c.Sold || c.Verdict == verdict.Lied && c.Promised == c.Sold {
 			t.Errorf("%s: %s, %d promised, and orders for %d", c.Name(), c.Verdict, c.Promised, c.Sold)
@@ -50,31 +52,41 @@ func TestTopologies(t *testing.T) {
 			continue
 		}
 		for _, text := range c.Explanation.Why {
-			said[text.Phrase] = true
+			said[text.Key] = true
 		}
-		for _, wrong := range contradictions(c) {
-			t.Errorf("%s: %s: %s\n%s\n%+v", c.Name(), c.Explanation.Cause, wrong, explain.English.Say(c.Explanation.Why...), c.Servers)
+		for _, wrong := range contradictions(t, c) {
+			t.Errorf("%s: %s: %s\n%s\n%+v", c.Name(), c.Explanation.Cause, wrong, words.English.Say(c.Explanation.Why...), c.Servers)
 		}
 		if len(c.Explanation.Columns) != len(c.Servers) || len(c.Explanation.Steps) == 0 || c.Explanation.Moment == nil {
 			t.Errorf("%s is not drawn", c.Name())
 		}
 	}
-	for _, phrase := range []explain.Phrase{"db-not-copied", "db-was-alone", "db-sold-at-old", "db-answered-first", "db-read-behind", "db-read-replaced", "db-read-lost", "db-held-lost"} {
+	for _, phrase := range []string{"db-not-copied", "db-was-alone", "db-sold-at-old", "db-answered-first", "db-read-behind", "db-read-replaced", "db-read-lost", "db-held-lost"} {
 		if !said[phrase] { // all of these are of pairs, which start wherever there is a MySQL
 			t.Errorf("no cell is explained by %s", phrase)
 		}
 	}
 }
 
+// factsOf are the facts of a text that was read.
+func factsOf(t *testing.T, text words.Text) (f explain.Facts) {
+	t.Helper()
+	content, err := json.Marshal(text)
+	if err := errors.Join(err, json.Unmarshal(content, &f)); err != nil && text.Key != "" {
+		t.Error(err)
+	}
+	return f
+}
+
 // contradictions are what the servers' records say against the cause of a cell.
-func contradictions(c trial.Result) (wrong []string) {
+func contradictions(t *testing.T, c trial.Result) (wrong []string) {
 	check := func(holds bool, otherwise string) {
 		if !holds {
 			wrong = append(wrong, otherwise)
 		}
 	}
 	for _, text := range c.Explanation.Why {
-		f := text.Facts
+		f := factsOf(t, text)
 		on := func(name string) explain.DatabaseServer {
 			for _, s := range c.Servers {
 				if s.Name == name {
@@ -88,7 +100,7 @@ func contradictions(c trial.Result) (wrong []string) {
 				return (gtid == "" || t.GTID == gtid) && strings.HasSuffix(t.Request, "-"+strings.TrimPrefix(request, "#"))
 			})
 		}
-		switch text.Phrase {
+		switch text.Key {
 		case "db-not-copied", "db-sold-at-old":
 			check(has(on(f.Server), f.GTID, f.Holder.Request), "the binlog of "+f.Server+" has no such transaction")
 			check(!has(on(f.OtherServer), "", f.Holder.Request), "the binlog of "+f.OtherServer+" has the order")
@@ -103,10 +115,10 @@ func contradictions(c trial.Result) (wrong []string) {
 			for _, s := range c.Servers {
 				check(s.Name == f.Server || !s.Read(), s.Name+" has logged a SELECT, too")
 			}
-			check(text.Phrase == "db-read-lost" || on(f.Server).Orders < on(f.OtherServer).Orders, f.Server+" was not behind")
+			check(text.Key == "db-read-lost" || on(f.Server).Orders < on(f.OtherServer).Orders, f.Server+" was not behind")
 		case "db-wrote-on-that", "db-ordered-all-the-same":
 			check(slices.ContainsFunc(c.Explanation.Steps, func(s explain.Step) bool {
-				return s.Text.Facts.Order == f.Order && c.Servers[s.Column].Name == f.Server
+				return factsOf(t, s.Text).Order == f.Order && c.Servers[s.Column].Name == f.Server
 			}), "the order is not drawn on "+f.Server)
 		case "db-held-lost":
 			check(len(on(f.Server).Statements) > 0, f.Server+" has logged nothing of the sale")

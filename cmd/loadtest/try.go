@@ -19,6 +19,7 @@ import (
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 type tryCommand struct {
@@ -220,7 +221,7 @@ func (t *try) contend(ctx context.Context) error {
 		}
 	}
 	v := verdict.Of(last.Judgement.Kind)
-	reason := cmp.Or(last.Judgement.Problem, v.Reason("en", last.Facts))
+	reason := cmp.Or(last.Judgement.Problem, v.Reason(last.Facts).String())
 	if last.Error != "" && last.Judgement.Problem == "" {
 		reason = strings.TrimPrefix(fmt.Sprintf("%s; %d answers were none of the description's, such as %s", reason, last.Answers["error"], last.Error), "; ")
 	}
@@ -242,7 +243,7 @@ func (t *try) add(p report.TriedPart) {
 	if undecided := p.Verdict == verdict.Invalid || p.Verdict == verdict.Skipped; undecided && t.requires(p.Part) && !slices.Contains(t.unknown, p.Part) {
 		t.unknown = append(t.unknown, p.Part)
 	}
-	line := fmt.Sprintf("%-11s %s", p.Part+":", v.En.Word)
+	line := fmt.Sprintf("%-11s %s", p.Part+":", v.Word(words.English))
 	if p.Reason != "" {
 		line += ": " + p.Reason
 	}

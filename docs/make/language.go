@@ -40,13 +40,9 @@ var english = language{
 }
 
 // languages returns English and Simplified Chinese, the latter with the words of the live page.
-func languages() ([]language, error) {
-	words, err := live.Words("zh")
-	if err != nil {
-		return nil, err
-	}
+func languages() []language {
 	return []language{english, {
-		file: ".zh-CN.md", tag: "zh-CN", words: words, code: "代码", attacks: "它针对的性质是 **%s**：%s。",
+		file: ".zh-CN.md", tag: "zh-CN", words: live.Words("zh"), code: "代码", attacks: "它针对的性质是 **%s**：%s。",
 		held: "；%s 能守住：`loadtest run %s --draw`", mendedBy: "怎么修好", sameOutput: "输出见[英文页](%s)。%s",
 		colon: "：", comma: "、", stop: "。",
 		strategy: "策略", does: "做法", shownBy: "最能说明它的场景", scenario: "场景", attacked: "针对的性质",
@@ -55,7 +51,7 @@ func languages() ([]language, error) {
 		noneOfThese: "都不是：[下一个问题](#%s)。",
 		mineEnd: "全都不是：[选一种策略](choose.zh-CN.md)，再用实验室检验自己的代码。[增加一种策略](../CONTRIBUTING.md#add-a-strategy)（英文）只要一个文件，\n" +
 			"`loadtest explore 策略 --judge` 会攻击你声明的每一种性质。",
-	}}, nil
+	}}
 }
 
 // say returns the words under a key, or else what the code says in English.

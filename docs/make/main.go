@@ -45,11 +45,7 @@ func run(ctx context.Context, play bool, anew []string) error {
 		return err
 	}
 	defer shop.Close()
-	in, err := languages()
-	if err != nil {
-		return err
-	}
-	all := pages(in, shop.Strategies)
+	all := pages(languages(), shop.Strategies)
 	for _, name := range anew {
 		if name != "all" && !slices.ContainsFunc(all, func(p page) bool { return p.shows.cell == name }) {
 			return fmt.Errorf("no page shows the cell %s", name)

@@ -8,22 +8,18 @@ import (
 	"unicode/utf8"
 
 	"stocklock/internal/lab/catalog"
-	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/mistakes"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/ladder"
 	"stocklock/internal/testserver"
 )
 
 func allPages(t *testing.T) []page {
 	t.Helper()
-	in, err := languages()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pages(in, ladder.Describe(ladder.All()))
+	return pages(languages(), ladder.Describe(ladder.All()))
 }
 
 func read(t *testing.T, p page) string {
@@ -146,11 +142,11 @@ func checkCell(t *testing.T, p page, cells map[string]trial.Result) {
 		t.Errorf("docs/%s shows %s, which ended %s: run make docs ARGS=%s", p.path, c.Name(), c.Verdict, c.Name())
 	}
 	if !c.Explanation.Known() {
-		t.Errorf("docs/%s shows %s, and does not say why it ended so: %s", p.path, c.Name(), explain.English.Say(c.Explanation.Why...))
+		t.Errorf("docs/%s shows %s, and does not say why it ended so: %s", p.path, c.Name(), words.English.Say(c.Explanation.Why...))
 	}
 	for _, why := range c.Explanation.Why {
-		if why.Phrase == "nobody-came" {
-			t.Errorf("docs/%s shows %s, which says nothing: %s", p.path, c.Name(), why.Phrase)
+		if why.Key == "nobody-came" {
+			t.Errorf("docs/%s shows %s, which says nothing: %s", p.path, c.Name(), why.Key)
 		}
 	}
 }

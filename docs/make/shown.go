@@ -14,13 +14,13 @@ import (
 
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/cells"
-	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 // shown is what a page or a section shows: a schedule of a strategy, or a cell.
@@ -234,7 +234,7 @@ func (p page) output(old string, played map[string]string, cells map[string]tria
 // why is in other languages than English how it ended, and the cause.
 func (p page) why(c trial.Result) string {
 	if p.shows.cell != "" {
-		return p.verdict(c.Verdict) + p.colon + explain.Chinese.Say(c.Explanation.Why...)
+		return p.verdict(c.Verdict) + p.colon + words.Chinese.Say(c.Explanation.Why...)
 	}
 	ended, cause := p.shows.outcome()
 	if cause == "" {

@@ -10,6 +10,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 // The size of a chart, and the edges of its plot.
@@ -47,7 +48,7 @@ func (c *chart) drawn(description string) string {
 }
 
 // overTime is a chart over the time of a cell, with its faults shaded.
-func overTime(t trial.Timeline, highest float64, beside []trial.Timeline, words *Words) *chart {
+func overTime(t trial.Timeline, highest float64, beside []trial.Timeline, all *Words) *chart {
 	long := lasted(t)
 	for _, other := range beside {
 		long = max(long, lasted(other))
@@ -55,7 +56,7 @@ func overTime(t trial.Timeline, highest float64, beside []trial.Timeline, words 
 	c := newChart(0, long, highest)
 	for _, f := range t.Faults {
 		from, to := c.x.at(max(f.FromMS/1000, c.x.from)), c.x.at(min(f.ToMS/1000, c.x.to))
-		hint := fmt.Sprintf("%s, %s–%s s", words.Say(f.What), Short(f.FromMS/1000), Short(f.ToMS/1000))
+		hint := fmt.Sprintf("%s, %s–%s s", all.Say(f.What), Short(f.FromMS/1000), Short(f.ToMS/1000))
 		c.Rect("shade", from, chartTop, max(to-from, 0.5), chartBottom-chartTop, hint)
 	}
 	c.axes("s", c.x.ticks(8), func(v float64) float64 { return v })
@@ -65,14 +66,14 @@ func overTime(t trial.Timeline, highest float64, beside []trial.Timeline, words 
 // OverTime draws the outcomes of a cell's requests over time, and the median and the 99th percentile
 // of their latency. Both are empty for a cell without requests. The axes are those of all that are shown
 // beside it, and have answers a second instead of answers in a bar.
-func OverTime(t trial.Timeline, words *Words, beside ...trial.Timeline) (outcomes, latency string) {
+func OverTime(t trial.Timeline, all *Words, beside ...trial.Timeline) (outcomes, latency string) {
 	if len(t.P50) == 0 {
 		return "", ""
 	}
-	return outcomesOverTime(t, beside, words), latencyOverTime(t, beside, words)
+	return outcomesOverTime(t, beside, all), latencyOverTime(t, beside, all)
 }
 
-func outcomesOverTime(t trial.Timeline, beside []trial.Timeline, words *Words) string {
+func outcomesOverTime(t trial.Timeline, beside []trial.Timeline, all *Words) string {
 	highest, each := most(t), 1.0
 	if len(beside) > 0 { // bars can be of other widths: all show what comes in a second
 		each = 1000 / t.BinMS
@@ -80,10 +81,10 @@ func outcomesOverTime(t trial.Timeline, beside []trial.Timeline, words *Words) s
 			highest = max(highest, most(other)*1000/max(other.BinMS, 1))
 		}
 	}
-	c := overTime(t, highest, beside, words)
+	c := overTime(t, highest, beside, all)
 	width := c.x.at(t.BinMS/1000) - c.x.at(0)
 	below := make([]float64, len(t.P50))
-	said := []explain.Text{{Phrase: explain.ChartOutcomes, Facts: explain.Facts{LastedMS: t.BinMS}}}
+	said := []words.Text{{Key: explain.ChartOutcomes, Facts: explain.Facts{LastedMS: t.BinMS}}}
 	for _, o := range verdict.Answers {
 		var sum int64
 		var bars strings.Builder
@@ -97,10 +98,10 @@ func outcomesOverTime(t trial.Timeline, beside []trial.Timeline, words *Words) s
 		}
 		if sum > 0 {
 			c.bins("o-"+o.Name, chartLeft, width, bars.String())
-			said = append(said, explain.Text{Phrase: explain.ChartCount, Facts: explain.Facts{Count: int(sum), Outcome: o.Name}})
+			said = append(said, words.Text{Key: explain.ChartCount, Facts: explain.Facts{Count: int(sum), Outcome: o.Name}})
 		}
 	}
-	return c.drawn(words.Say(said...))
+	return c.drawn(all.Say(said...))
 }
 
 // lasted is how long a cell took, in seconds.
@@ -125,12 +126,12 @@ func (c *chart) bins(class string, left, width float64, path string) {
 	c.Tag("path", "", "class", class, "transform", fmt.Sprintf("translate(%s)scale(%.3f,1)", value(left+width/2), width), "d", path)
 }
 
-func latencyOverTime(t trial.Timeline, beside []trial.Timeline, words *Words) string {
+func latencyOverTime(t trial.Timeline, beside []trial.Timeline, all *Words) string {
 	highest := max(slices.Max(t.P99), 1)
 	for _, other := range beside {
 		highest = max(highest, slices.Max(append(slices.Clone(other.P99), 1)))
 	}
-	c := overTime(t, highest, beside, words)
+	c := overTime(t, highest, beside, all)
 	for _, l := range []struct {
 		class  string
 		values []float64
@@ -146,11 +147,11 @@ func latencyOverTime(t trial.Timeline, beside []trial.Timeline, words *Words) st
 		}
 		c.bins(l.class, chartLeft, c.x.at(t.BinMS/1000)-chartLeft, path.String())
 	}
-	return c.drawn(words.Say(explain.Text{Phrase: explain.ChartLatency, Facts: explain.Facts{LastedMS: max(slices.Max(t.P99), 1)}}))
+	return c.drawn(all.Say(words.Text{Key: explain.ChartLatency, Facts: explain.Facts{LastedMS: max(slices.Max(t.P99), 1)}}))
 }
 
 // Distribution draws how many requests took how long, on a logarithmic scale. It is empty for none.
-func Distribution(buckets []trial.Bucket, words *Words) string {
+func Distribution(buckets []trial.Bucket, all *Words) string {
 	if len(buckets) == 0 {
 		return ""
 	}
@@ -177,5 +178,5 @@ func Distribution(buckets []trial.Bucket, words *Words) string {
 		}
 	}
 	c.bins("buckets", chartLeft, (chartRight-chartLeft)/float64(len(buckets)), counted.String())
-	return c.drawn(words.Say(explain.Text{Phrase: explain.ChartBuckets, Facts: explain.Facts{LastedMS: longest}}))
+	return c.drawn(all.Say(words.Text{Key: explain.ChartBuckets, Facts: explain.Facts{LastedMS: longest}}))
 }

@@ -41,17 +41,17 @@ type moment struct {
 }
 
 // NewInterleaving draws an explanation. It is nil where there is nothing to draw.
-func NewInterleaving(x *explain.Explanation, words *Words) *Interleaving {
+func NewInterleaving(x *explain.Explanation, all *Words) *Interleaving {
 	if len(x.Columns) == 0 {
 		return nil
 	}
 	d, i := &SVG{}, &Interleaving{FromMS: x.FromMS, ToMS: x.ToMS, Height: spansTop}
 	for _, c := range x.Columns {
-		i.Columns = append(i.Columns, Column{string(c.Kind), words.Say(c.Name), i.Height, columnHeight})
+		i.Columns = append(i.Columns, Column{string(c.Kind), all.Say(c.Name), i.Height, columnHeight})
 		i.Height += columnHeight
 	}
 	if b := x.Both; b != nil {
-		d.Rect("both", b.FromMS, spansTop, b.ToMS-b.FromMS, i.Height-spansTop, words.Say(b.Text))
+		d.Rect("both", b.FromMS, spansTop, b.ToMS-b.FromMS, i.Height-spansTop, all.Say(b.Text))
 	}
 	for n, c := range x.Columns {
 		for _, s := range c.Spans {
@@ -59,7 +59,7 @@ func NewInterleaving(x *explain.Explanation, words *Words) *Interleaving {
 			if s.Kind == explain.Waiting {
 				top, height = i.Columns[n].middle()-2, 4
 			}
-			d.Rect("s-"+string(s.Kind), s.FromMS, top, s.ToMS-s.FromMS, height, words.Say(s.Text))
+			d.Rect("s-"+string(s.Kind), s.FromMS, top, s.ToMS-s.FromMS, height, all.Say(s.Text))
 		}
 	}
 	for _, s := range x.Steps {
@@ -70,14 +70,14 @@ func NewInterleaving(x *explain.Explanation, words *Words) *Interleaving {
 		if s.Alarm {
 			class = "step alarm"
 		}
-		d.dot(class, s.AtMS, middle, words.Say(s.Text))
+		d.dot(class, s.AtMS, middle, all.Say(s.Text))
 	}
 	if m := x.Moment; m != nil {
 		class := "moment"
 		if m.Alarm {
 			class = "moment alarm"
 		}
-		i.Moment = &moment{m.AtMS, words.Say(m.What), m.Alarm}
+		i.Moment = &moment{m.AtMS, all.Say(m.What), m.Alarm}
 		d.Line(class, m.AtMS, spansTop, m.AtMS, i.Height, i.Moment.What)
 	}
 	i.Shapes = d.String()
@@ -98,7 +98,7 @@ func closer(x *explain.Explanation) (from, to float64, worth bool) {
 	}
 	steps := 0
 	for _, s := range x.Steps {
-		if s.Column != second || s.Text.Phrase == explain.Asks {
+		if s.Column != second || s.Text.Key == explain.Asks {
 			continue
 		}
 		if steps == 0 {

@@ -7,15 +7,16 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/words"
 )
 
 // TestADrawingIsForAllLanguages: it has the numbers of its words, and the words that all languages share.
 func TestADrawingIsForAllLanguages(t *testing.T) {
-	asks, hold := explain.Text{Phrase: explain.Asks}, explain.Text{Words: "#4"}
+	asks, hold := words.Text{Key: explain.Asks}, words.Text{Words: "#4"}
 	x := &explain.Explanation{ToMS: 100, Moment: &explain.Moment{AtMS: 40, What: asks, Alarm: true}, Both: &explain.Span{FromMS: 10, ToMS: 20, Text: asks},
 		Columns: []explain.Column{
 			{Kind: explain.HolderColumn, Name: asks, Spans: []explain.Span{{FromMS: 0, ToMS: 26.04, Kind: explain.Inside, Text: hold}, {FromMS: -5, ToMS: 0, Kind: explain.Waiting, Text: asks}}},
-			{Kind: explain.LockColumn, Name: explain.Text{Words: "{0}"}},
+			{Kind: explain.LockColumn, Name: words.Text{Words: "{0}"}},
 		},
 		Steps: []explain.Step{{AtMS: 1, Text: hold}, {AtMS: 2, Text: hold}, {AtMS: 3, To: 1, Text: asks, Alarm: true}},
 	}

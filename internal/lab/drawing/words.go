@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/words"
 )
 
 // Words are what drawings say, in every language. A drawing has their numbers instead, such as {3}: it is drawn once for all
@@ -16,14 +16,14 @@ type Words struct {
 }
 
 // Say returns the number of what some texts say.
-func (w *Words) Say(texts ...explain.Text) string {
-	return w.Each(func(in explain.Language) string { return in.Say(texts...) })
+func (w *Words) Say(texts ...words.Text) string {
+	return w.Each(func(in *words.Language) string { return in.Say(texts...) })
 }
 
 // Each returns the number of something that is said in each language, or what all of them say.
-func (w *Words) Each(say func(in explain.Language) string) string {
+func (w *Words) Each(say func(in *words.Language) string) string {
 	var said []string
-	for _, in := range explain.Languages {
+	for _, in := range words.Languages {
 		said = append(said, say(in))
 	}
 	if same := slices.Compact(slices.Clone(said)); len(same) == 1 && !strings.Contains(same[0], "{") {
@@ -37,7 +37,7 @@ func (w *Words) Each(say func(in explain.Language) string) string {
 		}
 		n = len(w.numbers)
 		w.numbers[all] = n
-		for i, in := range explain.Languages {
+		for i, in := range words.Languages {
 			w.In[in.String()] = append(w.In[in.String()], said[i])
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 // basketTries is how often cells are run that could not be judged.
@@ -62,9 +63,9 @@ func judgeCell(doc string, r trial.Result) Verdict {
 	v := verdict.Of(r.Verdict)
 	switch {
 	case v.Bad:
-		said := fmt.Sprintf("%s: %s: %s", doc, v.Counted(r.Facts()), strings.TrimSuffix(v.En.Means, "."))
+		said := fmt.Sprintf("%s: %s: %s", doc, v.Counted(r.Facts()), strings.TrimSuffix(words.English.Say(v.Means()), "."))
 		if len(r.Story) > 0 {
-			said += ": " + strings.Join(r.Story, "; ")
+			said += ": " + words.English.Joined("; ", r.Story...)
 		}
 		return Verdict{Cause: verdict.Cause(r.Scenario), Said: said}
 	case strings.Contains(r.Problem, trial.ErrPassedBy.Error()):

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
@@ -44,14 +45,14 @@ func (c *inquiry) neverWritten() *Explanation {
 		return noSuchOrder()
 	}
 	f := Facts{Holder: lied.named()}
-	x := &Explanation{Cause: verdict.Unexplained, Why: []Text{say("answered-no-order", f)}}
+	x := &Explanation{Cause: verdict.Unexplained, Why: []words.Text{say("answered-no-order", f)}}
 	var killed *section
 	moment := first(lied.at[sale.Answered], lied.Answered)
 	point, at := lied.last()
 	if died := c.diedAfter(lied.Shop, at); died != nil && point != sale.Written {
 		x.Cause, killed = verdict.NoOrder, c.killedBy(*died)
 		f.Other = killed.named()
-		f.Point, f.AfterMS = point, milliseconds(died.From.Sub(lied.enter()))
+		f.Point, f.AfterMS = point, words.Rounded(died.From.Sub(lied.enter()))
 		x.Why = append(x.Why, say("died-before-order", f))
 		moment = died.From
 	} else {
@@ -67,7 +68,7 @@ func (c *inquiry) neverWritten() *Explanation {
 }
 
 func noSuchOrder() *Explanation {
-	return &Explanation{Cause: verdict.Unexplained, Why: []Text{say("no-such-order", Facts{})}}
+	return &Explanation{Cause: verdict.Unexplained, Why: []words.Text{say("no-such-order", Facts{})}}
 }
 
 // last is the last point that a request passed, and when.
@@ -110,7 +111,7 @@ func (c *inquiry) disowned() *Explanation {
 			continue
 		}
 		f := Facts{Holder: s.named(), Outcome: s.Outcome, Order: Number(orders[0].ID)}
-		x := &Explanation{Cause: verdict.Denial, Why: []Text{say("rejected-with-order", f)}, Rows: c.rowsOf(s)}
+		x := &Explanation{Cause: verdict.Denial, Why: []words.Text{say("rejected-with-order", f)}, Rows: c.rowsOf(s)}
 		return c.drawn(x, first(s.Answered, s.leave()), say("moment-rejected", f), time.Time{}, s)
 	}
 	return noSuchOrder()
@@ -124,9 +125,9 @@ func (c *inquiry) orderedTwice() *Explanation {
 			continue
 		}
 		f := Facts{Holder: s.named(), OtherOrder: Number(orders[0].ID), Order: Number(orders[1].ID)}
-		x := &Explanation{Cause: verdict.SoldAgain, Why: []Text{say("ordered-twice", f)}, Rows: []Row{c.rowOf(orders[0]), c.rowOf(orders[1])}}
+		x := &Explanation{Cause: verdict.SoldAgain, Why: []words.Text{say("ordered-twice", f)}, Rows: []Row{c.rowOf(orders[0]), c.rowOf(orders[1])}}
 		if s.fault.Action == labmode.Lose && !s.fault.until.IsZero() {
-			f.AfterMS = milliseconds(s.fault.until.Sub(s.enter()))
+			f.AfterMS = words.Rounded(s.fault.until.Sub(s.enter()))
 			x.Cause, x.Why = verdict.UnknownCommit, append(x.Why, say("commit-answer-lost", f))
 		}
 		return c.drawn(x, first(orders[1].CreatedAt, s.leave()), say("moment-ordered-twice", f), time.Time{}, s, c.of(orders[1]))
@@ -146,7 +147,7 @@ func (c *inquiry) sentAway() *Explanation {
 		return noSuchOrder()
 	}
 	f := Facts{Holder: away.named(), Stock: c.InitialStock - c.units(), Initial: c.InitialStock}
-	x := &Explanation{Cause: verdict.Unexplained, Why: []Text{say("sent-away", f)}}
+	x := &Explanation{Cause: verdict.Unexplained, Why: []words.Text{say("sent-away", f)}}
 	var dead *section
 	if taken := c.takings(); c.countedInRedis() && c.Declared.AnswersFirst && taken > len(c.Orders) {
 		f.Count, f.Stock = taken, int64(len(c.Orders))

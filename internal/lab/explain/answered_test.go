@@ -153,7 +153,7 @@ func TestUnitsKeptElsewhere(t *testing.T) {
 			}
 			check(t, x, tt.want, tt.says)
 			for _, s := range x.Steps {
-				if s.Text.Phrase == "step-wrote" {
+				if s.Text.Key == "step-wrote" {
 					t.Errorf("%+v: what an order has is not what the row had", s)
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 )
@@ -13,15 +14,15 @@ import (
 // breach is how a second sale came in while another one was inside.
 type breach struct {
 	cause   verdict.Cause
-	why     []Text
-	inTurn  *Facts   // the last of the releases that each freed the lock of the next holder
-	turns   int      // how many there were
-	after   []Text   // what followed
-	culprit *section // a third request that let the second one in; nil for none
+	why     []words.Text
+	inTurn  *Facts       // the last of the releases that each freed the lock of the next holder
+	turns   int          // how many there were
+	after   []words.Text // what followed
+	culprit *section     // a third request that let the second one in; nil for none
 }
 
 // texts are the whole explanation. A chain of releases is one sentence, however long it is.
-func (b breach) texts() []Text {
+func (b breach) texts() []words.Text {
 	texts := slices.Clone(b.why)
 	switch {
 	case b.turns == 1:
@@ -36,17 +37,17 @@ func (b breach) texts() []Text {
 
 // breach says what let the intruder in while the older holder was inside.
 func (c *inquiry) breach(older, intruder *section) breach {
-	both := Facts{Holder: older.named(), Other: intruder.named(), LeaseMS: milliseconds(c.Lease)}
+	both := Facts{Holder: older.named(), Other: intruder.named(), LeaseMS: words.Rounded(c.Lease)}
 	switch {
 	case older.summed() && intruder.summed():
-		return breach{cause: verdict.WriteSkew, why: []Text{say("both-summed", both)}}
+		return breach{cause: verdict.WriteSkew, why: []words.Text{say("both-summed", both)}}
 	case older.lockKey() != intruder.lockKey():
 		both.Key, both.OtherKey = older.lockKey(), intruder.lockKey()
-		return breach{cause: verdict.WrongKey, why: []Text{say("different-locks", both)}}
+		return breach{cause: verdict.WrongKey, why: []words.Text{say("different-locks", both)}}
 	case !c.Exclusive && !older.guarded():
-		return breach{cause: verdict.NoLock, why: []Text{say("nothing-kept-out", both)}}
+		return breach{cause: verdict.NoLock, why: []words.Text{say("nothing-kept-out", both)}}
 	case !c.Exclusive && older.Shop != intruder.Shop:
-		return breach{cause: verdict.OneProcess, why: []Text{say("mutex-of-one-process", both)}}
+		return breach{cause: verdict.OneProcess, why: []words.Text{say("mutex-of-one-process", both)}}
 	}
 	for _, h := range c.histories {
 		if b, ok := c.breachIn(h, older, intruder); ok {
@@ -54,10 +55,10 @@ func (c *inquiry) breach(older, intruder *section) breach {
 		}
 	}
 	if inside := intruder.enter().Sub(older.enter()); c.Unwatched != "" && inside > c.Lease*4/5 {
-		both.AfterMS, both.Server = milliseconds(inside), c.Unwatched
+		both.AfterMS, both.Server = words.Rounded(inside), c.Unwatched
 		return c.leaseEnded(older, say("lease-ended-unwatched", both))
 	}
-	return breach{cause: verdict.Unexplained, why: []Text{say("no-reason-seen", both)}}
+	return breach{cause: verdict.Unexplained, why: []words.Text{say("no-reason-seen", both)}}
 }
 
 // question is what one server's history can be asked about two sales.
@@ -92,17 +93,17 @@ func (c *inquiry) search(h *history, older, intruder *section) (breach, bool) {
 		}
 		return nil
 	}
-	both := Facts{Holder: older.named(), Other: intruder.named(), LeaseMS: milliseconds(c.Lease)}
+	both := Facts{Holder: older.named(), Other: intruder.named(), LeaseMS: words.Rounded(c.Lease)}
 	sinceEntry := func(t time.Time) Facts {
 		f := both
-		f.AfterMS = milliseconds(t.Sub(older.enter()))
+		f.AfterMS = words.Rounded(t.Sub(older.enter()))
 		return f
 	}
 	if gone := noted(Gone); gone != nil {
-		return breach{cause: verdict.Forgotten, why: []Text{say("server-died", sinceEntry(gone.Time))}}, true
+		return breach{cause: verdict.Forgotten, why: []words.Text{say("server-died", sinceEntry(gone.Time))}}, true
 	}
 	if evicted := noted(eventEvicted); evicted != nil {
-		return breach{cause: verdict.Evicted, why: []Text{say("lock-evicted", sinceEntry(evicted.Time))}}, true
+		return breach{cause: verdict.Evicted, why: []words.Text{say("lock-evicted", sinceEntry(evicted.Time))}}, true
 	}
 	quorum := len(c.histories) > 1 && h.server != Primary
 	if !quorum { // where those that get no majority set and delete all the time
@@ -112,8 +113,8 @@ func (c *inquiry) search(h *history, older, intruder *section) (breach, bool) {
 	}
 	if expired := noted(eventExpired); expired != nil && expired.Time.Sub(taken) > c.Lease*4/5 {
 		if expired.Time.Before(older.enter()) {
-			both.AfterMS = milliseconds(older.enter().Sub(taken))
-			return breach{cause: verdict.LateGrant, why: []Text{say("granted-too-late", both)}}, true
+			both.AfterMS = words.Rounded(older.enter().Sub(taken))
+			return breach{cause: verdict.LateGrant, why: []words.Text{say("granted-too-late", both)}}, true
 		}
 		return c.leaseEnded(older, say("lease-ended", sinceEntry(expired.Time))), true
 	}
@@ -121,8 +122,8 @@ func (c *inquiry) search(h *history, older, intruder *section) (breach, bool) {
 		// Set while it was there: taken over by its value, whatever Redis thinks of its expiry.
 		held := anew.Time.Sub(since)
 		if d := c.interventionAt(intruder.Shop, intruder.enter()); d != nil && held < c.Lease*4/5 {
-			both.AfterMS, both.Intervention = milliseconds(intruder.enter().Sub(older.enter()).Abs()), d.What
-			return breach{cause: verdict.ClockSkew, why: []Text{say("clock-ahead", both)}}, true
+			both.AfterMS, both.Intervention = words.Rounded(intruder.enter().Sub(older.enter()).Abs()), d.What
+			return breach{cause: verdict.ClockSkew, why: []words.Text{say("clock-ahead", both)}}, true
 		}
 		if held > c.Lease*4/5 {
 			return c.leaseEnded(older, say("deadline-passed", sinceEntry(anew.Time))), true
@@ -163,22 +164,22 @@ func (h *history) takenOver(from, to int, taken time.Time, older, intruder *sect
 }
 
 // leaseEnded says why the older holder was still inside when its lease was over.
-func (c *inquiry) leaseEnded(older *section, ended Text) breach {
-	f := Facts{Holder: older.named(), LastedMS: milliseconds(older.fault.lasted())}
+func (c *inquiry) leaseEnded(older *section, ended words.Text) breach {
+	f := Facts{Holder: older.named(), LastedMS: words.Rounded(older.fault.lasted())}
 	if d := c.interventionAt(older.Shop, older.enter().Add(c.Lease*4/5)); d != nil && d.What != Dead {
 		f.Intervention = d.What
-		return breach{cause: verdict.Unnoticed, why: []Text{say("could-not-renew", f), ended}}
+		return breach{cause: verdict.Unnoticed, why: []words.Text{say("could-not-renew", f), ended}}
 	}
 	switch {
 	case older.fault.Action == labmode.Stop:
-		return breach{cause: verdict.LateWrite, why: []Text{say("process-stopped", f), ended}}
+		return breach{cause: verdict.LateWrite, why: []words.Text{say("process-stopped", f), ended}}
 	case older.fault.lasted() > c.Lease:
-		return breach{cause: verdict.Overrun, why: []Text{say("worked-longer", f), ended}}
+		return breach{cause: verdict.Overrun, why: []words.Text{say("worked-longer", f), ended}}
 	case c.stopped(older) != nil:
-		f.LastedMS = milliseconds(c.stopped(older).fault.lasted())
-		return breach{cause: verdict.LateWrite, why: []Text{say("its-process-stopped", f), ended}}
+		f.LastedMS = words.Rounded(c.stopped(older).fault.lasted())
+		return breach{cause: verdict.LateWrite, why: []words.Text{say("its-process-stopped", f), ended}}
 	default:
-		return breach{cause: verdict.Overrun, why: []Text{say("inside-longer", f), ended}}
+		return breach{cause: verdict.Overrun, why: []words.Text{say("inside-longer", f), ended}}
 	}
 }
 
@@ -240,11 +241,11 @@ func (h *history) releasersOf(deletion int, older, intruder *section) []*section
 // blame says what a late release did.
 func (c *inquiry) blame(late, older, intruder *section) breach {
 	f := Facts{Third: late.named(), Holder: older.named(), Other: intruder.named(),
-		LeaseMS: milliseconds(c.Lease), AfterMS: milliseconds(late.fault.until.Sub(late.enter()))}
+		LeaseMS: words.Rounded(c.Lease), AfterMS: words.Rounded(late.fault.until.Sub(late.enter()))}
 	if late.fault.Point == sale.Releasing {
-		return breach{cause: verdict.SplitRelease, why: []Text{say("deleted-late", f)}, culprit: late}
+		return breach{cause: verdict.SplitRelease, why: []words.Text{say("deleted-late", f)}, culprit: late}
 	}
-	return breach{cause: verdict.ForeignDelete, why: []Text{say("released-late", f)}, culprit: late}
+	return breach{cause: verdict.ForeignDelete, why: []words.Text{say("released-late", f)}, culprit: late}
 }
 
 // interventionAt is what the lab was doing to a shop at a time, nil for nothing.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 )
 
@@ -216,7 +217,7 @@ func TestALockThatNobodyWatches(t *testing.T) {
 		}
 	}
 	watched := explained(evidence(overlap("write stop 1180ms")))
-	if said := English.Say(watched.Why...); strings.Contains(said, "no column") {
+	if said := words.English.Say(watched.Why...); strings.Contains(said, "no column") {
 		t.Errorf("a lock that is watched: %s", said)
 	}
 }
@@ -231,7 +232,7 @@ func TestALockThatWasLostIsNotSaidToExclude(t *testing.T) {
 		e.order(3, 1)
 	}))
 	check(t, x, verdict.OldSnapshot, nil)
-	if said := English.Say(x.Why...); strings.Contains(said, "excluded") {
+	if said := words.English.Say(x.Why...); strings.Contains(said, "excluded") {
 		t.Errorf("it says %q", said)
 	}
 }

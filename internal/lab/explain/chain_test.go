@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 // chained are n sales through a lock that is kept by INCR. Two are inside at all times: the release
@@ -36,7 +37,7 @@ func TestAChainOfReleasesIsExplainedInTime(t *testing.T) {
 	check(t, told(t, chained(500, false)), verdict.Unexplained, []string{"#499 on shop 2 came in while #498 on shop 1 was inside"})
 	x := explained(chained(500, true))
 	check(t, x, verdict.SplitRelease, []string{"#0 on shop 1 went on with its release", "#499 on shop 2 got in while #498 on shop 1 was inside"})
-	if said := English.Say(x.Why...); len(said) > 1000 {
+	if said := words.English.Say(x.Why...); len(said) > 1000 {
 		t.Errorf("%d characters are said of a chain: %.300s…", len(said), said)
 	}
 }
@@ -61,8 +62,8 @@ func TestTheSearchEnds(t *testing.T) {
 		"an ended context":   Explain(ended, chained(10, true)),
 		"a deadline that is": explainWithin(context.Background(), chained(10, true), time.Nanosecond),
 	} {
-		if x.Cause != verdict.NotInTime || !strings.Contains(English.Say(x.Why...), "no explanation in time") {
-			t.Errorf("with %s over: %s: %s", what, x.Cause, English.Say(x.Why...))
+		if x.Cause != verdict.NotInTime || !strings.Contains(words.English.Say(x.Why...), "no explanation in time") {
+			t.Errorf("with %s over: %s: %s", what, x.Cause, words.English.Say(x.Why...))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
@@ -132,7 +133,7 @@ func (c claim) apart() string {
 
 // longerThanLease allows for an entry that was noted late.
 func (c claim) longerThanLease(what float64) string {
-	return unless(what > milliseconds(c.Lease-clockTolerance), "the lease is %s", c.Lease)
+	return unless(what > words.Rounded(c.Lease-clockTolerance), "the lease is %s", c.Lease)
 }
 
 func unless(holds bool, format string, args ...any) string {
@@ -249,7 +250,7 @@ func (c claim) faultLasted() string {
 			until = e.Time
 		}
 	}
-	return unless(c.f.LastedMS == milliseconds(until.Sub(from)), "the fault %s was from %s to %s", spec, from, until)
+	return unless(c.f.LastedMS == words.Rounded(until.Sub(from)), "the fault %s was from %s to %s", spec, from, until)
 }
 
 func (c claim) announced(what RedisEvent) string {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 )
 
@@ -33,7 +34,7 @@ func (c *inquiry) drawing(zero time.Time) *drawing {
 
 // drawn adds the drawing of an explanation: of these sales, the first of which is at zero, to the moment at
 // which it went wrong, and until a time at least.
-func (c *inquiry) drawn(x *Explanation, at time.Time, what Text, until time.Time, sales ...*section) *Explanation {
+func (c *inquiry) drawn(x *Explanation, at time.Time, what words.Text, until time.Time, sales ...*section) *Explanation {
 	d := c.drawing(first(sales[0].enter(), sales[0].Sent))
 	d.follow(sales...)
 	d.moment(at, what, true)
@@ -51,7 +52,7 @@ func (d *drawing) follow(sections ...*section) {
 	}
 }
 
-func (d *drawing) moment(at time.Time, what Text, alarm bool) {
+func (d *drawing) moment(at time.Time, what words.Text, alarm bool) {
 	if !at.IsZero() {
 		d.mark = &Moment{AtMS: d.ms(at), What: what, Alarm: alarm}
 		d.until(at)
@@ -73,11 +74,11 @@ func (d *drawing) until(t time.Time) {
 
 // ms is a time on the drawing, in milliseconds to a hundredth.
 func (d *drawing) ms(t time.Time) float64 {
-	return milliseconds(t.Sub(d.zero))
+	return words.Rounded(t.Sub(d.zero))
 }
 
 // lane is the phrase that names its column.
-func (s *section) lane() Phrase {
+func (s *section) lane() string {
 	if s.isView() {
 		return "lane-view"
 	}
@@ -104,7 +105,7 @@ func (d *drawing) finish(x *Explanation) {
 	}
 	d.faults()
 	slices.SortStableFunc(d.steps, func(a, b Step) int { return cmp.Compare(a.AtMS, b.AtMS) })
-	x.StartMS = milliseconds(d.zero.Sub(d.Began))
+	x.StartMS = words.Rounded(d.zero.Sub(d.Began))
 	x.FromMS, x.ToMS = d.ms(d.from), d.ms(d.to)
 	x.Moment, x.Both, x.Columns, x.Steps = d.mark, d.overlap, d.columns, d.steps
 }
@@ -141,7 +142,7 @@ func (d *drawing) frame() {
 }
 
 // span cuts a time to the frame, and reports whether anything of it is left.
-func (d *drawing) span(from, to time.Time, kind SpanKind, text Text) (Span, bool) {
+func (d *drawing) span(from, to time.Time, kind SpanKind, text words.Text) (Span, bool) {
 	if from.Before(d.from) {
 		from = d.from
 	}
@@ -153,7 +154,7 @@ func (d *drawing) span(from, to time.Time, kind SpanKind, text Text) (Span, bool
 
 func (d *drawing) holderSpans(s *section) []Span {
 	var spans []Span
-	add := func(from, to time.Time, kind SpanKind, phrase Phrase) {
+	add := func(from, to time.Time, kind SpanKind, phrase string) {
 		if span, ok := d.span(from, to, kind, say(phrase, Facts{Fault: s.fault.Action})); ok {
 			spans = append(spans, span)
 		}
@@ -182,7 +183,7 @@ func (d *drawing) holderSteps(column int, s *section, lock, row int) {
 		lock = column
 	}
 	// A fault begins right after its point was noted.
-	tell := func(p sale.Point, at time.Time, to int, phrase Phrase, f Facts) {
+	tell := func(p sale.Point, at time.Time, to int, phrase string, f Facts) {
 		if phrase != "" {
 			d.step(at, column, to, say(phrase, f))
 		}
@@ -200,7 +201,7 @@ func (d *drawing) holderSteps(column int, s *section, lock, row int) {
 	}
 	tell(sale.Acquiring, s.enter(), column, "", Facts{})
 	if stock, ok := s.number(sale.Read, "stock"); ok {
-		to, reads := row, Phrase("step-reads")
+		to, reads := row, "step-reads"
 		switch s.facts[sale.Read][sale.From] {
 		case sale.FromSum:
 			reads = "step-sums"
@@ -233,7 +234,7 @@ func (d *drawing) holderSteps(column int, s *section, lock, row int) {
 }
 
 // step adds a step, and reports whether it is within the frame.
-func (d *drawing) step(at time.Time, column, to int, text Text) bool {
+func (d *drawing) step(at time.Time, column, to int, text words.Text) bool {
 	if at.IsZero() || at.Before(d.from) || at.After(d.to) {
 		return false
 	}
@@ -255,7 +256,7 @@ func (d *drawing) others() {
 			more++
 			continue
 		}
-		if span, ok := d.span(s.enter(), s.leave(), Inside, asItStands(label(s.ID))); ok {
+		if span, ok := d.span(s.enter(), s.leave(), Inside, words.AsItStands(label(s.ID))); ok {
 			spans = append(spans, span)
 		}
 	}
@@ -299,7 +300,7 @@ func (d *drawing) stock() []Span {
 		if i+1 < len(values) {
 			until = values[i+1].from
 		}
-		if span, ok := d.span(v.from, until, Value, asItStands(fmt.Sprint(v.stock))); ok {
+		if span, ok := d.span(v.from, until, Value, words.AsItStands(fmt.Sprint(v.stock))); ok {
 			spans = append(spans, span)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 )
 
@@ -36,8 +37,8 @@ func TestOrderNotedLate(t *testing.T) {
 		e.order(3, 1)
 	}))
 	check(t, x, verdict.NoLock, nil)
-	if last := x.Steps[len(x.Steps)-1]; English.Say(last.Text) != "wrote 1, order 100" {
-		t.Errorf("the last step is %q, want the order that was noted last", English.Say(last.Text))
+	if last := x.Steps[len(x.Steps)-1]; words.English.Say(last.Text) != "wrote 1, order 100" {
+		t.Errorf("the last step is %q, want the order that was noted last", words.English.Say(last.Text))
 	}
 }
 
@@ -49,7 +50,7 @@ func TestDrawingAgreesWithTheOrders(t *testing.T) {
 	if len(x.Rows) != 3 || x.Rows[0].ID != 100 || x.Rows[1].ID != 101 || x.Rows[0].Read != x.Rows[1].Read || x.Rows[2].Nth != 3 {
 		t.Errorf("rows %+v, want the two that read the same stock, and the third of two units", x.Rows)
 	}
-	if x.Moment.AtMS != 1189 || !x.Moment.Alarm || !strings.Contains(English.Say(x.Moment.What), "order 101 wrote over order 100") {
+	if x.Moment.AtMS != 1189 || !x.Moment.Alarm || !strings.Contains(words.English.Say(x.Moment.What), "order 101 wrote over order 100") {
 		t.Errorf("moment %+v, want the write of #1, 1189 ms after it had the lock", x.Moment)
 	}
 	if x.Both == nil || x.Both.FromMS != 510 || x.Both.ToMS != 530 {
@@ -59,7 +60,7 @@ func TestDrawingAgreesWithTheOrders(t *testing.T) {
 	for _, l := range x.Columns {
 		for _, s := range l.Spans {
 			if s.Kind == Locked {
-				locked = append(locked, fmt.Sprintf("%s %.1f-%.1f", English.Say(s.Text), s.FromMS, s.ToMS))
+				locked = append(locked, fmt.Sprintf("%s %.1f-%.1f", words.English.Say(s.Text), s.FromMS, s.ToMS))
 			}
 		}
 	}
@@ -76,8 +77,8 @@ func TestALockIsOfTheNearestEntry(t *testing.T) {
 	e.redis(5.9, "set", 5.9, "expire", 8.0, "del", 9.0, "set", 9.1, "expire", 509.5, "expired", 519.0, "set", 519.1, "expire", 540.0, "del")
 	for _, l := range explained(e).Columns {
 		for _, s := range l.Spans {
-			if s.Kind == Locked && s.FromMS == -1 && English.Say(s.Text) != "#1" {
-				t.Errorf("the lock from 9 ms on is drawn as that of %s, want #1", English.Say(s.Text))
+			if s.Kind == Locked && s.FromMS == -1 && words.English.Say(s.Text) != "#1" {
+				t.Errorf("the lock from 9 ms on is drawn as that of %s, want #1", words.English.Say(s.Text))
 			}
 		}
 	}

@@ -4,7 +4,7 @@
 //
 // It uses only recorded evidence: the shops' traces, the notifications of Redis, the lab's
 // interventions, and the orders in MySQL. It asks no server. An [Explanation] has a cause and
-// facts. A [Language] makes sentences of them when they are shown.
+// facts. A [words.Language] makes sentences of them when they are shown.
 //
 // # Decisions
 //

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
@@ -145,11 +146,11 @@ func check(t *testing.T, x *Explanation, want verdict.Cause, says []string) {
 		t.Fatalf("no explanation, want %s", want)
 	}
 	if x.Cause != want {
-		t.Errorf("cause %s, want %s: %s", x.Cause, want, English.Say(x.Why...))
+		t.Errorf("cause %s, want %s: %s", x.Cause, want, words.English.Say(x.Why...))
 	}
 	for _, s := range says {
-		if !strings.Contains(English.Say(x.Why...), s) {
-			t.Errorf("it says %q, want %q in it", English.Say(x.Why...), s)
+		if !strings.Contains(words.English.Say(x.Why...), s) {
+			t.Errorf("it says %q, want %q in it", words.English.Say(x.Why...), s)
 		}
 	}
 	if want == verdict.Untraced {
@@ -167,7 +168,7 @@ func check(t *testing.T, x *Explanation, want verdict.Cause, says []string) {
 	}
 	set := map[int]bool{}
 	for _, s := range x.Steps {
-		switch s.Text.Phrase {
+		switch s.Text.Key {
 		case "step-set", "step-set-anew":
 			set[s.Column] = true
 		case "step-expired", "step-deleted", "step-renewed":
@@ -179,7 +180,7 @@ func check(t *testing.T, x *Explanation, want verdict.Cause, says []string) {
 	for _, l := range x.Columns {
 		for _, s := range l.Spans {
 			if s.FromMS < x.FromMS || s.ToMS > x.ToMS || s.ToMS <= s.FromMS {
-				t.Errorf("column %s: span %+v, want within %v to %v", English.Say(l.Name), s, x.FromMS, x.ToMS)
+				t.Errorf("column %s: span %+v, want within %v to %v", words.English.Say(l.Name), s, x.FromMS, x.ToMS)
 			}
 		}
 	}

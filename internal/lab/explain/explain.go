@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/stock"
 )
 
@@ -27,8 +28,8 @@ func explainWithin(ctx context.Context, e Evidence, patience time.Duration) *Exp
 		x.Why = append(x.Why, say("lane-missing", Facts{Server: e.Unwatched}))
 	}
 	if ctx.Err() != nil {
-		took := milliseconds(time.Since(begun))
-		return &Explanation{Cause: verdict.NotInTime, Why: []Text{say("not-in-time", Facts{LastedMS: took})}}
+		took := words.Rounded(time.Since(begun))
+		return &Explanation{Cause: verdict.NotInTime, Why: []words.Text{say("not-in-time", Facts{LastedMS: took})}}
 	}
 	return x
 }
@@ -137,7 +138,7 @@ func (e Evidence) clash() (clash, bool) {
 func (c *inquiry) violation() *Explanation {
 	found, ok := c.clash()
 	if !ok || c.elsewhere() {
-		return &Explanation{Cause: verdict.Unexplained, Why: []Text{c.beyond()}}
+		return &Explanation{Cause: verdict.Unexplained, Why: []words.Text{c.beyond()}}
 	}
 	lateOrder, overwritten := c.Orders[found.late], c.Orders[found.overwritten]
 	late, other := c.of(lateOrder), c.of(overwritten)
@@ -147,7 +148,7 @@ func (c *inquiry) violation() *Explanation {
 	}
 	orders := Facts{Stock: lateOrder.StockRead, Order: Number(lateOrder.ID), OtherOrder: Number(overwritten.ID)}
 	if !c.Traced || late == nil || other == nil || !late.entered() || !other.entered() {
-		return &Explanation{Cause: verdict.Untraced, Rows: rows, Why: []Text{say("both-read-untraced", orders)}}
+		return &Explanation{Cause: verdict.Untraced, Rows: rows, Why: []words.Text{say("both-read-untraced", orders)}}
 	}
 	if x := c.staleCache(other, late, found); x != nil {
 		return x
@@ -164,7 +165,7 @@ func (c *inquiry) violation() *Explanation {
 		return newInquiryLate(c.ctx, c.Evidence, busyTolerance).violation()
 	}
 	x := &Explanation{Cause: breach.cause, Rows: rows}
-	read, oversold := Phrase("both-read"), Phrase("moment-oversold")
+	read, oversold := "both-read", "moment-oversold"
 	if breach.cause == verdict.WriteSkew {
 		read, oversold = "both-appended", "moment-appended"
 	}
@@ -179,7 +180,7 @@ func (c *inquiry) violation() *Explanation {
 }
 
 // beyond says how many units there are orders for.
-func (c *inquiry) beyond() Text {
+func (c *inquiry) beyond() words.Text {
 	return say("sold-beyond", Facts{Count: int(c.units()), Initial: c.InitialStock})
 }
 

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 // Explanation says why a cell ended as it did, with what is needed to draw it.
 // Times are milliseconds since the first holder had the lock.
 type Explanation struct {
 	Cause   verdict.Cause `json:"cause"`
-	Why     []Text        `json:"why"`      // the cause with its facts, one text a sentence
+	Why     []words.Text  `json:"why"`      // the cause with its facts, one text a sentence
 	StartMS float64       `json:"start_ms"` // where zero is, counted from the start of the attack
 	FromMS  float64       `json:"from_ms"`  // the period that is drawn
 	ToMS    float64       `json:"to_ms"`
@@ -30,9 +31,9 @@ func (x *Explanation) Known() bool {
 
 // Moment is when the cell was decided.
 type Moment struct {
-	AtMS  float64 `json:"at_ms"`
-	What  Text    `json:"what"`
-	Alarm bool    `json:"alarm,omitempty"` // something broke
+	AtMS  float64    `json:"at_ms"`
+	What  words.Text `json:"what"`
+	Alarm bool       `json:"alarm,omitempty"` // something broke
 }
 
 // ColumnKind is what a column shows.
@@ -52,16 +53,16 @@ const (
 // terminal, and to the right on a page.
 type Column struct {
 	Kind  ColumnKind `json:"kind"`
-	Name  Text       `json:"name"`
+	Name  words.Text `json:"name"`
 	Spans []Span     `json:"spans,omitempty"`
 }
 
 // Span is a period in a column.
 type Span struct {
-	FromMS float64  `json:"from_ms"`
-	ToMS   float64  `json:"to_ms"`
-	Kind   SpanKind `json:"kind,omitempty"`
-	Text   Text     `json:"text"`
+	FromMS float64    `json:"from_ms"`
+	ToMS   float64    `json:"to_ms"`
+	Kind   SpanKind   `json:"kind,omitempty"`
+	Text   words.Text `json:"text"`
 }
 
 // SpanKind is what a span shows.
@@ -79,11 +80,11 @@ const (
 
 // Step is one thing that happened, in a column.
 type Step struct {
-	AtMS   float64 `json:"at_ms"`
-	Column int     `json:"lane"`
-	To     int     `json:"to"` // the column that it leads to; its own where none
-	Text   Text    `json:"text"`
-	Alarm  bool    `json:"alarm,omitempty"` // it broke something
+	AtMS   float64    `json:"at_ms"`
+	Column int        `json:"lane"`
+	To     int        `json:"to"` // the column that it leads to; its own where none
+	Text   words.Text `json:"text"`
+	Alarm  bool       `json:"alarm,omitempty"` // it broke something
 }
 
 // Number is a fencing token or the id of an order, 0 for none. In JSON it is a text: what reads numbers as float64, as

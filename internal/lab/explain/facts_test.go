@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 )
@@ -19,11 +20,11 @@ func checkFacts(t *testing.T, e Evidence, x *Explanation) {
 		return
 	}
 	for _, text := range x.Why {
-		truth, known := truths[text.Phrase]
+		truth, known := truths[text.Key]
 		if !known {
-			t.Errorf("%s: nothing holds it against the record", text.Phrase)
-		} else if wrong := truth(claim{e, text.Facts}); wrong != "" {
-			t.Errorf("%s: %s, but %s", text.Phrase, English.Say(text), wrong)
+			t.Errorf("%s: nothing holds it against the record", text.Key)
+		} else if wrong := truth(claim{e, text.Facts.(Facts)}); wrong != "" {
+			t.Errorf("%s: %s, but %s", text.Key, words.English.Say(text), wrong)
 		}
 	}
 }
@@ -32,7 +33,7 @@ func certain(claim) string { return "" }
 
 // truths hold what each phrase says against the record. A phrase without facts says what the verdict or
 // the declaration says, or that nothing is known.
-var truths = map[Phrase]func(c claim) string{
+var truths = map[string]func(c claim) string{
 	"read-the-cache": func(c claim) string {
 		reads := c.events(c.f.Other, sale.Read)
 		if len(reads) == 0 || c.order(c.f.Holder) == nil {
@@ -71,11 +72,11 @@ var truths = map[Phrase]func(c claim) string{
 	"no-reason-seen": func(c claim) string { return c.both(c.f.Holder, c.f.Other) },
 	"committed-late": func(c claim) string {
 		out, done := c.at(c.f.Holder, sale.Releasing), c.at(c.f.Holder, sale.Written)
-		return all(c.apart(), unless(milliseconds(done.Sub(out)) == c.f.LastedMS && c.f.LastedMS > 0, "it released at %s and wrote at %s", out, done))
+		return all(c.apart(), unless(words.Rounded(done.Sub(out)) == c.f.LastedMS && c.f.LastedMS > 0, "it released at %s and wrote at %s", out, done))
 	},
 	"read-old-snapshot": func(c claim) string {
 		done, in := c.at(c.f.Holder, sale.Written), c.entered(c.f.Other)
-		return all(c.apart(), unless(milliseconds(in.Sub(done)) == c.f.LastedMS && c.f.LastedMS > 0, "it wrote at %s, and the other entered at %s", done, in),
+		return all(c.apart(), unless(words.Rounded(in.Sub(done)) == c.f.LastedMS && c.f.LastedMS > 0, "it wrote at %s, and the other entered at %s", done, in),
 			unless(c.at(c.f.Other, sale.Read).After(in), "it read before it had the lock"))
 	},
 	"lock-excluded": func(c claim) string {
@@ -100,7 +101,7 @@ var truths = map[Phrase]func(c claim) string{
 	"clock-ahead": func(c claim) string {
 		in := c.entered(c.f.Other)
 		return all(c.both(c.f.Holder, c.f.Other), unless(c.intervened(c.f.Intervention, c.f.Other.Shop, in, in), "its clock was right"),
-			unless(c.f.AfterMS < milliseconds(c.Lease), "the lease was over"))
+			unless(c.f.AfterMS < words.Rounded(c.Lease), "the lease was over"))
 	},
 	"could-not-renew": func(c claim) string {
 		return unless(c.intervened(c.f.Intervention, c.f.Holder.Shop, c.entered(c.f.Holder), c.gone(c.f.Holder)), "it was not cut off")
@@ -115,7 +116,7 @@ var truths = map[Phrase]func(c claim) string{
 	},
 	"worked-longer": func(c claim) string { return all(c.faultLasted(), c.longerThanLease(c.f.LastedMS)) },
 	"inside-longer": func(c claim) string {
-		return c.longerThanLease(milliseconds(c.gone(c.f.Holder).Sub(c.entered(c.f.Holder)) + clockTolerance))
+		return c.longerThanLease(words.Rounded(c.gone(c.f.Holder).Sub(c.entered(c.f.Holder)) + clockTolerance))
 	},
 	"lease-ended": func(c claim) string {
 		return all(c.both(c.f.Holder, c.f.Other), unless(c.changed(c.after(), eventExpired), "nothing expired then"))
@@ -124,7 +125,7 @@ var truths = map[Phrase]func(c claim) string{
 	"lane-missing":          func(c claim) string { return unless(c.Unwatched == c.f.Server, "it is watched") },
 	"deadline-passed": func(c claim) string {
 		return all(c.both(c.f.Holder, c.f.Other), unless(c.changed(c.after(), eventSet), "nothing was set then"),
-			unless(c.f.AfterMS > milliseconds(c.Lease)*3/4, "the deadline of %s had not passed", c.Lease))
+			unless(c.f.AfterMS > words.Rounded(c.Lease)*3/4, "the deadline of %s had not passed", c.Lease))
 	},
 	"released-late": claim.lateRelease,
 	"deleted-late":  claim.lateRelease,
@@ -366,9 +367,9 @@ func TestNumbersKeepAllDigits(t *testing.T) {
 // TestChineseNamesAllServersAndShops, however many there are.
 func TestChineseNamesAllServersAndShops(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
-		{Chinese.Say(Text{Phrase: "lane-view", Facts: Facts{Holder: &Sale{Shop: "shop 16"}}}), "商店 16 的页面浏览"},
-		{Chinese.Say(Text{Phrase: "lane-lock", Facts: Facts{Server: Replica}}), "副本 中的锁"},
-		{Chinese.Say(Text{Phrase: "lane-lock", Facts: Facts{Server: QuorumServer(1, 5)}}), "redis 2/5 中的锁"},
+		{words.Chinese.Say(words.Text{Key: "lane-view", Facts: Facts{Holder: &Sale{Shop: "shop 16"}}}), "商店 16 的页面浏览"},
+		{words.Chinese.Say(words.Text{Key: "lane-lock", Facts: Facts{Server: Replica}}), "副本 中的锁"},
+		{words.Chinese.Say(words.Text{Key: "lane-lock", Facts: Facts{Server: QuorumServer(1, 5)}}), "redis 2/5 中的锁"},
 	} {
 		if tt.text != tt.want {
 			t.Errorf("it says %q, want %q", tt.text, tt.want)

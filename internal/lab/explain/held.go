@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
@@ -90,7 +91,7 @@ func (c *inquiry) firstThatWaitedFor(hit *section) *section {
 func (s *section) wants(hit *section) bool { return s != nil && s.Sent.Before(hit.leave()) }
 
 // dangers say what would have happened to a weaker lock at the moment, by what prevented it.
-var dangers = map[verdict.Cause]Phrase{
+var dangers = map[verdict.Cause]string{
 	verdict.Refused:     "moment-unchecked-write",
 	verdict.Outlived:    "moment-lease-over",
 	verdict.LossNoticed: "moment-unaware-write",
@@ -101,7 +102,7 @@ var dangers = map[verdict.Cause]Phrase{
 	verdict.OneOrder:    "moment-sold-again",
 }
 
-func danger(prevented verdict.Cause, hit, next *section) Text {
+func danger(prevented verdict.Cause, hit, next *section) words.Text {
 	phrase, ok := dangers[prevented]
 	switch {
 	case ok:
@@ -124,7 +125,7 @@ type hold struct {
 type rule struct {
 	applies func(h hold) bool
 	cause   verdict.Cause
-	phrase  Phrase
+	phrase  string
 	at      func(h hold) time.Time // when the harm was nearest
 }
 
@@ -171,11 +172,11 @@ var rulesWithoutFault = []rule{
 }
 
 // whyHeld says what prevented the harm, and when the harm was nearest.
-func (c *inquiry) whyHeld(hit, next *section) (verdict.Cause, []Text, time.Time) {
+func (c *inquiry) whyHeld(hit, next *section) (verdict.Cause, []words.Text, time.Time) {
 	h := hold{c, hit, next}
-	rules, why := rulesWithoutFault, []Text(nil)
+	rules, why := rulesWithoutFault, []words.Text(nil)
 	if hit.fault.met() {
-		rules, why = rulesUnderFault, []Text{h.whatHit()}
+		rules, why = rulesUnderFault, []words.Text{h.whatHit()}
 	}
 	r := rules[slices.IndexFunc(rules, func(r rule) bool { return r.applies(h) })]
 	if r.phrase == "fence-refused" {
@@ -189,13 +190,13 @@ func (h hold) facts(r rule) Facts {
 	f := Facts{Holder: h.hit.named(), Other: h.next.named()}
 	switch r.phrase {
 	case "freed-itself-for-next":
-		f.AfterMS = milliseconds(h.freed().Sub(h.hit.enter()))
+		f.AfterMS = words.Rounded(h.freed().Sub(h.hit.enter()))
 	case "lease-renewed":
 		f.Count = h.renewals()
 	case "waited-its-turn", "lease-over-for-next":
-		f.AfterMS, f.LeaseMS = milliseconds(h.next.enter().Sub(h.hit.enter())), milliseconds(h.Lease)
+		f.AfterMS, f.LeaseMS = words.Rounded(h.next.enter().Sub(h.hit.enter())), words.Rounded(h.Lease)
 	case "hold-ended", "hold-refused", "hold-stood":
-		f.LeaseMS, f.AfterMS = milliseconds(h.Lease), milliseconds(h.hit.leave().Sub(h.hit.enter()))
+		f.LeaseMS, f.AfterMS = words.Rounded(h.Lease), words.Rounded(h.hit.leave().Sub(h.hit.enter()))
 	case "read-again":
 		f.Initial, f.Stock = h.hit.reads[0], h.hit.reads[len(h.hit.reads)-1]
 	case "wrote-nothing", "one-order-without-answer":
@@ -208,10 +209,10 @@ func (h hold) facts(r rule) Facts {
 }
 
 // whatHit says what the fault did.
-func (h hold) whatHit() Text {
+func (h hold) whatHit() words.Text {
 	f := Facts{Holder: h.hit.named(), Fault: h.hit.fault.Action, Point: h.hit.fault.Point}
 	if !h.hit.killed() {
-		f.LastedMS = milliseconds(h.hit.fault.lasted())
+		f.LastedMS = words.Rounded(h.hit.fault.lasted())
 		if d := h.interventionAt(h.hit.Shop, h.hit.fault.until.Add(-time.Millisecond)); d != nil {
 			f.Intervention = d.What
 		}
@@ -220,11 +221,11 @@ func (h hold) whatHit() Text {
 }
 
 // overtaken says which request entered during the fault, and how.
-func (h hold) overtaken() []Text {
+func (h hold) overtaken() []words.Text {
 	if h.next == nil || h.next.enter().After(h.hit.leave()) {
 		return nil
 	}
-	phrase := Phrase("next-got-the-lock")
+	phrase := "next-got-the-lock"
 	switch h.breach(h.hit, h.next).cause {
 	case verdict.Forgotten:
 		phrase = "server-died-next-got-it"
@@ -233,7 +234,7 @@ func (h hold) overtaken() []Text {
 	case verdict.Overrun, verdict.LateWrite, verdict.Unnoticed:
 		phrase = "lease-ended-next-got-it"
 	}
-	return []Text{say(phrase, Facts{Other: h.next.named()})}
+	return []words.Text{say(phrase, Facts{Other: h.next.named()})}
 }
 
 func (h hold) always() bool { return true }

@@ -19,7 +19,7 @@ func holding(e *Evidence) {
 
 func TestHeld(t *testing.T) {
 	next := customer{id: 2, shop: 2, sent: 300, points: whole(520, 521, 539, 540), reads: 2, wrote: 1}
-	said := map[Phrase]bool{}
+	said := map[string]bool{}
 	for _, tt := range []struct {
 		what  string
 		build func(e *Evidence)
@@ -238,7 +238,7 @@ func TestHeld(t *testing.T) {
 			x := told(t, evidence(tt.build))
 			check(t, x, tt.want, tt.says)
 			for _, text := range x.Why {
-				said[text.Phrase] = true
+				said[text.Key] = true
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"sort"
 	"time"
 
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 )
 
@@ -30,7 +31,7 @@ type lockReader struct {
 	spans    []Span
 	since    time.Time // the zero time while the lock is free
 	takenAt  time.Time
-	set      Text // the step that took it
+	set      words.Text // the step that took it
 	setDrawn bool
 	renewals int
 }
@@ -60,7 +61,7 @@ func (r *lockReader) taken(at time.Time, expires bool) {
 	r.begin(at)
 	f := Facts{}
 	if expires {
-		f.LeaseMS = milliseconds(r.Lease)
+		f.LeaseMS = words.Rounded(r.Lease)
 	}
 	r.takes(at, say("step-set", f))
 }
@@ -71,7 +72,7 @@ func (r *lockReader) replaced(at time.Time) {
 	r.takes(at, say("step-set-anew", Facts{}))
 }
 
-func (r *lockReader) takes(at time.Time, step Text) {
+func (r *lockReader) takes(at time.Time, step words.Text) {
 	r.set, r.setDrawn = step, r.lockStep(at, r.column, step, false)
 }
 
@@ -87,7 +88,7 @@ func (r *lockReader) renewed(at time.Time) {
 }
 
 func (r *lockReader) freed(at time.Time, how RedisEvent) {
-	phrase := Phrase("step-deleted")
+	phrase := "step-deleted"
 	switch how {
 	case eventExpired:
 		phrase = "step-expired"
@@ -103,7 +104,7 @@ func (r *lockReader) freed(at time.Time, how RedisEvent) {
 
 // becomes adds a step that is shown at any time where the lock is that of a followed request. The
 // step that took the lock is shown with it: without that one in the drawing, neither is.
-func (r *lockReader) becomes(at time.Time, phrase Phrase) {
+func (r *lockReader) becomes(at time.Time, phrase string) {
 	if r.since.IsZero() || r.since.Before(r.from) {
 		return
 	}
@@ -126,14 +127,14 @@ func (r *lockReader) spanUntil(at time.Time) {
 	if s := r.heldBy(r.since, at); s != nil {
 		name = label(s.ID)
 	}
-	if span, ok := r.span(r.since, at, Locked, asItStands(name)); ok {
+	if span, ok := r.span(r.since, at, Locked, words.AsItStands(name)); ok {
 		r.spans = append(r.spans, span)
 	}
 }
 
 // lockStep adds a step only near what the followed requests do, or while they are inside if it is
 // about their lock: other requests take and release the lock all the time.
-func (d *drawing) lockStep(at time.Time, column int, text Text, theirs bool) (drawn bool) {
+func (d *drawing) lockStep(at time.Time, column int, text words.Text, theirs bool) (drawn bool) {
 	for _, s := range d.holders {
 		if !s.entered() {
 			continue

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
@@ -188,7 +189,7 @@ func first(times ...time.Time) time.Time {
 type Period struct {
 	From, Until time.Time
 	Shop        string // empty where it concerned a server
-	What        Text
+	What        words.Text
 }
 
 // Periods are the times in which a fault was active: what requests carried, and what the lab did.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 // DatabaseServer is what a server of a database of several says of itself.
@@ -89,45 +90,45 @@ func (s ServersSale) named() *Sale { return &Sale{label(s.Request), s.Shop} }
 
 // Phrases of notes on the servers of a topology.
 const (
-	IsCut          Phrase = "db-cut"
-	HasCommitted   Phrase = "db-committed"
-	CommitsWait    Phrase = "db-waits"
-	GoesOnAlone    Phrase = "db-alone"
-	IsKilled       Phrase = "db-killed"
-	IsRestarted    Phrase = "db-restarted"
-	IsPromoted     Phrase = "db-promoted"
-	IsReadOnly     Phrase = "db-read-only"
-	IsFound        Phrase = "db-found"
-	IsFoundByNew   Phrase = "db-found-new"
-	HasConnections Phrase = "db-has-connections"
-	IsBehind       Phrase = "db-behind"
-	HasCaughtUp    Phrase = "db-caught-up"
-	ReceivesAgain  Phrase = "db-received-again"
-	HasRead        Phrase = "db-has-read"
-	IsIsolated     Phrase = "db-isolated"
-	IsNotReady     Phrase = "db-not-ready"
-	HasMembers     Phrase = "db-members"
+	IsCut          = "db-cut"
+	HasCommitted   = "db-committed"
+	CommitsWait    = "db-waits"
+	GoesOnAlone    = "db-alone"
+	IsKilled       = "db-killed"
+	IsRestarted    = "db-restarted"
+	IsPromoted     = "db-promoted"
+	IsReadOnly     = "db-read-only"
+	IsFound        = "db-found"
+	IsFoundByNew   = "db-found-new"
+	HasConnections = "db-has-connections"
+	IsBehind       = "db-behind"
+	HasCaughtUp    = "db-caught-up"
+	ReceivesAgain  = "db-received-again"
+	HasRead        = "db-has-read"
+	IsIsolated     = "db-isolated"
+	IsNotReady     = "db-not-ready"
+	HasMembers     = "db-members"
 )
 
 // ServersNote is what a server did or met.
 type ServersNote struct {
 	At     time.Time
 	Server int
-	What   Text
+	What   words.Text
 }
 
 // ExplainServers finds what there is to say of a cell whose database is several servers. It returns nil for a cell
 // of which nothing went wrong.
 func ExplainServers(e ServersEvidence) *Explanation {
 	x := &Explanation{Cause: verdict.Unexplained}
-	decided, moment := -1, Text{} // in Sales
+	decided, moment := -1, words.Text{} // in Sales
 	switch e.Verdict {
 	case verdict.Lied:
 		decided, moment = e.lied(x)
 	case verdict.Oversold:
 		decided, moment = e.readOld(x)
 	case verdict.Left:
-		x.Cause, x.Why = verdict.Unreturned, []Text{say("units-left-counted", Facts{Count: e.Units, Initial: e.InitialStock})}
+		x.Cause, x.Why = verdict.Unreturned, []words.Text{say("units-left-counted", Facts{Count: e.Units, Initial: e.InitialStock})}
 	default:
 		return nil
 	}
@@ -136,7 +137,7 @@ func ExplainServers(e ServersEvidence) *Explanation {
 }
 
 // lied explains the answers without an order, by what the other servers have of them.
-func (e ServersEvidence) lied(x *Explanation) (first int, moment Text) {
+func (e ServersEvidence) lied(x *Explanation) (first int, moment words.Text) {
 	first = -1
 	more := 0
 	said := map[verdict.Cause]bool{}
@@ -160,7 +161,7 @@ func (e ServersEvidence) lied(x *Explanation) (first int, moment Text) {
 	return first, moment
 }
 
-func (e ServersEvidence) whyNoOrder(s ServersSale) (verdict.Cause, []Text) {
+func (e ServersEvidence) whyNoOrder(s ServersSale) (verdict.Cause, []words.Text) {
 	counts := e.Servers[e.Counts]
 	f := Facts{Holder: s.named(), OtherServer: counts.Name, GTIDs: cmp.Or(counts.Received, counts.Committed)}
 	for i, server := range e.Servers {
@@ -171,29 +172,29 @@ func (e ServersEvidence) whyNoOrder(s ServersSale) (verdict.Cause, []Text) {
 		switch {
 		case f.GTID == "":
 		case !e.Returned.IsZero() && s.Sent.After(e.Returned):
-			return verdict.OldPrimary, []Text{say("db-sold-at-old", f)}
+			return verdict.OldPrimary, []words.Text{say("db-sold-at-old", f)}
 		case server.Waiting > 0: // and so did the commit
-			return verdict.AnsweredFirst, []Text{say("db-answered-first", f)}
+			return verdict.AnsweredFirst, []words.Text{say("db-answered-first", f)}
 		case server.Alone:
-			return verdict.WentAlone, []Text{say("db-not-copied", f), say("db-was-alone", f)}
+			return verdict.WentAlone, []words.Text{say("db-not-copied", f), say("db-was-alone", f)}
 		default:
-			return verdict.NotCopied, []Text{say("db-not-copied", f)}
+			return verdict.NotCopied, []words.Text{say("db-not-copied", f)}
 		}
 	}
 	f.Server = ""
-	return verdict.AnsweredFirst, []Text{say("db-answered-first", f)}
+	return verdict.AnsweredFirst, []words.Text{say("db-answered-first", f)}
 }
 
 // readOld explains an oversell by the server on which a sale had read.
-func (e ServersEvidence) readOld(x *Explanation) (reader int, moment Text) {
+func (e ServersEvidence) readOld(x *Explanation) (reader int, moment words.Text) {
 	at := slices.IndexFunc(e.Servers, DatabaseServer.Read)
 	held := at < 0 // its units, without a read
 	if held {
 		at = slices.IndexFunc(e.Servers, func(s DatabaseServer) bool { return len(s.Statements) > 0 })
 	}
 	if e.Reader < 0 || at < 0 || e.Sales[e.Reader].Order == 0 {
-		x.Why = []Text{say("sold-beyond", Facts{Count: e.Units, Initial: e.InitialStock})}
-		return -1, Text{}
+		x.Why = []words.Text{say("sold-beyond", Facts{Count: e.Units, Initial: e.InitialStock})}
+		return -1, words.Text{}
 	}
 	s := e.Sales[e.Reader]
 	ahead := 0
@@ -204,7 +205,7 @@ func (e ServersEvidence) readOld(x *Explanation) (reader int, moment Text) {
 	}
 	f := Facts{Holder: s.named(), Server: e.Servers[at].Name, Stock: e.Read, Count: e.Servers[at].Orders, OtherCount: e.Servers[ahead].Orders,
 		OtherServer: e.Servers[ahead].Name, Order: Number(s.Order)}
-	read := Phrase("db-read-behind")
+	read := "db-read-behind"
 	order := Facts{Server: e.Servers[e.on(s)].Name, Order: Number(s.Order), Stock: e.Read}
 	wrote, moment := say("db-wrote-on-that", order), say("moment-read-old", order)
 	switch {
@@ -218,22 +219,22 @@ func (e ServersEvidence) readOld(x *Explanation) (reader int, moment Text) {
 	default:
 		x.Cause = verdict.ReadBehind
 	}
-	x.Why = []Text{say(read, f), wrote, say("sold-beyond", Facts{Count: e.Units, Initial: e.InitialStock})}
+	x.Why = []words.Text{say(read, f), wrote, say("sold-beyond", Facts{Count: e.Units, Initial: e.InitialStock})}
 	return e.Reader, moment
 }
 
 // draw adds a column for each server, with the sales from what was done to the servers first until what was done last,
 // and the sale that decided, with its moment.
-func (e ServersEvidence) draw(x *Explanation, decided int, moment Text) {
+func (e ServersEvidence) draw(x *Explanation, decided int, moment words.Text) {
 	if len(e.Notes) == 0 {
 		return
 	}
 	zero, last := e.Notes[0].At, e.Notes[len(e.Notes)-1].At
-	ms := func(t time.Time) float64 { return milliseconds(t.Sub(zero)) }
+	ms := func(t time.Time) float64 { return words.Rounded(t.Sub(zero)) }
 	for _, s := range e.Servers {
-		x.Columns = append(x.Columns, Column{Kind: ServerColumn, Name: asItStands(s.Name)})
+		x.Columns = append(x.Columns, Column{Kind: ServerColumn, Name: words.AsItStands(s.Name)})
 	}
-	add := func(at time.Time, server int, what Text, alarm bool) {
+	add := func(at time.Time, server int, what words.Text, alarm bool) {
 		x.Steps = append(x.Steps, Step{AtMS: ms(at), Column: server, To: server, Text: what, Alarm: alarm})
 		x.FromMS, x.ToMS = min(x.FromMS, ms(at)), max(x.ToMS, ms(at))
 	}
@@ -254,20 +255,20 @@ func (e ServersEvidence) draw(x *Explanation, decided int, moment Text) {
 }
 
 // lasting are the phrases of what lasts on a server until another phrase about it, or until the end.
-var lasting = []Phrase{IsCut, IsKilled, IsReadOnly, IsBehind, IsIsolated, IsNotReady, GoesOnAlone}
+var lasting = []string{IsCut, IsKilled, IsReadOnly, IsBehind, IsIsolated, IsNotReady, GoesOnAlone}
 
 // ending are the phrases that end it.
-var ending = append([]Phrase{IsRestarted, IsPromoted, HasCaughtUp, ReceivesAgain, HasMembers}, lasting...)
+var ending = append([]string{IsRestarted, IsPromoted, HasCaughtUp, ReceivesAgain, HasMembers}, lasting...)
 
 // periods adds to the columns what lasts on their servers.
 func (e ServersEvidence) periods(x *Explanation, ms func(time.Time) float64) {
 	for i, n := range e.Notes {
-		if !slices.Contains(lasting, n.What.Phrase) {
+		if !slices.Contains(lasting, n.What.Key) {
 			continue
 		}
 		span := Span{FromMS: ms(n.At), ToMS: x.ToMS, Kind: Faulty, Text: n.What}
 		for _, next := range e.Notes[i+1:] {
-			if next.Server == n.Server && slices.Contains(ending, next.What.Phrase) {
+			if next.Server == n.Server && slices.Contains(ending, next.What.Key) {
 				span.ToMS = ms(next.At)
 				break
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 )
@@ -18,12 +19,12 @@ func (c *inquiry) staleCache(other, late *section, found clash) *Explanation {
 	}
 	overwritten, lateOrder := c.Orders[found.overwritten], c.Orders[found.late]
 	both := Facts{Holder: other.named(), Other: late.named(), Stock: lateOrder.StockRead, OtherOrder: Number(overwritten.ID), Order: Number(lateOrder.ID)}
-	x := &Explanation{Cause: verdict.StaleCache, Why: []Text{say("read-the-cache", both)}}
+	x := &Explanation{Cause: verdict.StaleCache, Why: []words.Text{say("read-the-cache", both)}}
 	view := c.viewSection(lateOrder.StockRead, other.wrote(), late.at[sale.Read])
 	if view != nil {
 		f := both
 		f.Third = view.named()
-		f.AfterMS = milliseconds(view.at[sale.Stored].Sub(other.enter()))
+		f.AfterMS = words.Rounded(view.at[sale.Stored].Sub(other.enter()))
 		x.Why = append(x.Why, say("view-stored-old", f))
 	}
 	x.Why = append(x.Why, c.lockExcluded(other, late, both)...)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 )
@@ -56,7 +57,7 @@ func TestASaleThatWentByAnOldCopy(t *testing.T) {
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			x := told(t, evidence(tt.build))
-			text := English.Say(x.Why...)
+			text := words.English.Say(x.Why...)
 			if x.Cause != tt.cause {
 				t.Errorf("the cause is %s, want %s: %s", x.Cause, tt.cause, text)
 			}
@@ -68,7 +69,7 @@ func TestASaleThatWentByAnOldCopy(t *testing.T) {
 			if tt.not != "" && strings.Contains(text, tt.not) {
 				t.Errorf("it says %q, and nothing is known of %q", text, tt.not)
 			}
-			drawn := slices.ContainsFunc(x.Columns, func(c Column) bool { return c.Name.Phrase == "lane-view" })
+			drawn := slices.ContainsFunc(x.Columns, func(c Column) bool { return c.Name.Key == "lane-view" })
 			if drawn != strings.Contains(text, "page view") {
 				t.Errorf("the page view is drawn: %t: %s", drawn, text)
 			}
@@ -84,7 +85,7 @@ func TestASaleThatWasMadeAgainWithoutAnAnswer(t *testing.T) {
 		e.order(1, 2)
 		e.order(1, 1)
 	}))
-	if text := English.Say(x.Why...); x.Cause != verdict.UnknownCommit || len(x.Rows) != 2 || !strings.Contains(text, "COMMIT of order 100 when its answer was lost (+9.8 ms)") {
+	if text := words.English.Say(x.Why...); x.Cause != verdict.UnknownCommit || len(x.Rows) != 2 || !strings.Contains(text, "COMMIT of order 100 when its answer was lost (+9.8 ms)") {
 		t.Errorf("%s, %d orders: %s", x.Cause, len(x.Rows), text)
 	}
 }
@@ -97,7 +98,7 @@ func TestUnitsThatDiedWithAShop(t *testing.T) {
 			customer{id: 2, shop: 2, sent: 30, points: unguarded(40, 50), reads: 1}, customer{id: 3, shop: 2, sent: 60, outcome: "sold_out", answer: 70})
 		e.order(2, 1)
 	}))
-	if text := English.Say(x.Why...); x.Cause != verdict.Unreturned || !strings.Contains(text, "#1 on shop 1 had its units from the counter in Redis when its shop was killed at the point read") {
+	if text := words.English.Say(x.Why...); x.Cause != verdict.Unreturned || !strings.Contains(text, "#1 on shop 1 had its units from the counter in Redis when its shop was killed at the point read") {
 		t.Errorf("%s: %s", x.Cause, text)
 	}
 }

@@ -3,6 +3,8 @@ package explain
 import (
 	"cmp"
 	"fmt"
+
+	"stocklock/internal/lab/words"
 )
 
 // Stall names a sale for which the machine was too slow, so that how the cell ended says nothing about
@@ -19,7 +21,7 @@ func (e Evidence) Stall() string {
 		if s.Fault || !s.guarded() || inside <= cmp.Or(s.Lease, e.Lease) || overlaps(faults, s) {
 			continue
 		}
-		return fmt.Sprintf("%s on %s was inside for %s, longer than a lease, and nothing was done to it", label(s.ID), s.Shop, ms(inside))
+		return fmt.Sprintf("%s on %s was inside for %s, longer than a lease, and nothing was done to it", label(s.ID), s.Shop, words.Milliseconds(inside))
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 )
 
@@ -13,7 +14,7 @@ import (
 func (c *inquiry) stuck() *Explanation {
 	holder := c.lastHolder()
 	if holder == nil {
-		x := &Explanation{Cause: verdict.Unexplained, Why: []Text{say("no-holder-seen", Facts{})}}
+		x := &Explanation{Cause: verdict.Unexplained, Why: []words.Text{say("no-holder-seen", Facts{})}}
 		if !c.Traced {
 			x.Cause = verdict.Untraced
 		}
@@ -21,11 +22,11 @@ func (c *inquiry) stuck() *Explanation {
 	}
 	end := holder.enter().Add(4 * c.Lease)
 	if c.Fenced {
-		x := &Explanation{Cause: verdict.FencedOut, Why: []Text{c.fencedOut()}}
+		x := &Explanation{Cause: verdict.FencedOut, Why: []words.Text{c.fencedOut()}}
 		return c.drawn(x, first(holder.at[sale.Releasing], holder.leave()), say("moment-fenced", Facts{}), end, holder)
 	}
 	cause, why := c.whyStuck(holder)
-	x := &Explanation{Cause: cause, Why: []Text{why, c.lockLeft(), c.askedInVain()}}
+	x := &Explanation{Cause: cause, Why: []words.Text{why, c.lockLeft(), c.askedInVain()}}
 	return c.drawn(x, c.noWayOut(holder), say("moment-no-way-out", Facts{}), end, holder, c.waiterFor(holder))
 }
 
@@ -52,14 +53,14 @@ func (c *inquiry) waitsForItself(s *section) bool {
 	return s.Nested && s.guarded() && s.at[sale.Read].IsZero() && s.order == nil
 }
 
-func (c *inquiry) whyStuck(s *section) (verdict.Cause, Text) {
+func (c *inquiry) whyStuck(s *section) (verdict.Cause, words.Text) {
 	f := Facts{Holder: s.named()}
 	if len(c.Locks) > 0 {
-		f.LeaseMS = max(0, milliseconds(c.Locks[0].TTL))
+		f.LeaseMS = max(0, words.Rounded(c.Locks[0].TTL))
 	}
 	switch {
 	case c.waitsForItself(s):
-		f.LastedMS = milliseconds(first(s.at[sale.Releasing], s.Answered, c.Ended).Sub(s.enter()))
+		f.LastedMS = words.Rounded(first(s.at[sale.Releasing], s.Answered, c.Ended).Sub(s.enter()))
 		return verdict.SelfDeadlock, say("waits-for-itself", f)
 	case s.killed() && s.fault.Point == sale.Acquiring:
 		return verdict.DiedTaking, say("killed-taking", f)
@@ -75,19 +76,19 @@ func (c *inquiry) whyStuck(s *section) (verdict.Cause, Text) {
 }
 
 // lockLeft says what Redis had at the end.
-func (c *inquiry) lockLeft() Text {
+func (c *inquiry) lockLeft() words.Text {
 	switch {
 	case len(c.Locks) == 0:
 		return say("no-lock-left", Facts{})
 	case c.Locks[0].TTL < 0:
 		return say("lock-without-expiry", Facts{Key: c.Locks[0].Key})
 	default:
-		return say("lock-with-expiry", Facts{Key: c.Locks[0].Key, LeaseMS: milliseconds(c.Locks[0].TTL)})
+		return say("lock-with-expiry", Facts{Key: c.Locks[0].Key, LeaseMS: words.Rounded(c.Locks[0].TTL)})
 	}
 }
 
 // askedInVain says how many requests asked in vain before the end.
-func (c *inquiry) askedInVain() Text {
+func (c *inquiry) askedInVain() words.Text {
 	waiting := 0
 	for _, r := range c.Requests {
 		if first(r.Answered, r.Sent).After(c.Ended.Add(-3 * c.Lease)) {
@@ -98,7 +99,7 @@ func (c *inquiry) askedInVain() Text {
 }
 
 // fencedOut says how many requests the fence refused since the last that was sold.
-func (c *inquiry) fencedOut() Text {
+func (c *inquiry) fencedOut() words.Text {
 	var sold time.Time
 	for _, r := range c.Requests {
 		if r.Outcome == "sold" && r.Answered.After(sold) {

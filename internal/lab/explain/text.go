@@ -1,38 +1,25 @@
 package explain
 
 import (
-	"encoding/json"
-
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 )
 
-// Text is a phrase and its facts. [Language.Say] makes words of it when it is shown. Without a
-// phrase it is shown as it stands, such as a number or a name.
-type Text struct {
-	Phrase Phrase
-	Facts  Facts
-	Words  string // without a phrase
-}
-
-// Phrase names a sentence, or a part of one. Each language has a template for it: see
-// words/en.tmpl.
-type Phrase string
-
 // Phrases that the package report says or looks for.
 const (
-	Asks     Phrase = "step-asks"
-	AllLocks Phrase = "lane-locks" // one column for the servers of a quorum
+	Asks     = "step-asks"
+	AllLocks = "lane-locks" // one column for the servers of a quorum
 	// Milliseconds is the unit of a drawing's axis.
-	Milliseconds Phrase = "axis-milliseconds"
+	Milliseconds = "axis-milliseconds"
 	// What a chart shows, for screen readers.
-	ChartOutcomes Phrase = "chart-outcomes" // a bar lasts LastedMS
-	ChartCount    Phrase = "chart-count"    // Count answers with an Outcome
-	ChartLatency  Phrase = "chart-latency"  // the highest is LastedMS
-	ChartBuckets  Phrase = "chart-buckets"  // the longest is LastedMS
+	ChartOutcomes = "chart-outcomes" // a bar lasts LastedMS
+	ChartCount    = "chart-count"    // Count answers with an Outcome
+	ChartLatency  = "chart-latency"  // the highest is LastedMS
+	ChartBuckets  = "chart-buckets"  // the longest is LastedMS
 )
 
-// Facts are the values in a phrase. Each phrase uses some of them.
+// Facts are the values in a phrase of an explanation. Each phrase uses some of them.
 type Facts struct {
 	Holder       *Sale          `json:"holder,omitempty"`
 	Other        *Sale          `json:"other,omitempty"` // the request that came in, or that waited
@@ -65,34 +52,4 @@ type Sale struct {
 	Shop    string `json:"shop"`
 }
 
-func say(p Phrase, f Facts) Text { return Text{Phrase: p, Facts: f} }
-
-func asItStands(words string) Text { return Text{Words: words} }
-
-// MarshalJSON writes an object with the phrase and its facts, or else the words alone.
-func (t Text) MarshalJSON() ([]byte, error) {
-	if t.Phrase == "" {
-		return json.Marshal(t.Words)
-	}
-	return json.Marshal(saved{t.Phrase, t.Facts})
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (t *Text) UnmarshalJSON(data []byte) error {
-	*t = Text{}
-	if len(data) > 0 && data[0] == '"' {
-		return json.Unmarshal(data, &t.Words)
-	}
-	var s saved
-	if err := json.Unmarshal(data, &s); err != nil {
-		return err
-	}
-	t.Phrase, t.Facts = s.Say, s.Facts
-	return nil
-}
-
-// saved is the form of a text in a file.
-type saved struct {
-	Say Phrase `json:"say"`
-	Facts
-}
+func say(phrase string, f Facts) words.Text { return words.Text{Key: phrase, Facts: f} }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 )
 
@@ -22,11 +23,11 @@ func (c *inquiry) readUnderLock(first, second *section, rows []Row, orders Facts
 	f := Facts{Holder: first.named(), Other: second.named(), Order: Number(first.order.ID), Stock: second.order.StockRead}
 	x := &Explanation{Rows: rows}
 	if committed := first.at[sale.Written]; committed.After(first.at[sale.Releasing]) {
-		f.LastedMS = milliseconds(committed.Sub(first.at[sale.Releasing]))
-		x.Cause, x.Why = verdict.LateCommit, []Text{say("committed-late", f)}
+		f.LastedMS = words.Rounded(committed.Sub(first.at[sale.Releasing]))
+		x.Cause, x.Why = verdict.LateCommit, []words.Text{say("committed-late", f)}
 	} else {
-		f.LastedMS = milliseconds(second.took().Sub(committed))
-		x.Cause, x.Why = verdict.OldSnapshot, []Text{say("read-old-snapshot", f)}
+		f.LastedMS = words.Rounded(second.took().Sub(committed))
+		x.Cause, x.Why = verdict.OldSnapshot, []words.Text{say("read-old-snapshot", f)}
 	}
 	x.Why = append(x.Why, c.lockExcluded(first, second, f)...)
 	x.Why = append(x.Why, say("both-read", Facts{Stock: f.Stock, Holder: f.Holder, Other: f.Other}))
@@ -39,12 +40,12 @@ func (c *inquiry) readUnderLock(first, second *section, rows []Row, orders Facts
 }
 
 // lockExcluded says that the holds of two sales do not overlap, where the record shows it.
-func (c *inquiry) lockExcluded(first, second *section, f Facts) []Text {
+func (c *inquiry) lockExcluded(first, second *section, f Facts) []words.Text {
 	switch {
 	case c.handedOver(first, second):
-		return []Text{say("lock-excluded", f)}
+		return []words.Text{say("lock-excluded", f)}
 	case first.Shop == second.Shop && c.stayed(first, second):
-		return []Text{say("lock-passed-on", f)}
+		return []words.Text{say("lock-passed-on", f)}
 	}
 	return nil
 }

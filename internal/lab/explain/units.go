@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
@@ -18,14 +19,14 @@ import (
 func (c *inquiry) countedTwice() *Explanation {
 	older, other, unit := c.sameUnit()
 	if older == nil {
-		return &Explanation{Cause: verdict.Unexplained, Why: []Text{c.beyond()}}
+		return &Explanation{Cause: verdict.Unexplained, Why: []words.Text{c.beyond()}}
 	}
 	f := Facts{Holder: older.named(), Other: other.named(), Stock: unit}
-	x := &Explanation{Cause: verdict.Unexplained, Why: []Text{say("counted-twice", f)}, Rows: c.rowsOf(older, other)}
+	x := &Explanation{Cause: verdict.Unexplained, Why: []words.Text{say("counted-twice", f)}, Rows: c.rowsOf(older, other)}
 	if lost := c.counterLost(older.enter(), other.enter()); lost != nil {
-		f.AfterMS = milliseconds(lost.Time.Sub(older.enter()))
+		f.AfterMS = words.Rounded(lost.Time.Sub(older.enter()))
 		x.Cause = verdict.Evicted
-		phrase := Phrase("counter-evicted")
+		phrase := "counter-evicted"
 		emptied := slices.ContainsFunc(c.Interventions, func(d Intervention) bool { return d.What == "redis-emptied" })
 		switch {
 		case lost.What == Gone && emptied:
@@ -99,21 +100,21 @@ func (c *inquiry) unwritten(before, after time.Time) int {
 func (c *inquiry) holdGone() *Explanation {
 	older := c.firstWithoutHold()
 	if older == nil {
-		return &Explanation{Cause: verdict.Unexplained, Why: []Text{c.beyond()}}
+		return &Explanation{Cause: verdict.Unexplained, Why: []words.Text{c.beyond()}}
 	}
-	f := Facts{Holder: older.named(), LastedMS: milliseconds(older.fault.lasted()), LeaseMS: milliseconds(c.Lease),
-		AfterMS: milliseconds(older.wrote().Sub(older.enter())), Order: Number(older.order.ID)}
+	f := Facts{Holder: older.named(), LastedMS: words.Rounded(older.fault.lasted()), LeaseMS: words.Rounded(c.Lease),
+		AfterMS: words.Rounded(older.wrote().Sub(older.enter())), Order: Number(older.order.ID)}
 	x := &Explanation{Cause: verdict.Overrun}
 	switch {
 	case older.fault.Action == labmode.Stop:
-		x.Cause, x.Why = verdict.LateWrite, []Text{say("stopped-with-hold", f)}
+		x.Cause, x.Why = verdict.LateWrite, []words.Text{say("stopped-with-hold", f)}
 	case older.fault.lasted() > c.Lease:
-		x.Why = []Text{say("worked-longer", f)}
+		x.Why = []words.Text{say("worked-longer", f)}
 	case c.stopped(older) != nil:
-		f.LastedMS = milliseconds(c.stopped(older).fault.lasted())
-		x.Cause, x.Why = verdict.LateWrite, []Text{say("its-process-stopped", f)}
+		f.LastedMS = words.Rounded(c.stopped(older).fault.lasted())
+		x.Cause, x.Why = verdict.LateWrite, []words.Text{say("its-process-stopped", f)}
 	default:
-		x.Why = []Text{say("inside-longer", f)}
+		x.Why = []words.Text{say("inside-longer", f)}
 	}
 	x.Why = append(x.Why, say("hold-gone", f))
 	other := c.heldAfter(older)

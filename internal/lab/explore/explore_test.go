@@ -61,7 +61,7 @@ func (m model) play(ctx context.Context, choose func() Chooser) (schedule.Record
 }
 
 func (m *modelRun) Next(context.Context) (next Next, ended bool, err error) {
-	next = Next{Why: func(c schedule.Choice) string { return c.String() + " cannot be" }}
+	next = Next{Why: func(c schedule.Choice) error { return errors.New(c.String() + " cannot be") }}
 	for i, s := range m.sales {
 		if s.next == len(s.steps) || !m.everything && i > 0 && m.sales[i-1].next == 0 {
 			continue

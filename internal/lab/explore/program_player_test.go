@@ -119,7 +119,7 @@ func (s *programServers) begin(ctx context.Context, p program) (*programRun, err
 }
 
 func (s *programRun) Next(context.Context) (next explore.Next, ended bool, err error) {
-	next = explore.Next{Why: func(c schedule.Choice) string { return c.String() + " cannot be" }}
+	next = explore.Next{Why: func(c schedule.Choice) error { return errors.New(c.String() + " cannot be") }}
 	parties := s.parties()
 	for i, c := range s.customers {
 		if parties[i].AtStep {

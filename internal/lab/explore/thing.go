@@ -46,7 +46,7 @@ type Next struct {
 	// Entries is how many the record has until now.
 	Entries int
 	// Why says of a choice that is not among the options why it cannot be.
-	Why func(schedule.Choice) string
+	Why func(schedule.Choice) error
 }
 
 // Chooser returns the index of the option with which a run goes on, or [LetTimePass].
@@ -136,13 +136,14 @@ func Follow(s schedule.Schedule) Chooser {
 		if i == LetTimePass {
 			return i, nil // before the listed step is there
 		}
-		return 0, cannotError(next.Why(left[0]))
+		return 0, cannotError{next.Why(left[0])}
 	}
 }
 
 // cannotError is an order of steps that cannot be.
-type cannotError string
+type cannotError struct{ error }
 
-func (e cannotError) Error() string { return string(e) }
+// Unwrap returns why.
+func (e cannotError) Unwrap() error { return e.error }
 
 func (cannotError) Is(target error) bool { return target == ErrCannot }

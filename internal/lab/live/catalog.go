@@ -15,6 +15,7 @@ import (
 	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -63,7 +64,7 @@ type groupMenu struct {
 type topologyInfo struct {
 	Name      string         `json:"name"`
 	Doc       string         `json:"doc"`
-	Missing   string         `json:"missing,omitempty"` // why it cannot start on this machine
+	Missing   words.Text     `json:"missing,omitzero"` // why it cannot start on this machine
 	Scenarios []scenarioInfo `json:"scenarios"`
 }
 
@@ -117,7 +118,7 @@ func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
 	for _, of := range topology.All {
 		info := topologyInfo{Name: of.Name, Doc: of.Doc}
 		if missing := of.Missing(); missing != nil {
-			info.Missing = missing.Error()
+			info.Missing = words.Of("missing.galera")
 		}
 		info.Scenarios = infos(of.Name, shop.Strategies, true)
 		m.Topologies = append(m.Topologies, info)
@@ -226,7 +227,7 @@ func (s *Server) pair(c cellName) (pair matrix.Pair, err error) {
 	}
 	_, of := s.o.Shop.Under(pair.Scenario)
 	if pair.Strategy, err = of(c.Strategy); err == nil && !pair.Scenario.Applies(pair.Strategy) {
-		err = fmt.Errorf("%s is no cell of %s", c.Scenario, c.Strategy)
+		err = words.Of("refused.no-cell", "strategy", c.Strategy, "scenario", c.Scenario)
 	}
 	return pair, err
 }

@@ -121,7 +121,7 @@ func (s *Server) phonesMay() *http.ServeMux {
 	mux.HandleFunc("GET /api/ballot", s.serveBallot)
 	mux.HandleFunc("POST /api/votes", s.serveVote)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, http.StatusForbidden, "phone", "phones vote here, and do nothing else")
+		refuse(w, http.StatusForbidden, "phone", errors.New("phones vote here, and do nothing else"))
 	})
 	return mux
 }
@@ -135,7 +135,7 @@ func (s *Server) letIn(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	if len(s.class.phones) == maxPhones {
-		refuse(w, http.StatusServiceUnavailable, "full", errPhones.Error())
+		refuse(w, http.StatusServiceUnavailable, "full", errPhones)
 		return false
 	}
 	id := rand.Text()
@@ -168,13 +168,13 @@ func (s *Server) serveVote(w http.ResponseWriter, r *http.Request) {
 	}
 	switch err := s.vote(phone, asked.Ballot, asked.Word); {
 	case errors.Is(err, errNoPhone):
-		refuse(w, http.StatusForbidden, "phone", err.Error())
+		refuse(w, http.StatusForbidden, "phone", err)
 	case errors.Is(err, errChanged):
-		refuse(w, http.StatusTooManyRequests, "full", err.Error())
+		refuse(w, http.StatusTooManyRequests, "full", err)
 	case errors.Is(err, errClosed):
-		refuse(w, http.StatusConflict, "closed", err.Error())
+		refuse(w, http.StatusConflict, "closed", err)
 	case err != nil:
-		refuse(w, http.StatusBadRequest, "malformed", err.Error())
+		refuse(w, http.StatusBadRequest, "malformed", err)
 	default:
 		answer(w, http.StatusOK, asked)
 	}

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/words"
 )
 
 // The limits of a comparison under load.
@@ -54,7 +54,7 @@ func (s *Server) compare(c comparison) (*comparison, error) {
 func (s *Server) checkLoad(c *comparison) (err error) {
 	c.Strategies = unique(c.Strategies)
 	if n := len(c.Strategies); n < 1 || n > maxLoadStrategies {
-		return fmt.Errorf("%d strategies are compared: want 1 to %d", n, maxLoadStrategies)
+		return words.Of("load.strategies", "count", n, "least", 1, "most", maxLoadStrategies)
 	}
 	for _, name := range c.Strategies {
 		if _, err := s.pair(cellName{name, trial.Contention}); err != nil {
@@ -62,7 +62,7 @@ func (s *Server) checkLoad(c *comparison) (err error) {
 		}
 	}
 	if c.shape, err = load.ParseShape(c.Shape); err != nil {
-		return fmt.Errorf("the shape: %w", err)
+		return words.Of("load.shape", "why", words.Why(err))
 	}
 	requests, ends := c.shape.Total()
 	if c.Stock == 0 {
@@ -72,18 +72,18 @@ func (s *Server) checkLoad(c *comparison) (err error) {
 		}
 	}
 	if c.Stock < 1 || c.Stock > maxLoadRequests/2 {
-		return fmt.Errorf("the stock is %d: want 1 to %d", c.Stock, maxLoadRequests/2)
+		return words.Of("load.stock", "count", c.Stock, "least", 1, "most", maxLoadRequests/2)
 	}
 	if c.shape.IsZero() {
 		return nil
 	}
 	switch {
 	case !ends:
-		return errors.New("the shape has no end: want a duration behind it, such as 200/5s")
+		return words.Of("load.endless")
 	case requests > maxLoadRequests || c.shape.Due(requests) > maxLoadTime:
-		return fmt.Errorf("the shape sends %d requests in %s: want at most %d in %s", requests, c.shape.Due(requests).Round(time.Second), maxLoadRequests, maxLoadTime)
+		return words.Of("load.too-long", "count", requests, "time", c.shape.Due(requests).Round(time.Second).String(), "most", maxLoadRequests, "longest", maxLoadTime.String())
 	case int64(requests) <= c.Stock:
-		return fmt.Errorf("the shape sends %d requests for a stock of %d: want more demand than stock", requests, c.Stock)
+		return words.Of("load.too-few", "count", requests, "stock", c.Stock)
 	}
 	return nil
 }

@@ -1,28 +1,27 @@
 package live
 
 import (
-	"cmp"
 	"net/http"
 
 	"stocklock/internal/lab/drawing"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/words"
 )
 
 // detail is a run with everything that the page shows of it.
 type detail struct {
 	run
-	Because  string                `json:"because,omitempty"` // of what was expected
-	Sentence string                `json:"sentence,omitempty"`
-	Reason   string                `json:"reason,omitempty"`
+	Because  words.Text            `json:"because,omitzero"`  // of what was expected
+	Why      []words.Text          `json:"why"`               // the explanation, or what the verdict rests on
 	Drawing  *drawing.Interleaving `json:"drawing,omitempty"` // of those who clashed
 	Orders   []explain.Row         `json:"orders,omitempty"`  // that the explanation speaks of
 	Outcomes string                `json:"outcomes,omitempty"`
 	Latency  string                `json:"latency,omitempty"`
 	Buckets  string                `json:"buckets,omitempty"` // of latency
 	Holding  []string              `json:"holding,omitempty"` // the nearest strategies that would have held
-	Story    []line                `json:"story,omitempty"`   // of a cell of several items, or of a topology
+	Story    []words.Text          `json:"story,omitempty"`   // of a cell of several items, or of a topology
 	Requests int64                 `json:"requests,omitempty"`
 	Runs     int                   `json:"runs,omitempty"`
 	Agreed   int                   `json:"agreed,omitempty"`
@@ -67,26 +66,29 @@ func newDetail(of run, beside []trial.Timeline) detail {
 	if of.result == nil {
 		return d
 	}
-	r, words := of.result, &drawing.Words{}
-	d.Because = r.Because.String()
-	d.Reason = words.Each(func(in explain.Language) string {
-		return cmp.Or(r.Problem, r.Shown().Reason(in.String(), r.Facts()), r.Shown().In(in.String()).Means)
-	})
+	r, said := of.result, &drawing.Words{}
+	d.Because, d.Why = r.Because.Text(), []words.Text{r.Shown().Reason(r.Facts())}
+	switch {
+	case r.Problem != "":
+		d.Why[0] = words.AsItStands(r.Problem)
+	case d.Why[0].IsZero():
+		d.Why[0] = r.Shown().Means()
+	}
 	if d.Holding = r.Holding(); len(d.Holding) > trial.Nearest {
 		d.Holding = d.Holding[:trial.Nearest]
 	}
 	d.Facts, d.Columns = report.Numbers(*r)
 	if of.Load != 0 {
-		d.Facts, d.Steps, d.Buckets = nil, r.Steps, drawing.Distribution(r.Distribution, words)
+		d.Facts, d.Steps, d.Buckets = nil, r.Steps, drawing.Distribution(r.Distribution, said)
 	} else if d.Columns = nil; r.Explanation != nil {
-		d.Sentence, d.Orders, d.Drawing = words.Say(r.Explanation.Why...), r.Explanation.Rows, drawing.NewInterleaving(r.Explanation, words)
+		d.Why, d.Orders, d.Drawing = r.Explanation.Why, r.Explanation.Rows, drawing.NewInterleaving(r.Explanation, said)
 	}
 	d.Story, d.Requests, d.Runs, d.Agreed, d.Again = of.told, r.Requests, r.Runs, r.Agreed, r.Replay
-	d.Outcomes, d.Latency = drawing.OverTime(r.Timeline, words, beside...)
+	d.Outcomes, d.Latency = drawing.OverTime(r.Timeline, said, beside...)
 	if of.record != nil {
 		d.Replay = newReplay(of.record, *r)
 	}
-	d.Words = words.In
+	d.Words = said.In
 	return d
 }
 

@@ -41,7 +41,7 @@ func serveDocs(w http.ResponseWriter, r *http.Request) {
 		status = http.StatusNotFound
 		body = "<h1>" + html.EscapeString(name) + "</h1><p>There is no such page here. It may be in the repository. 这里没有此页，它可能在源码仓库中。</p><p><a href=\"/\">stocklock</a></p>"
 	case err != nil:
-		refuse(w, http.StatusInternalServerError, "failed", err.Error())
+		refuse(w, http.StatusInternalServerError, "failed", err)
 		return
 	}
 	w.Header().Set("Content-Security-Policy", policy)

@@ -121,7 +121,7 @@ func serveFeed(s *Server, w http.ResponseWriter, r *http.Request, feed *feed, st
 	case streams <- struct{}{}:
 		defer func() { <-streams }()
 	default:
-		refuse(w, http.StatusServiceUnavailable, "busy", fmt.Sprintf("%d pages watch already: close one", cap(streams)))
+		refuse(w, http.StatusServiceUnavailable, "busy", fmt.Errorf("%d pages watch already: close one", cap(streams)))
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -4,11 +4,15 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"stocklock/internal/lab/words"
 )
 
 // maxBody bounds the body of a request, in bytes.
@@ -36,17 +40,17 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		phone := phones != nil && !s.ownHost(r.Host) && strings.EqualFold(hostName(r.Host), s.class.url.Hostname())
 		if !phone && !s.ownHost(r.Host) {
-			refuse(w, http.StatusForbidden, "host", "this address is not one of the page's own: open it as localhost, or name it with --host")
+			refuse(w, http.StatusForbidden, "host", errors.New("this address is not one of the page's own: open it as localhost, or name it with --host"))
 			return
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			if err := sameOrigin.Check(r); err != nil {
-				refuse(w, http.StatusForbidden, "origin", "the request comes from another site")
+				refuse(w, http.StatusForbidden, "origin", errors.New("the request comes from another site"))
 				return
 			}
 			vote := s.class != nil && r.URL.Path == "/api/votes"
 			if !phone && !vote && !s.mayDrive(r) {
-				refuse(w, http.StatusUnauthorized, "token", "starting something needs the token: it is in the link that loadtest serve has printed")
+				refuse(w, http.StatusUnauthorized, "token", errors.New("starting something needs the token: it is in the link that loadtest serve has printed"))
 				return
 			}
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
@@ -88,12 +92,13 @@ func (s *Server) mayDrive(r *http.Request) bool {
 
 // refusal is the body of an answer that refuses.
 type refusal struct {
-	Problem string `json:"problem"` // one word, for the page
-	Detail  string `json:"detail"`  // for people
+	Problem string     `json:"problem"` // one word, for the page
+	Detail  string     `json:"detail"`  // for people, in English
+	Say     words.Text `json:"say"`     // the same for the page
 }
 
-func refuse(w http.ResponseWriter, status int, problem, detail string) {
-	answer(w, status, refusal{problem, detail})
+func refuse(w http.ResponseWriter, status int, problem string, why error) {
+	answer(w, status, refusal{problem, why.Error(), words.Why(why)})
 }
 
 func answer(w http.ResponseWriter, status int, body any) {
@@ -106,13 +111,13 @@ func answer(w http.ResponseWriter, status int, body any) {
 // read decodes the body of a request, and answers a malformed one.
 func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); media != "application/json" {
-		refuse(w, http.StatusUnsupportedMediaType, "malformed", "want Content-Type: application/json")
+		refuse(w, http.StatusUnsupportedMediaType, "malformed", errors.New("want Content-Type: application/json"))
 		return false
 	}
 	in := json.NewDecoder(r.Body)
 	in.DisallowUnknownFields()
 	if err := in.Decode(into); err != nil {
-		refuse(w, http.StatusBadRequest, "malformed", "the request is not what is expected: "+err.Error())
+		refuse(w, http.StatusBadRequest, "malformed", fmt.Errorf("the request is not what is expected: %w", err))
 		return false
 	}
 	return true

@@ -13,6 +13,7 @@ import (
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/wholefile"
+	"stocklock/internal/lab/words"
 )
 
 // The runs of cells that are kept in a folder, for a page that starts again: so many files, of so many bytes together.
@@ -25,7 +26,7 @@ const (
 type keptRun struct {
 	Result  json.RawMessage `json:"result"` // a report of one cell
 	Shops   int             `json:"shops,omitempty"`
-	Told    []line          `json:"told,omitempty"`
+	Told    []words.Text    `json:"told,omitempty"`
 	Scene   scene           `json:"scene"`
 	Entries []Entry         `json:"entries"` // null where there is no record
 }

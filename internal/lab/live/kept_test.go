@@ -44,7 +44,7 @@ func TestRunsAreShownAgain(t *testing.T) {
 		t.Fatalf("%d runs are shown, want 3", len(now.Runs))
 	}
 	for i, r := range again.runs {
-		if d := newDetail(*r, nil); r.ID != i+1 || r.State != ended || r.Prediction != "" || d.Replay == nil || d.Sentence == "" {
+		if d := newDetail(*r, nil); r.ID != i+1 || r.State != ended || r.Prediction != "" || d.Replay == nil || len(d.Why) == 0 {
 			t.Errorf("run %d: %+v, %+v", i+1, r, d)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -28,7 +29,7 @@ const (
 	newsEvery = 100 * time.Millisecond
 )
 
-var errFull = fmt.Errorf("more than %d cells would wait: let some of them run first", maxWaiting)
+var errFull error = words.Of("refused.full")
 
 // wanted is a cell to run.
 type wanted struct {
@@ -172,11 +173,11 @@ func (s *Server) next() (together []*run) {
 	return together
 }
 
-var errDropped = errors.New("it was ended by hand")
+var errDropped error = words.Of("refused.dropped")
 
 // runNext runs what is next. It returns the last id of that, 0 for nothing.
 func (s *Server) runNext(ctx context.Context) (last int) {
-	ctx, cancelTime := context.WithTimeoutCause(ctx, longestRun, fmt.Errorf("it took longer than %s", longestRun))
+	ctx, cancelTime := context.WithTimeoutCause(ctx, longestRun, words.Of("refused.long", "time", longestRun.String()))
 	defer cancelTime()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -205,9 +206,9 @@ func (s *Server) runNext(ctx context.Context) (last int) {
 	for i, r := range together {
 		switch {
 		case errors.Is(err, errDropped) || errors.Is(err, context.Canceled):
-			r.State, r.Error = dropped, err.Error()
+			r.State, r.Error = dropped, words.Why(err)
 		case err != nil:
-			r.State, r.Error = failed, err.Error()
+			r.State, r.Error = failed, words.Why(err)
 		default:
 			s.concluded(r, results[i])
 			if watched != nil {
@@ -271,7 +272,7 @@ func (s *Server) attack(ctx context.Context, together []*run, of *comparison) ([
 		s.environment = session.Environment()
 		s.mu.Unlock()
 	}
-	o.Told = func(en, zh string) { s.tellStory(together, line{en, zh}) }
+	o.Told = func(said words.Text) { s.tellStory(together, said) }
 	var w *watcher
 	stop := func() {}
 	if pair.Scenario.Few == nil {
@@ -301,7 +302,7 @@ func (s *Server) attack(ctx context.Context, together []*run, of *comparison) ([
 }
 
 // tellStory adds a line to the story of runs.
-func (s *Server) tellStory(of []*run, said line) {
+func (s *Server) tellStory(of []*run, said words.Text) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range of {

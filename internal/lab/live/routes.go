@@ -18,10 +18,9 @@ import (
 	"sync"
 	"time"
 
-	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/pages"
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 //go:embed page
@@ -90,6 +89,14 @@ var assets = sync.OnceValue(pageAssets)
 
 func pageAssets() map[string]asset {
 	assets := map[string]asset{"/base.css": newAsset("base.css", pages.Base()), "/docs.css": newAsset("docs.css", pages.Style)}
+	for _, l := range words.Languages {
+		file := "words/" + l.String() + ".json"
+		content, err := json.Marshal(Words(l.String()))
+		if err != nil {
+			panic(err) // they are texts
+		}
+		assets["/"+file] = newAsset(file, content)
+	}
 	err := fs.WalkDir(pageFiles, "page", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -97,15 +104,6 @@ func pageAssets() map[string]asset {
 		body, err := pageFiles.ReadFile(name)
 		if err != nil {
 			return err
-		}
-		if path.Ext(name) == ".json" {
-			words, err := Words(strings.TrimSuffix(path.Base(name), ".json"))
-			if err != nil {
-				return err
-			}
-			if body, err = json.Marshal(words); err != nil {
-				return err
-			}
 		}
 		url := strings.TrimPrefix(name, "page")
 		if url == "/index.html" {
@@ -164,9 +162,9 @@ func asks[T any](s *Server, do func(T) (any, error)) http.HandlerFunc {
 func (s *Server) accepted(w http.ResponseWriter, what any, err error) {
 	switch {
 	case errors.Is(err, errFull):
-		refuse(w, http.StatusTooManyRequests, "full", err.Error())
+		refuse(w, http.StatusTooManyRequests, "full", err)
 	case err != nil:
-		refuse(w, http.StatusBadRequest, "malformed", err.Error())
+		refuse(w, http.StatusBadRequest, "malformed", err)
 	default:
 		s.mu.Lock() // a run may have begun meanwhile
 		body, err := json.Marshal(what)
@@ -182,12 +180,12 @@ func (s *Server) accepted(w http.ResponseWriter, what any, err error) {
 func (s *Server) asked(w http.ResponseWriter, r *http.Request) (run, bool) {
 	id, err := strconv.Atoi(r.PathValue("id"))
 	if err != nil {
-		refuse(w, http.StatusNotFound, "missing", "the number of a run is a number")
+		refuse(w, http.StatusNotFound, "missing", errors.New("the number of a run is a number"))
 		return run{}, false
 	}
 	of, err := s.run(id)
 	if err != nil {
-		refuse(w, http.StatusNotFound, "missing", err.Error())
+		refuse(w, http.StatusNotFound, "missing", err)
 		return run{}, false
 	}
 	return of, true
@@ -199,7 +197,7 @@ func (s *Server) serveRecord(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if of.record == nil {
-		refuse(w, http.StatusGone, "gone", "the entries of this run are not kept any more: --record keeps them in files")
+		refuse(w, http.StatusGone, "gone", errors.New("the entries of this run are not kept any more: --record keeps them in files"))
 		return
 	}
 	w.Header().Set("Content-Type", "application/jsonl")
@@ -210,7 +208,7 @@ func (s *Server) serveLoad(w http.ResponseWriter, r *http.Request) {
 	id, _ := strconv.Atoi(r.PathValue("id"))
 	found, err := s.report(id)
 	if err != nil {
-		refuse(w, http.StatusNotFound, "missing", err.Error())
+		refuse(w, http.StatusNotFound, "missing", err)
 		return
 	}
 	var body bytes.Buffer
@@ -222,11 +220,11 @@ func (s *Server) serveLoad(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		err = found.JSON(&body)
 	default:
-		refuse(w, http.StatusNotFound, "missing", "want report.html or result.json")
+		refuse(w, http.StatusNotFound, "missing", errors.New("want report.html or result.json"))
 		return
 	}
 	if err != nil {
-		refuse(w, http.StatusInternalServerError, "failed", err.Error())
+		refuse(w, http.StatusInternalServerError, "failed", err)
 		return
 	}
 	w.Header().Set("Content-Disposition", `attachment; filename="`+r.PathValue("file")+`"`)
@@ -237,7 +235,7 @@ func (s *Server) serveLoad(w http.ResponseWriter, r *http.Request) {
 func (s *Server) serveTried(w http.ResponseWriter, r *http.Request) {
 	id, err := strconv.Atoi(r.PathValue("id"))
 	if err != nil || id < 1 || id > len(s.o.Tried) {
-		refuse(w, http.StatusNotFound, "missing", "no result has this number")
+		refuse(w, http.StatusNotFound, "missing", errors.New("no result has this number"))
 		return
 	}
 	answer(w, http.StatusOK, s.o.Tried[id-1])
@@ -245,24 +243,10 @@ func (s *Server) serveTried(w http.ResponseWriter, r *http.Request) {
 
 // Words returns the words of the page in a language, en or zh, by their keys. The pages of the
 // documentation share them.
-func Words(language string) (map[string]string, error) {
-	content, err := pageFiles.ReadFile("page/words/" + language + ".json")
-	if err != nil {
-		return nil, err
-	}
-	words := verdict.Phrases(language)
-	maps.Copy(words, report.Titles(language))
-	for _, in := range explain.Languages {
-		if in.String() == language {
-			for name, said := range in.Interventions() {
-				words["done."+name] = said
-			}
-		}
-	}
+func Words(language string) map[string]string {
+	said := maps.Clone(words.In(language).Messages())
 	if language == "en" {
-		for cause := range verdict.Causes() {
-			words["cause."+string(cause)] = cause.Doc()
-		}
+		maps.Copy(said, report.Titles())
 	}
-	return words, json.Unmarshal(content, &words)
+	return said
 }

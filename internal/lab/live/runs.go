@@ -8,6 +8,7 @@ import (
 
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 // cellName is a strategy under a scenario.
@@ -41,17 +42,11 @@ type run struct {
 	Promised   string       `json:"promised,omitempty"` // units of how many, where the database is several servers
 	Expected   verdict.Kind `json:"expected,omitempty"`
 	Surprise   bool         `json:"surprise,omitempty"`
-	Error      string       `json:"error,omitempty"`
+	Error      words.Text   `json:"error,omitzero"`
 
 	result *trial.Result
-	record *record // nil where it is not kept any more
-	told   []line  // its story, of a cell of several items or of a topology
-}
-
-// line is one of a story. A page knows the other words of one without Zh.
-type line struct {
-	En string `json:"en"`
-	Zh string `json:"zh,omitempty"`
+	record *record      // nil where it is not kept any more
+	told   []words.Text // its story, of a cell of several items or of a topology
 }
 
 // keptRecords is of how many runs the entries are kept.
@@ -74,7 +69,7 @@ type state struct {
 	Seen        *seen         `json:"seen,omitempty"`
 	Votes       *tally        `json:"votes,omitempty"`  // of the class
 	Played      *played       `json:"played,omitempty"` // the schedule that was played last
-	Told        []line        `json:"told,omitempty"`   // the story of what runs, until now
+	Told        []words.Text  `json:"told,omitempty"`   // the story of what runs, until now
 }
 
 type prediction struct {

@@ -18,6 +18,7 @@ import (
 	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 // answers are what a saved page asks for, by the addresses under which a server would answer it.
@@ -59,9 +60,7 @@ func savedRuns(r report.Report) (runs []*run, loads []*comparison) {
 	add := func(c trial.Result, load int) {
 		run := &run{ID: len(runs) + 1, cellName: cellName{c.Strategy, c.Scenario}, Seed: c.Seed, Load: load}
 		run.conclude(c)
-		for _, said := range c.Story {
-			run.told = append(run.told, line{En: said})
-		}
+		run.told = c.Story
 		runs = append(runs, run)
 	}
 	for _, c := range r.InOrder() {
@@ -129,12 +128,8 @@ func savedGroup(r report.Report, of func(group string) bool) ([]strategyInfo, []
 // savePage writes the page with answers in it, in blocks: the first one what every view needs, each further one some
 // runs.
 func savePage(w io.Writer, blocks []answers) error {
-	for _, language := range []string{"en", "zh"} {
-		words, err := Words(language)
-		if err != nil {
-			return err
-		}
-		blocks[0]["words/"+language+".json"] = words
+	for _, l := range words.Languages {
+		blocks[0]["words/"+l.String()+".json"] = Words(l.String())
 	}
 	script, err := joined("app")
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"stocklock/internal/lab/browsertest"
-	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/wholefile"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -100,7 +100,7 @@ func TestASavedPage(t *testing.T) {
 
 // TestASavedPageOfBaskets begins with the table that it has.
 func TestASavedPageOfBaskets(t *testing.T) {
-	cell := trial.Result{Strategy: "saga", Scenario: "crossed", Group: trial.Baskets, Verdict: verdict.Held, Expected: verdict.Held, Story: []string{"A: sold"}}
+	cell := trial.Result{Strategy: "saga", Scenario: "crossed", Group: trial.Baskets, Verdict: verdict.Held, Expected: verdict.Held, Story: []words.Text{words.AsItStands("A: sold")}}
 	b := browsertest.Open(t, time.Minute)
 	b.Run(chromedp.Navigate(savedAs(t, report.Report{Interrupted: true, Environment: report.Environment{Time: "2026-01-02T03:04:05Z"}, Cells: []trial.Result{cell}})))
 	b.Until(savedShown + ` && document.querySelector('.interrupted')`)
@@ -114,7 +114,7 @@ func TestWhatIsSavedIsText(t *testing.T) {
 	r := savedReport(t)
 	const element = `<img src=x onerror="window.ran = true">`
 	r.Cells[0].Strategy, r.Cells[0].Problem = "lock-of-tomorrow", element
-	r.Cells[0].Explanation.Columns[0].Name, r.Cells[0].Explanation.Why = explain.Text{Words: element}, []explain.Text{{Words: element}}
+	r.Cells[0].Explanation.Columns[0].Name, r.Cells[0].Explanation.Why = words.Text{Words: element}, []words.Text{{Words: element}}
 	r.Cells[1].Scenario, r.Environment.Command = "storm", element
 	b := browsertest.Open(t, time.Minute)
 	b.Run(chromedp.Navigate(savedAs(t, r)))

@@ -15,6 +15,7 @@ import (
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/survey"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 const (
@@ -63,7 +64,7 @@ type option struct {
 	Event    string `json:"event,omitempty"`
 }
 
-const busyWords = "cells run: ask again when they are done"
+var errBusy = words.Of("refused.busy")
 
 // stage is opened by the first who asks. It is called by whoever has the machine.
 func (s *Server) openStage(ctx context.Context) (*step.Shops, error) {
@@ -92,14 +93,14 @@ func (s *Server) onStage(w http.ResponseWriter, r *http.Request, patience time.D
 	}
 	plan, err := s.checkStep(asked)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "malformed", err.Error())
+		refuse(w, http.StatusBadRequest, "malformed", err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	release, err := s.machine(ctx)
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, "busy", busyWords)
+		refuse(w, http.StatusServiceUnavailable, "busy", errBusy)
 		return
 	}
 	defer release()
@@ -113,11 +114,11 @@ func (s *Server) onStage(w http.ResponseWriter, r *http.Request, patience time.D
 	}
 	switch {
 	case errors.As(err, new(lackError)):
-		refuse(w, http.StatusConflict, "skipped", err.Error())
+		refuse(w, http.StatusConflict, "skipped", err)
 	case errors.Is(err, explore.ErrCannot):
-		refuse(w, http.StatusConflict, "cannot", err.Error())
+		refuse(w, http.StatusConflict, "cannot", err)
 	case err != nil:
-		refuse(w, http.StatusInternalServerError, "failed", err.Error())
+		refuse(w, http.StatusInternalServerError, "failed", err)
 	default:
 		answer(w, http.StatusOK, found)
 	}

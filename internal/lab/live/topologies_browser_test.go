@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"stocklock/internal/lab/browsertest"
-	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/testserver"
 )
 
@@ -44,7 +44,7 @@ func TestTopologiesOnThePage(t *testing.T) {
 	}
 	for what, holds := range map[string]string{
 		"the drawing of the explanation": `[...document.querySelectorAll('.walk .names span')].map(e => e.textContent).join() === 'MySQL 1,MySQL 2' && ` + fmt.Sprintf(`document.querySelectorAll('.walk .step').length === %d`, len(r.result.Explanation.Steps)),
-		"the cause":                      fmt.Sprintf(`document.querySelector('.cause').textContent === %q`, explain.English.Say(r.result.Explanation.Why...)),
+		"the cause":                      fmt.Sprintf(`document.querySelector('.cause').textContent === %q`, words.English.Say(r.result.Explanation.Why...)),
 		"what was promised":              fmt.Sprintf(`document.getElementById('promised').textContent.includes('%d units of %d')`, r.result.Promised, r.result.InitialStock),
 		"the story":                      fmt.Sprintf(`document.querySelectorAll('.story li').length === %d && document.querySelector('.story').textContent.includes('MySQL 2: has caught up')`, len(r.told)),
 	} {

@@ -1,73 +1,35 @@
 package live
 
 import (
-	"encoding/json"
 	"io/fs"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
-	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/baskets"
 	"stocklock/internal/strategy/ladder"
 )
 
-func wordsOf(t *testing.T, language string) map[string]string {
-	t.Helper()
-	text, err := pageFiles.ReadFile("page/words/" + language + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	words := map[string]string{}
-	if err := json.Unmarshal(text, &words); err != nil {
-		t.Fatal(err)
-	}
-	return words
-}
-
-var values = regexp.MustCompile(`\{\w+\}`)
-
-// TestBothLanguagesSayTheSame: each phrase is there in both, with the same values in it.
-func TestBothLanguagesSayTheSame(t *testing.T) {
-	en, zh := wordsOf(t, "en"), wordsOf(t, "zh")
-	for phrase, words := range en {
-		other, ok := zh[phrase]
-		if !ok {
-			t.Errorf("%q is not said in Chinese", phrase)
-		}
-		for _, v := range values.FindAllString(words, -1) {
-			if !strings.Contains(other, v) {
-				t.Errorf("%q lacks %s in Chinese", phrase, v)
-			}
-		}
-	}
-	fromServer := []string{"where.", "scenario.", "name.", "strategy.", "topology.", "property.", "said.", "cause."} // English ones come from the shop and the server
-	for phrase := range zh {
-		known := en[phrase] != ""
-		for _, prefix := range fromServer {
-			known = known || strings.HasPrefix(phrase, prefix)
-		}
-		if !known {
-			t.Errorf("%q is said in Chinese, and not in English", phrase)
-		}
-	}
+// TestNamesAreSaidInChinese: what has its English words in its own file.
+func TestNamesAreSaidInChinese(t *testing.T) {
+	zh := words.Chinese.Messages()
 	for _, s := range slices.Concat(ladder.All(), baskets.All(), ladder.Reservations()) {
 		if zh["strategy."+s.Name] == "" {
 			t.Errorf("the strategy %s is not described in Chinese", s.Name)
 		}
 	}
 	for cause := range verdict.Causes() {
-		if zh["cause."+string(cause)] == "" {
-			t.Errorf("the cause %s is not said in Chinese", cause)
+		if cause.Doc() == "" {
+			t.Errorf("the cause %s is not said", cause)
 		}
 	}
 	for _, s := range scenario.Of(trial.OneServer) {
-		if done, _, _ := strings.Cut(s.Crowd.Intervention, " "); done != "" && explain.English.Interventions()[done] == "" {
+		if done := s.Crowd.Intervention; done != "" && words.English.Named("done", s.Crowd.Intervention) == s.Crowd.Intervention {
 			t.Errorf("what %s does has no words: %s", s.Name, done)
 		}
 	}
@@ -93,10 +55,7 @@ var said = regexp.MustCompile(`\bt\('([a-z0-9.]+)'[,)]`)
 
 // TestWhatThePageSaysIsThere looks for each phrase that the scripts name.
 func TestWhatThePageSaysIsThere(t *testing.T) {
-	en, err := Words("en")
-	if err != nil {
-		t.Fatal(err)
-	}
+	en := Words("en")
 	scripts, err := fs.Glob(pageFiles, "page/*.js")
 	if err != nil {
 		t.Fatal(err)

@@ -1,11 +1,12 @@
 package load
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"time"
+
+	"stocklock/internal/lab/words"
 )
 
 // Shape is how many requests a second are sent over time, whether or not earlier ones were
@@ -40,22 +41,17 @@ func Steady(rate int) Shape {
 type Form struct {
 	Example string `json:"-"` // for the help of flags and for messages
 	Means   string `json:"-"`
-	// Offered is such a shape on the live page, with an end within seconds, and its names there.
+	// Offered is such a shape on the live page, with an end within seconds. The catalogue has its name, under form.
 	Offered string `json:"shape"`
-	En      string `json:"en"`
-	Zh      string `json:"zh"`
 }
 
 // Forms are all of them. The help of --rate, the messages of ParseShape and the live page read them.
 // docs/using.md explains some.
 var Forms = []Form{
 	{Example: "200", Means: "a constant rate"},
-	{Example: "200/10s", Means: "for a time",
-		Offered: "200/5s", En: "200 requests a second for 5 s", Zh: "每秒 200 个请求，持续 5 秒"},
-	{Example: "200..2000/30s", Means: "growing",
-		Offered: "50..600/8s", En: "50 to 600 requests a second in 8 s", Zh: "8 秒内从每秒 50 增加到 600"},
-	{Example: "100,500,1000/10s", Means: "steps of ten seconds each",
-		Offered: "100,300,600/2s", En: "steps: 100, 300, 600 for 2 s each", Zh: "阶梯：每秒 100、300、600，各 2 秒"},
+	{Example: "200/10s", Means: "for a time", Offered: "200/5s"},
+	{Example: "200..2000/30s", Means: "growing", Offered: "50..600/8s"},
+	{Example: "100,500,1000/10s", Means: "steps of ten seconds each", Offered: "100,300,600/2s"},
 }
 
 // Help lists the forms, each with what it means.
@@ -78,13 +74,13 @@ func ParseShape(spec string) (Shape, error) {
 	if timed {
 		var err error
 		if lasts, err = time.ParseDuration(duration); err != nil || lasts < 100*time.Millisecond || lasts > maxStage {
-			return Shape{}, fmt.Errorf("%q is no duration from 100ms to %s, such as 30s", duration, maxStage)
+			return Shape{}, words.Of("shape.duration", "given", strconv.Quote(duration), "least", "100ms", "most", maxStage.String())
 		}
 	}
 	s := Shape{spec: spec}
 	if from, to, ramp := strings.Cut(rates, ".."); ramp {
 		if !timed {
-			return Shape{}, fmt.Errorf("how long does it take from %s to %s? want a duration behind, such as %s/30s", from, to, rates)
+			return Shape{}, words.Of("shape.ramp", "least", from, "most", to, "given", rates)
 		}
 		low, err := parseRate(from, 0)
 		if err != nil {
@@ -99,7 +95,7 @@ func ParseShape(spec string) (Shape, error) {
 	}
 	steps := strings.Split(rates, ",")
 	if len(steps) > 1 && !timed {
-		return Shape{}, fmt.Errorf("how long does each step last? want a duration behind, such as %s/10s", rates)
+		return Shape{}, words.Of("shape.steps", "given", rates)
 	}
 	for _, step := range steps {
 		rate, err := parseRate(step, 1)
@@ -114,7 +110,7 @@ func ParseShape(spec string) (Shape, error) {
 func parseRate(s string, least int) (float64, error) {
 	rate, err := strconv.Atoi(s)
 	if err != nil || rate < least || rate > maxRate {
-		return 0, fmt.Errorf("%q is no rate: want %d to %d requests a second, such as %s", s, least, maxRate, Forms[2].Example)
+		return 0, words.Of("shape.rate", "given", strconv.Quote(s), "least", least, "most", maxRate, "example", Forms[2].Example)
 	}
 	return float64(rate), nil
 }

@@ -11,6 +11,7 @@ import (
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 // closing prints what is to be said under a table, and last what the run came to.
@@ -81,9 +82,9 @@ func (r Report) title() string {
 	var ended []string
 	for _, bad := range []bool{true, false} {
 		for _, v := range verdict.All {
-			if n := counts[v.En.Word]; n > 0 && v.Bad == bad {
-				ended = append(ended, fmt.Sprintf("%d %s", n, v.En.Word))
-				delete(counts, v.En.Word)
+			if word := v.Word(words.English); counts[word] > 0 && v.Bad == bad {
+				ended = append(ended, fmt.Sprintf("%d %s", counts[word], word))
+				delete(counts, word)
 			}
 		}
 	}
@@ -215,6 +216,6 @@ func wouldHaveHeldInAll(broken []trial.Result) string {
 // story prints what the customers of a few sales met.
 func (t Terminal) story(c trial.Result) {
 	for _, line := range c.Story {
-		fmt.Fprintln(t.Out, "  "+line)
+		fmt.Fprintln(t.Out, "  "+line.String())
 	}
 }

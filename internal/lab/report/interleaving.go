@@ -10,6 +10,7 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 // The largest width of the drawing in the terminal, and the width of its first column.
@@ -55,7 +56,7 @@ func (t Terminal) Explain(c trial.Result) {
 }
 
 // said makes words of texts. It is the only place that knows the language of a report.
-func said(texts ...explain.Text) string { return explain.English.Say(texts...) }
+func said(texts ...words.Text) string { return words.English.Say(texts...) }
 
 // heldOf says by its group what a cell has that held and did not sell all of the stock.
 var heldOf = map[string]string{
@@ -123,7 +124,7 @@ func columnsOf(x *explain.Explanation) columns {
 			c.of[i] = locks
 			continue
 		case column.Kind == explain.LockColumn:
-			locks, name = len(c.names), explain.Text{Phrase: explain.AllLocks}
+			locks, name = len(c.names), words.Text{Key: explain.AllLocks}
 		}
 		c.names = append(c.names, said(name))
 	}

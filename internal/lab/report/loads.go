@@ -8,7 +8,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
-	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 // loads prints what a load with a rate showed: the latencies of each kind of answer, and a row for
@@ -35,7 +35,7 @@ func (t Terminal) latencies(cells []trial.Result) {
 			count int64
 		}{{load.Sold, c.Answered}, {load.Busy, c.Busy}, {load.Conflict, c.Conflict}, {load.SoldOut, c.SoldOut}} {
 			if l, ok := c.ByOutcome[o.Outcome]; ok {
-				w.AppendRow(append(table.Row{c.Strategy, verdict.AnswerIn("en", string(o.Outcome)), o.count}, each(shown, l)...))
+				w.AppendRow(append(table.Row{c.Strategy, words.English.Named("outcome", string(o.Outcome)), o.count}, each(shown, l)...))
 			}
 		}
 	}

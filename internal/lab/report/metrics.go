@@ -16,56 +16,55 @@ import (
 // other places. A number that older results lack is a pointer in [trial.Result]: nil is a dash.
 // While a cell runs, the page counts p50 and p99 alone (live/watcher.go, live/page/cell.js).
 var metrics = []metric{
-	{name: "requests", title: "requests", zh: "请求数", of: count(func(r trial.Result) int64 { return r.Requests }), shown: always},
-	{name: "sold", title: "sold", zh: "订单", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: unitsToSell, shown: inTerminal | inMarkdown | onPage | always},
-	{name: "restocked", title: "restocked", zh: "补货", of: count(func(r trial.Result) int64 { return r.Restocked }), shown: always},
-	{name: "promised", title: "promised, in orders and in answers", zh: "已承诺（订单与答复）", of: promised, outOf: unitsToSell},
-	{name: "remaining", title: "remaining", zh: "剩余库存", of: count(func(r trial.Result) int64 { return r.Remaining }), shown: always},
-	{name: "oversold", title: "oversold", zh: "超卖", of: count(func(r trial.Result) int64 { return r.Oversold }), bad: true, shown: inTerminal | inMarkdown | onPage | always},
-	{name: "lost-updates", title: "lost\nupdates", zh: "丢失更新", of: count(func(r trial.Result) int64 { return r.LostUpdates }), bad: true, shown: inTerminal | always, leave: 4},
-	{name: "answered-sold", title: "answered as sold", zh: "答复下单成功", of: count(func(r trial.Result) int64 { return r.Answered })},
-	{name: "sold-out", title: "sold\nout", zh: "已售罄", of: count(func(r trial.Result) int64 { return r.SoldOut }), shown: inTerminal, leave: 5},
-	{name: "busy", title: "busy", zh: "繁忙", of: count(func(r trial.Result) int64 { return r.Busy }), shown: inTerminal | onPage, leave: 6},
-	{name: "fenced", title: "fenced off", zh: "被隔离令牌拒绝", of: count(func(r trial.Result) int64 { return r.Fenced })},
-	{name: "lost", title: "lock lost", zh: "锁已丢失", of: count(func(r trial.Result) int64 { return r.Lost })},
-	{name: "conflict", title: "conflict", zh: "冲突", of: count(func(r trial.Result) int64 { return r.Conflict })},
-	{name: "refused", title: "refused", zh: "拒绝连接", of: count(func(r trial.Result) int64 { return r.Refused })},
-	{name: "unknown", title: "unknown", zh: "未知", of: count(func(r trial.Result) int64 { return r.Unknown }), shown: inTerminal, leave: 2},
-	{name: "errors", title: "errors", zh: "错误", of: count(func(r trial.Result) int64 { return r.Errors }), bad: true, shown: inTerminal, leave: 3},
-	{name: "orders-without-answer", title: "orders without an answer", zh: "没有答复的订单", of: count(func(r trial.Result) int64 { return r.OrdersWithoutAnswer })},
-	{name: "answers-without-order", title: "answers without an order", zh: "没有订单的答复", of: count(func(r trial.Result) int64 { return r.AnswersWithoutOrder }), bad: true},
-	{name: "denied", title: "orders that were denied", zh: "被否认的订单", of: count(func(r trial.Result) int64 { return r.Denied }), bad: true},
-	{name: "half-sold", title: "orders without all their items", zh: "缺少部分商品的订单", of: count(func(r trial.Result) int64 { return r.HalfSold }), bad: true},
-	{name: "unpaid", title: "unpaid orders", zh: "未付款的订单", of: count(func(r trial.Result) int64 { return r.Unpaid }), bad: true},
-	{name: "unserved", title: "payments without an order", zh: "没有订单的付款", of: count(func(r trial.Result) int64 { return r.Unserved }), bad: true},
-	{name: "unclaimed", title: "units that nobody has", zh: "无主库存", of: count(func(r trial.Result) int64 { return r.Unclaimed }), bad: true},
-	{name: "left", title: "left when customers were sent away", zh: "顾客被拒绝时的剩余库存", of: count(func(r trial.Result) int64 { return r.Left }), bad: true},
-	{name: "duplicates", title: "duplicate orders", zh: "重复订单", of: count(func(r trial.Result) int64 { return r.Duplicates }), bad: true},
-	{name: "faults-met", title: "faults met", zh: "命中的故障", of: count(func(r trial.Result) int64 { return r.FaultsMet })},
-	{name: "sales-per-second", title: "sales\n/s", zh: "每秒成交", of: func(r trial.Result) (float64, bool) { return r.SalesPerSecond, timed(r) }, better: more, shown: inTerminal | inMarkdown | onPage | inComparing | always, leave: 10},
-	{name: "p50", title: "p50\nms", zh: "p50 毫秒", latency: func(l trial.Latency) float64 { return l.P50 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | inComparing | always | inLatencies | inSteps, leave: 8},
-	{name: "p95", title: "p95\nms", zh: "p95 毫秒", latency: func(l trial.Latency) float64 { return l.P95 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | always | inLatencies, leave: 1},
-	{name: "p99", title: "p99\nms", zh: "p99 毫秒", latency: func(l trial.Latency) float64 { return l.P99 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | inComparing | always | inLatencies | inSteps, leave: 9},
-	{name: "p99.9", title: "p99.9\nms", zh: "p99.9 毫秒", latency: func(l trial.Latency) float64 { return l.P999 }, ms: true, better: less, shown: onPage | always},
-	{name: "max", title: "max\nms", zh: "最大毫秒", latency: func(l trial.Latency) float64 { return l.Max }, ms: true, better: less, shown: inTerminal | onPage | always | inLatencies, leave: 7},
-	{name: "corrected-p50", title: "p50 from the scheduled time, ms", zh: "p50（自计划时间）毫秒", of: number(func(r trial.Result) float64 { return r.Corrected.P50 }), ms: true, better: less},
-	{name: "corrected-p99", title: "p99 from the scheduled time, ms", zh: "p99（自计划时间）毫秒", of: number(func(r trial.Result) float64 { return r.Corrected.P99 }), ms: true, better: less},
-	{name: "corrected-max", title: "max from the scheduled time, ms", zh: "最大（自计划时间）毫秒", of: number(func(r trial.Result) float64 { return r.Corrected.Max }), ms: true, better: less},
-	{name: "sold-p50", title: "p50 of sales, ms", zh: "成交的 p50 毫秒", of: byOutcome(load.Sold, func(l trial.Latency) float64 { return l.P50 }), ms: true, better: less},
-	{name: "sold-p99", title: "p99 of sales, ms", zh: "成交的 p99 毫秒", of: byOutcome(load.Sold, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
-	{name: "busy-p99", title: "p99 of busy answers, ms", zh: "繁忙答复的 p99 毫秒", of: byOutcome(load.Busy, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
-	{name: "sold-out-p99", title: "p99 of sold-out answers, ms", zh: "售罄答复的 p99 毫秒", of: byOutcome(load.SoldOut, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
-	{name: "redis-per-sale", title: "Redis\n/sale", zh: "每笔 Redis", of: perSale(func(c trial.Cost) float64 { return c.Redis }), better: less, shown: inMarkdown | onPage | inComparing, leave: 7},
-	{name: "database-per-sale", title: "database\n/sale", zh: "每笔 SQL", of: perSale(func(c trial.Cost) float64 { return c.Database }), better: less, shown: inMarkdown | onPage | inComparing, leave: 6},
-	{name: "deadlocks", title: "dead-\nlocks", zh: "死锁", of: deadlocks, shown: inTerminal | inMarkdown | onPage | inComparing, leave: 7},
-	{name: "seconds", title: "seconds", zh: "秒", of: number(func(r trial.Result) float64 { return r.Seconds }), shown: always},
+	{name: "requests", title: "requests", of: count(func(r trial.Result) int64 { return r.Requests }), shown: always},
+	{name: "sold", title: "sold", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: unitsToSell, shown: inTerminal | inMarkdown | onPage | always},
+	{name: "restocked", title: "restocked", of: count(func(r trial.Result) int64 { return r.Restocked }), shown: always},
+	{name: "promised", title: "promised, in orders and in answers", of: promised, outOf: unitsToSell},
+	{name: "remaining", title: "remaining", of: count(func(r trial.Result) int64 { return r.Remaining }), shown: always},
+	{name: "oversold", title: "oversold", of: count(func(r trial.Result) int64 { return r.Oversold }), bad: true, shown: inTerminal | inMarkdown | onPage | always},
+	{name: "lost-updates", title: "lost\nupdates", of: count(func(r trial.Result) int64 { return r.LostUpdates }), bad: true, shown: inTerminal | always, leave: 4},
+	{name: "answered-sold", title: "answered as sold", of: count(func(r trial.Result) int64 { return r.Answered })},
+	{name: "sold-out", title: "sold\nout", of: count(func(r trial.Result) int64 { return r.SoldOut }), shown: inTerminal, leave: 5},
+	{name: "busy", title: "busy", of: count(func(r trial.Result) int64 { return r.Busy }), shown: inTerminal | onPage, leave: 6},
+	{name: "fenced", title: "fenced off", of: count(func(r trial.Result) int64 { return r.Fenced })},
+	{name: "lost", title: "lock lost", of: count(func(r trial.Result) int64 { return r.Lost })},
+	{name: "conflict", title: "conflict", of: count(func(r trial.Result) int64 { return r.Conflict })},
+	{name: "refused", title: "refused", of: count(func(r trial.Result) int64 { return r.Refused })},
+	{name: "unknown", title: "unknown", of: count(func(r trial.Result) int64 { return r.Unknown }), shown: inTerminal, leave: 2},
+	{name: "errors", title: "errors", of: count(func(r trial.Result) int64 { return r.Errors }), bad: true, shown: inTerminal, leave: 3},
+	{name: "orders-without-answer", title: "orders without an answer", of: count(func(r trial.Result) int64 { return r.OrdersWithoutAnswer })},
+	{name: "answers-without-order", title: "answers without an order", of: count(func(r trial.Result) int64 { return r.AnswersWithoutOrder }), bad: true},
+	{name: "denied", title: "orders that were denied", of: count(func(r trial.Result) int64 { return r.Denied }), bad: true},
+	{name: "half-sold", title: "orders without all their items", of: count(func(r trial.Result) int64 { return r.HalfSold }), bad: true},
+	{name: "unpaid", title: "unpaid orders", of: count(func(r trial.Result) int64 { return r.Unpaid }), bad: true},
+	{name: "unserved", title: "payments without an order", of: count(func(r trial.Result) int64 { return r.Unserved }), bad: true},
+	{name: "unclaimed", title: "units that nobody has", of: count(func(r trial.Result) int64 { return r.Unclaimed }), bad: true},
+	{name: "left", title: "left when customers were sent away", of: count(func(r trial.Result) int64 { return r.Left }), bad: true},
+	{name: "duplicates", title: "duplicate orders", of: count(func(r trial.Result) int64 { return r.Duplicates }), bad: true},
+	{name: "faults-met", title: "faults met", of: count(func(r trial.Result) int64 { return r.FaultsMet })},
+	{name: "sales-per-second", title: "sales\n/s", of: func(r trial.Result) (float64, bool) { return r.SalesPerSecond, timed(r) }, better: more, shown: inTerminal | inMarkdown | onPage | inComparing | always, leave: 10},
+	{name: "p50", title: "p50\nms", latency: func(l trial.Latency) float64 { return l.P50 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | inComparing | always | inLatencies | inSteps, leave: 8},
+	{name: "p95", title: "p95\nms", latency: func(l trial.Latency) float64 { return l.P95 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | always | inLatencies, leave: 1},
+	{name: "p99", title: "p99\nms", latency: func(l trial.Latency) float64 { return l.P99 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | inComparing | always | inLatencies | inSteps, leave: 9},
+	{name: "p99.9", title: "p99.9\nms", latency: func(l trial.Latency) float64 { return l.P999 }, ms: true, better: less, shown: onPage | always},
+	{name: "max", title: "max\nms", latency: func(l trial.Latency) float64 { return l.Max }, ms: true, better: less, shown: inTerminal | onPage | always | inLatencies, leave: 7},
+	{name: "corrected-p50", title: "p50 from the scheduled time, ms", of: number(func(r trial.Result) float64 { return r.Corrected.P50 }), ms: true, better: less},
+	{name: "corrected-p99", title: "p99 from the scheduled time, ms", of: number(func(r trial.Result) float64 { return r.Corrected.P99 }), ms: true, better: less},
+	{name: "corrected-max", title: "max from the scheduled time, ms", of: number(func(r trial.Result) float64 { return r.Corrected.Max }), ms: true, better: less},
+	{name: "sold-p50", title: "p50 of sales, ms", of: byOutcome(load.Sold, func(l trial.Latency) float64 { return l.P50 }), ms: true, better: less},
+	{name: "sold-p99", title: "p99 of sales, ms", of: byOutcome(load.Sold, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
+	{name: "busy-p99", title: "p99 of busy answers, ms", of: byOutcome(load.Busy, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
+	{name: "sold-out-p99", title: "p99 of sold-out answers, ms", of: byOutcome(load.SoldOut, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
+	{name: "redis-per-sale", title: "Redis\n/sale", of: perSale(func(c trial.Cost) float64 { return c.Redis }), better: less, shown: inMarkdown | onPage | inComparing, leave: 7},
+	{name: "database-per-sale", title: "database\n/sale", of: perSale(func(c trial.Cost) float64 { return c.Database }), better: less, shown: inMarkdown | onPage | inComparing, leave: 6},
+	{name: "deadlocks", title: "dead-\nlocks", of: deadlocks, shown: inTerminal | inMarkdown | onPage | inComparing, leave: 7},
+	{name: "seconds", title: "seconds", of: number(func(r trial.Result) float64 { return r.Seconds }), shown: always},
 }
 
 // metric is a number of a cell.
 type metric struct {
 	name  string                             // for --fail-if; that of the CSV column follows from it
 	title string                             // of a column; only the terminal breaks it
-	zh    string                             // the title on the live page in Chinese
 	of    func(trial.Result) (float64, bool) // false where the cell does not have it: a dash is shown
 	// latency takes the place of of for a number that every set of latencies has: that of all answers,
 	// of one kind of answer, or of a step.
@@ -232,14 +231,11 @@ func Numbers(r trial.Result) (cell, columns []Number) {
 	return cell, columns
 }
 
-// Titles are the titles of the metrics in a language, by metric.<name>.
-func Titles(language string) map[string]string {
+// Titles are the English titles of the metrics, by metric.<name>. The catalogue has those of other languages.
+func Titles() map[string]string {
 	titles := map[string]string{}
 	for _, m := range metrics {
 		titles["metric."+m.name] = m.heading()
-		if language == "zh" {
-			titles["metric."+m.name] = m.zh
-		}
 	}
 	return titles
 }

@@ -19,6 +19,7 @@ import (
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/wholefile"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -419,7 +420,7 @@ func TestMarkdownDrawsWhatBroke(t *testing.T) {
 	r.Cells[2].Expected = r.Cells[2].Verdict
 	again := r.Cells[2]
 	again.Strategy = "setnx"
-	r.Cells = []trial.Result{r.Cells[2], again, {Strategy: "saga", Scenario: "crossed", Verdict: verdict.Left, Expected: verdict.Left, Story: []string{"A: sold"}}}
+	r.Cells = []trial.Result{r.Cells[2], again, {Strategy: "saga", Scenario: "crossed", Verdict: verdict.Left, Expected: verdict.Left, Story: []words.Text{words.AsItStands("A: sold")}}}
 	var terminal bytes.Buffer
 	Terminal{Out: &terminal}.Drawings(r)
 	for form, got := range map[string]string{"Markdown": written(t, Report.Markdown, r), "the terminal": terminal.String()} {

@@ -19,6 +19,7 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 // Version is the format of a saved result. A result without a version is version 1. Version 2 keeps the
@@ -253,11 +254,11 @@ func (r *Report) fromVersion1(content []byte) error {
 			continue
 		}
 		if sentence := old.Cells[i].Explanation.Sentence; len(x.Why) == 0 && sentence != "" {
-			x.Why = []explain.Text{{Words: sentence}}
+			x.Why = []words.Text{{Words: sentence}}
 		}
 		for n, s := range x.Steps {
 			if s.Text.Words == "asks" {
-				x.Steps[n].Text = explain.Text{Phrase: explain.Asks}
+				x.Steps[n].Text = words.Text{Key: explain.Asks}
 			}
 		}
 	}

@@ -8,13 +8,14 @@ import (
 
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 // surprising is the colour of what was not expected, and of what got worse.
 var surprising = text.Colors{text.FgHiRed, text.Bold}
 
 // word is the verdict in one word.
-func word(c trial.Result) string { return c.Shown().En.Word }
+func word(c trial.Result) string { return c.Shown().Word(words.English) }
 
 // counted is the verdict, and by how much.
 func counted(c trial.Result) string { return c.Shown().Counted(c.Facts()) }
@@ -25,7 +26,7 @@ func reason(c trial.Result) string {
 	if c.Problem != "" {
 		return c.Problem
 	}
-	return c.Shown().Reason("en", c.Facts())
+	return c.Shown().Reason(c.Facts()).String()
 }
 
 // legend has the entries of the verdicts that these cells have.

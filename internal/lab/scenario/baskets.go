@@ -11,6 +11,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
@@ -84,11 +85,11 @@ func crossed(ctx context.Context, s *trial.Show) error {
 		return crossedAtLocks(ctx, s)
 	}
 	a := s.Ask(ctx, trial.Wish{Name: "A", Lines: []int{0, 1}, At: sale.Taken, Action: labmode.Hold})
-	if err := s.See(ctx, s.Arrived(ctx, a), "A wants 1, 2 and has what it gets first"); err != nil {
+	if err := s.See(ctx, s.Arrived(ctx, a), wants("first", "A", 1, 2)); err != nil {
 		return err
 	}
 	b := s.Ask(ctx, trial.Wish{Name: "B", Shop: 1, Lines: []int{1, 0}, At: sale.Taken, Action: labmode.Hold})
-	if err := s.See(ctx, s.Arrived(ctx, b), "B wants 2, 1 and has what it gets first, or waits"); err != nil {
+	if err := s.See(ctx, s.Arrived(ctx, b), wants("first-or-waits", "B", 2, 1)); err != nil {
 		return err
 	}
 	s.Release(ctx, a)
@@ -107,11 +108,11 @@ func crossed(ctx context.Context, s *trial.Show) error {
 // at once.
 func crossedAtLocks(ctx context.Context, s *trial.Show) error {
 	cc := s.Ask(ctx, trial.Wish{Name: "C", Shop: 2, Lines: []int{1}, At: sale.Acquired, Action: labmode.Hold})
-	if err := s.See(ctx, func() bool { return s.Reached(cc) }, "C has the lock of 2"); err != nil {
+	if err := s.See(ctx, func() bool { return s.Reached(cc) }, words.Of("story.has-lock", "who", "C", "item", 2)); err != nil {
 		return err
 	}
 	a := s.Ask(ctx, trial.Wish{Name: "A", Lines: []int{0, 1}, At: sale.Waiting, Action: labmode.Hold})
-	if err := s.See(ctx, func() bool { return a.Answered() || s.Reached(a) }, "A wants 1, 2, has the first that is free, and waits"); err != nil {
+	if err := s.See(ctx, func() bool { return a.Answered() || s.Reached(a) }, wants("first-free", "A", 1, 2)); err != nil {
 		return err
 	}
 	s.Release(ctx, cc)
@@ -119,7 +120,7 @@ func crossedAtLocks(ctx context.Context, s *trial.Show) error {
 		return err
 	}
 	b := s.Ask(ctx, trial.Wish{Name: "B", Shop: 1, Lines: []int{1, 0}, Hesitant: true})
-	if err := s.See(ctx, func() bool { return b.Answered() || s.Passes(b, sale.Waiting) > 0 }, "B wants 2, 1, has the first that is free, and waits"); err != nil {
+	if err := s.See(ctx, func() bool { return b.Answered() || s.Passes(b, sale.Waiting) > 0 }, wants("first-free", "B", 2, 1)); err != nil {
 		return err
 	}
 	s.Release(ctx, a)
@@ -127,6 +128,11 @@ func crossedAtLocks(ctx context.Context, s *trial.Show) error {
 		return err
 	}
 	return s.Met(a)
+}
+
+// wants is a line of the story about a customer who wants two items.
+func wants(what, who string, one, other int) words.Text {
+	return words.Of("story."+what, "who", who, "first", one, "second", other)
 }
 
 // The strategies of a B who goes by the items' ids: with the reference lock of each item, and with their rows.
@@ -148,18 +154,18 @@ func meet(ctx context.Context, s *trial.Show, byIDs bool) error {
 		strategy, has = byIDsInRows, "units"
 		a = s.Ask(ctx, trial.Wish{Name: "A", Lines: []int{0, 1}, At: sale.Taken, Action: labmode.Hold})
 	}
-	if err := s.See(ctx, s.Arrived(ctx, a), "A wants 1, 2 and has its first "+has); err != nil {
+	if err := s.See(ctx, s.Arrived(ctx, a), wants("first-"+has, "A", 1, 2)); err != nil {
 		return err
 	}
 	if !byIDs {
 		strategy = ""
 	}
 	b := s.Ask(ctx, trial.Wish{Name: "B", Shop: 1, Lines: []int{1, 0}, By: strategy, Hesitant: true})
-	wants := "B wants 2, 1"
+	comes := wants("waits", "B", 2, 1)
 	if byIDs {
-		wants = "B buys both by " + strategy + ", which takes 1 first"
+		comes = words.Of("story.waits", "who", "B", "second", 1, "by", strategy)
 	}
-	if err := s.See(ctx, func() bool { return b.Answered() || s.KeptOut(ctx, b) }, wants+", and waits or is answered"); err != nil {
+	if err := s.See(ctx, func() bool { return b.Answered() || s.KeptOut(ctx, b) }, comes); err != nil {
 		return err
 	}
 	s.Release(ctx, a)
@@ -186,13 +192,13 @@ func oneSoldOut(ctx context.Context, s *trial.Show) error {
 			return err
 		}
 		if s.Reached(a) {
-			s.Tell("A wants 1, 2 and %s", map[sale.Point]string{sale.Taken: "has 1", sale.Acquired: "has its first lock", sale.Read: "has read"}[at])
+			s.Tell(wants(map[sale.Point]string{sale.Taken: "at-taken", sale.Acquired: "first-lock", sale.Read: "at-read"}[at], "A", 1, 2))
 			break
 		}
-		s.Tell("A wants 1, 2 and is refused at once")
+		s.Tell(wants("refused", "A", 1, 2))
 	}
 	b := s.Ask(ctx, trial.Wish{Name: "B", Shop: 1, Lines: []int{0}})
-	if err := s.See(ctx, func() bool { return b.Answered() || s.KeptOut(ctx, b) }, "B wants 1 and is answered, or waits"); err != nil {
+	if err := s.See(ctx, func() bool { return b.Answered() || s.KeptOut(ctx, b) }, words.Of("story.one", "who", "B", "item", 1)); err != nil {
 		return err
 	}
 	s.Release(ctx, a)
@@ -208,7 +214,7 @@ func deathBetweenLocks(ctx context.Context, s *trial.Show) error { return death(
 func death(ctx context.Context, s *trial.Show, at sale.Point) error {
 	a := s.Ask(ctx, trial.Wish{Name: "A", Lease: shortLease, Lines: []int{0, 1}, At: at, Action: labmode.Kill})
 	exited := func() bool { return !s.Shop(a).Alive() }
-	if err := s.See(ctx, func() bool { return exited() || a.Answered() && a.Got() != load.Unknown }, "A wants 1, 2, and its shop dies on the way"); err != nil {
+	if err := s.See(ctx, func() bool { return exited() || a.Answered() && a.Got() != load.Unknown }, wants("dies", "A", 1, 2)); err != nil {
 		return err
 	}
 	if !exited() {
@@ -232,7 +238,7 @@ func death(ctx context.Context, s *trial.Show, at sale.Point) error {
 			return s.Concluded(ctx, b)
 		case before == load.Busy && endless != "":
 			s.StuckAt = endless
-			s.Tell("the lock %s has no end", endless)
+			s.Tell(words.Of("story.endless", "lock", endless))
 			return s.Concluded(ctx, b)
 		}
 		b = s.AskAgain(ctx, b)
@@ -243,14 +249,14 @@ func death(ctx context.Context, s *trial.Show, at sale.Point) error {
 // before A goes on, and writes after it.
 func firstLockEnds(ctx context.Context, s *trial.Show) error {
 	a := s.Ask(ctx, trial.Wish{Name: "A", Lease: shortLease, Lines: []int{0, 1}, At: sale.Acquired, Action: labmode.Hold})
-	if err := s.See(ctx, func() bool { return s.Reached(a) }, "A wants 1, 2, and has the lock of 1"); err != nil {
+	if err := s.See(ctx, func() bool { return s.Reached(a) }, wants("wants-has-lock", "A", 1, 2)); err != nil {
 		return err
 	}
 	if err := s.Shop(a).Pause(); err != nil {
 		return err
 	}
 	b := s.Ask(ctx, trial.Wish{Name: "B", Shop: 1, Lines: []int{0}, At: sale.Read, Action: labmode.Hold})
-	if err := s.See(ctx, func() bool { return s.Reached(b) || b.Answered() }, "A is paused, its lock ends, and B has it and has read"); err != nil {
+	if err := s.See(ctx, func() bool { return s.Reached(b) || b.Answered() }, words.Of("story.paused", "who", "A", "other", "B")); err != nil {
 		return err
 	}
 	if err := s.Shop(a).Resume(); err != nil {
@@ -292,11 +298,11 @@ func other(ctx context.Context, s *trial.Show, n, item int, at sale.Point, actio
 // never are all items free. A has tried again before the next one comes, or has what was free.
 func takeTurns(ctx context.Context, s *trial.Show) error {
 	holder := other(ctx, s, 0, 0, sale.Acquired, labmode.Hold)
-	if err := s.See(ctx, func() bool { return s.Reached(holder) }, "somebody has the lock of 1"); err != nil {
+	if err := s.See(ctx, func() bool { return s.Reached(holder) }, words.Of("story.somebody", "item", 1)); err != nil {
 		return err
 	}
 	a := s.Ask(ctx, trial.Wish{Name: "A", Lines: everything(s), Hesitant: true})
-	if err := s.See(ctx, func() bool { return a.Answered() || s.Passes(a, sale.Waiting) > 0 }, "A wants all fifty, and waits"); err != nil {
+	if err := s.See(ctx, func() bool { return a.Answered() || s.Passes(a, sale.Waiting) > 0 }, words.Of("story.fifty", "who", "A")); err != nil {
 		return err
 	}
 	if s.Passes(a, sale.Waiting) == 0 {
@@ -311,7 +317,7 @@ func takeTurns(ctx context.Context, s *trial.Show) error {
 		before := s.Passes(a, sale.Acquired, sale.Waiting)
 		s.Release(ctx, holder)
 		if !s.Reached(next) {
-			s.Tell("the next one is kept out")
+			s.Tell(words.Of("story.kept-out"))
 			served := func() bool {
 				if s.Reached(next) { // by one lock for all
 					s.Release(ctx, next)
@@ -333,7 +339,7 @@ func takeTurns(ctx context.Context, s *trial.Show) error {
 	}
 	err := s.Concluded(ctx, a)
 	if a.Got() != load.Sold {
-		s.Tell("meanwhile, %d others had 1 or 2 in turn, and never were both free", turns)
+		s.Tell(words.Of("story.in-turn", "count", turns))
 	}
 	return err
 }
@@ -350,7 +356,7 @@ func comeBetween(ctx context.Context, s *trial.Show) error {
 			break
 		}
 		if n == 0 {
-			s.Tell("A wants all fifty, and is about to write")
+			s.Tell(words.Of("story.about-to-write", "who", "A"))
 		}
 		other := other(ctx, s, n, n%len(s.Items), "", "")
 		if err := s.Seen(ctx, "somebody else buys one of them, or waits", func() bool { return other.Answered() || s.KeptOut(ctx, other) }); err != nil {
@@ -359,12 +365,12 @@ func comeBetween(ctx context.Context, s *trial.Show) error {
 		if other.Answered() {
 			came++
 		} else {
-			s.Tell("A keeps out somebody who wants one of them")
+			s.Tell(words.Of("story.keeps-out", "who", "A"))
 		}
 		s.Release(ctx, a)
 	}
 	if came > 0 {
-		s.Tell("meanwhile, %d others bought one each", came)
+		s.Tell(words.Of("story.one-each", "count", came))
 	}
 	if err := s.Concluded(ctx, a); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/baskets"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
@@ -321,8 +322,8 @@ func TestEveryInterventionHasWords(t *testing.T) {
 		if name == "" {
 			continue
 		}
-		text := explain.Text{Phrase: "span-intervention", Facts: explain.Facts{Intervention: name}}
-		if said := explain.English.Say(text); said == name {
+		text := words.Text{Key: "span-intervention", Facts: explain.Facts{Intervention: name}}
+		if said := words.English.Say(text); said == name {
 			t.Errorf("%s: English has no phrase for the intervention %q", sc.Name, name)
 		}
 	}

@@ -1,13 +1,13 @@
 package scenario
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
@@ -71,7 +71,7 @@ const (
 
 // reserve reserves three units.
 func (c *checkout) reserve(name string, shop, seconds int) (*trial.Customer, error) {
-	return c.answered(c.Ask(c.ctx, trial.Wish{Name: name, Shop: shop, Quantity: 3, Act: load.Reserving, Seconds: seconds}), name+" reserves 3")
+	return c.answered(c.Ask(c.ctx, trial.Wish{Name: name, Shop: shop, Quantity: 3, Act: load.Reserving, Seconds: seconds}), words.Of("story.reserves", "who", name, "units", 3))
 }
 
 // reserved is [checkout.reserve] for a customer who must have them.
@@ -83,27 +83,21 @@ func (c *checkout) reserved(name string, shop, seconds int) (*trial.Customer, er
 	return of, err
 }
 
-// became says what a request came to, in the story.
-var became = map[load.Outcome]string{
-	load.Sold: "confirmed", load.MustReturn: "the money must be returned", load.OtherState: "refused, it has ended or is confirmed",
-	load.InUse: "refused, it has paid another reservation", load.Busy: "others hold the units", load.SoldOut: "sold out",
-}
-
 // answered waits for the answer to a request, and tells it unless it is that it was done.
-func (c *checkout) answered(of *trial.Customer, what string) (*trial.Customer, error) {
-	if err := c.Seen(c.ctx, "the answer to: "+what, of.Answered); err != nil {
+func (c *checkout) answered(of *trial.Customer, what words.Text) (*trial.Customer, error) {
+	if err := c.Seen(c.ctx, "the answer to: "+what.String(), of.Answered); err != nil {
 		return of, err
 	}
 	c.bought = c.bought || of.Got() == load.Sold
 	if got := of.Got(); got != load.Done {
-		what += ": " + cmp.Or(became[got], string(got))
+		what = words.Of("story.came-to", "what", what, "outcome", got)
 	}
-	c.Tell("%s", what)
+	c.Tell(what)
 	return of, nil
 }
 
 // act does something with a reservation.
-func (c *checkout) act(of *trial.Customer, shop int, act load.Act, what string) error {
+func (c *checkout) act(of *trial.Customer, shop int, act load.Act, what words.Text) error {
 	_, err := c.answered(c.Ask(c.ctx, trial.Wish{Name: of.Name(), Shop: shop, Act: act, Of: of}), what)
 	return err
 }
@@ -118,7 +112,7 @@ func (c *checkout) payment(of, by *trial.Customer, shop, n int) trial.Wish {
 
 // confirm confirms a reservation by a payment of its customer.
 func (c *checkout) confirm(of *trial.Customer, shop, n int) error {
-	_, err := c.answered(c.Ask(c.ctx, c.payment(of, of, shop, n)), fmt.Sprintf("payment %d of %s", n, of.Name()))
+	_, err := c.answered(c.Ask(c.ctx, c.payment(of, of, shop, n)), words.Of("story.payment", "count", n, "who", of.Name()))
 	return err
 }
 
@@ -132,7 +126,7 @@ func (c *checkout) buy(name string, shop int) (*trial.Customer, error) {
 }
 
 // held sends a request that is held before it changes anything.
-func (c *checkout) held(w trial.Wish, what string) (*trial.Customer, error) {
+func (c *checkout) held(w trial.Wish, what words.Text) (*trial.Customer, error) {
 	w.At, w.Action = sale.Write, labmode.Hold
 	of := c.Ask(c.ctx, w)
 	if err := c.See(c.ctx, func() bool { return c.Reached(of) || of.Answered() }, what); err != nil {
@@ -153,7 +147,7 @@ func (c *checkout) expire(of *trial.Customer) error {
 }
 
 func (c *checkout) sweep() error {
-	_, err := c.answered(c.Ask(c.ctx, trial.Wish{Name: "sweep", Shop: second, Act: load.Sweeping}), "a shop ends what is overdue")
+	_, err := c.answered(c.Ask(c.ctx, trial.Wish{Name: "sweep", Shop: second, Act: load.Sweeping}), words.Of("story.sweep"))
 	return err
 }
 
@@ -178,7 +172,7 @@ func confirmationMeetsExpiry(c *checkout) error {
 	if err := c.Overdue(c.ctx, late); err != nil {
 		return err
 	}
-	c.Tell("the time of C's reservation is over")
+	c.Tell(words.Of("story.overdue", "who", "C"))
 	if err := c.confirm(late, first, 1); err != nil {
 		return err
 	}
@@ -186,13 +180,13 @@ func confirmationMeetsExpiry(c *checkout) error {
 	if err != nil {
 		return err
 	}
-	if err := c.act(a, first, load.Paying, "A goes to the payment provider"); err != nil {
+	if err := c.act(a, first, load.Paying, words.Of("story.to-provider", "who", "A")); err != nil {
 		return err
 	}
 	if err := c.Overdue(c.ctx, a); err != nil {
 		return err
 	}
-	paid, err := c.held(c.payment(a, a, first, 1), "A's time is over, and its confirmation is about to write")
+	paid, err := c.held(c.payment(a, a, first, 1), words.Of("story.late-confirmation", "who", "A"))
 	if err != nil {
 		return err
 	}
@@ -203,7 +197,7 @@ func confirmationMeetsExpiry(c *checkout) error {
 		return err
 	}
 	c.Release(c.ctx, paid)
-	_, err = c.answered(paid, "payment 1 of A")
+	_, err = c.answered(paid, words.Of("story.payment", "count", 1, "who", "A"))
 	return err
 }
 
@@ -232,7 +226,7 @@ func stolenReference(c *checkout) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.answered(c.Ask(c.ctx, c.payment(b, a, second, 1)), "payment 1 of A, for B")
+	_, err = c.answered(c.Ask(c.ctx, c.payment(b, a, second, 1)), words.Of("story.payment", "count", 1, "who", "A", "other", "B"))
 	return err
 }
 
@@ -273,13 +267,13 @@ func failureAfterConfirmation(c *checkout) error {
 	if err != nil {
 		return err
 	}
-	if err := c.act(a, first, load.Paying, "A goes to the payment provider"); err != nil {
+	if err := c.act(a, first, load.Paying, words.Of("story.to-provider", "who", "A")); err != nil {
 		return err
 	}
 	if err := c.confirm(a, first, 1); err != nil {
 		return err
 	}
-	return c.act(a, second, load.Failing, "the provider says that A's payment failed")
+	return c.act(a, second, load.Failing, words.Of("story.payment-failed", "who", "A"))
 }
 
 func releaseBesideConfirmation(c *checkout) error {
@@ -287,7 +281,7 @@ func releaseBesideConfirmation(c *checkout) error {
 	if err != nil {
 		return err
 	}
-	released, err := c.held(trial.Wish{Name: "A", Shop: second, Act: load.Releasing, Of: a}, "A's release is about to write")
+	released, err := c.held(trial.Wish{Name: "A", Shop: second, Act: load.Releasing, Of: a}, words.Of("story.release-writes", "who", "A"))
 	if err != nil {
 		return err
 	}
@@ -295,6 +289,6 @@ func releaseBesideConfirmation(c *checkout) error {
 		return err
 	}
 	c.Release(c.ctx, released)
-	_, err = c.answered(released, "A's release")
+	_, err = c.answered(released, words.Of("story.release", "who", "A"))
 	return err
 }

@@ -10,9 +10,9 @@
 // A new scenario touches besides:
 //
 //   - broken in expected_test.go: the strategies that it breaks, written down by hand
-//   - live/page/words/zh.json: its sentence in Chinese
+//   - words/zh.json: its sentence in Chinese
 //   - docs/mistakes: its section in a chapter of both languages, of which docs/make writes the first paragraph
-//   - explain/words: a phrase for its intervention, where it has one
+//   - words/en.json and zh.json: a line for its intervention, where it has one
 //   - package rig, where it does something that no other scenario does
 //
 // If it attacks a property that is not there yet, see [declared.Property] for the places.

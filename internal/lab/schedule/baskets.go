@@ -10,6 +10,7 @@ import (
 	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/shop/labmode"
 )
 
@@ -124,7 +125,7 @@ func (p *Possession) After(e Entry) {
 			delete(p.has, of)
 		}
 		delete(p.waits, who)
-	case e.Blocked != "" && e.Answer == "", refused:
+	case !e.Blocked.IsZero() && e.Answer == "", refused:
 		p.waits[who] = of
 	case inMySQL && !e.Tx, !inMySQL && !acquires:
 	default:
@@ -156,8 +157,8 @@ func (r Record) circle() string {
 	p := Possession{Items: r.Outcome.Items}
 	for _, e := range r.Entries {
 		ended := strings.Contains(e.Answer, "Error 1213") && e.Item != 0 // by MySQL, when the circle was closed
-		if waited := e; e.Blocked != "" || ended {
-			waited.Answer, waited.Blocked = "", "a row"
+		if waited := e; !e.Blocked.IsZero() || ended {
+			waited.Answer, waited.Blocked = "", words.Of("blocked.row")
 			p.After(waited)
 		} else {
 			p.After(e)

@@ -160,7 +160,7 @@ func (r *Record) checkedEarly(before, after Customer) bool {
 		}
 		switch {
 		case got || locking.MatchString(e.Sent):
-			locked, apart = read, e.Blocked != "" || done < i
+			locked, apart = read, !e.Blocked.IsZero() || done < i
 		case strings.HasPrefix(e.Sent, "SELECT") && tableIn(e.Sent) == changes:
 			read, locked = true, false
 		}
@@ -281,7 +281,7 @@ func (r *Record) triedAgain() bool {
 	lost := map[Customer]bool{}
 	for _, e := range r.Entries {
 		switch {
-		case e.Sent == "COMMIT" && e.Note == AnswerLost:
+		case e.Sent == "COMMIT" && e.Note.Key == AnswerLost.Key:
 			lost[e.Choice.Customer] = true
 		case lost[e.Choice.Customer] && (e.Sent == "COMMIT" || strings.HasPrefix(e.Sent, "UPDATE ") || strings.HasPrefix(e.Sent, "INSERT ")):
 			return true

@@ -91,7 +91,7 @@ func (r Record) WithoutTimes() Record {
 	r.timeless, r.Entries = true, slices.Clone(r.Entries)
 	for i := range r.Entries {
 		e := &r.Entries[i]
-		e.Answer, e.Note = steady(e.Answer), steady(e.Note)
+		e.Answer, e.Note.Words = steady(e.Answer), steady(e.Note.Words)
 		if e.State == nil {
 			continue
 		}
@@ -134,9 +134,9 @@ func (r Record) cell(e Entry, c Customer) string {
 		step += " (replica)"
 	}
 	switch {
-	case e.Blocked != "" && e.Answer == "":
+	case !e.Blocked.IsZero() && e.Answer == "":
 		return step + " …"
-	case e.Blocked != "":
+	case !e.Blocked.IsZero():
 		return step + " … " + brief(e)
 	}
 	return step + " " + brief(e)
@@ -152,8 +152,8 @@ var random = regexp.MustCompile(`\b[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12,20
 func brief(e Entry) string {
 	answer := e.Answer
 	switch {
-	case e.Note != "":
-		return "✗ " + e.Note
+	case !e.Note.IsZero():
+		return "✗ " + e.Note.String()
 	case e.Server == labmode.MySQLServer && strings.HasPrefix(answer, "id="):
 		for field := range strings.FieldsSeq(answer) {
 			if strings.HasPrefix(field, "stock=") {
@@ -292,13 +292,13 @@ func Print(w io.Writer, r Record) {
 		default:
 			fmt.Fprintf(w, "%8.1f  %-10s %s: %s\n", e.AtMS, name, e.server(), e.Sent)
 		}
-		if e.Blocked != "" {
+		if !e.Blocked.IsZero() {
 			fmt.Fprintf(w, "%20s waits: %s\n", "", e.Blocked)
 		}
 		if e.Answer != "" {
 			fmt.Fprintf(w, "%20s %s\n", "→", e.Answer)
 		}
-		if e.Note != "" && name != "" {
+		if !e.Note.IsZero() && name != "" {
 			fmt.Fprintf(w, "%20s (%s)\n", "", e.Note)
 		}
 		if e.State != nil {

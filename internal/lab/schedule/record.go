@@ -7,6 +7,7 @@ import (
 	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 // Record is what happened in one run of a schedule.
@@ -34,16 +35,16 @@ type Record struct {
 
 // Entry is one line of a record: a step with its answer, an event, or what a shop did on its own.
 type Entry struct {
-	AtMS     float64 `json:"at_ms"`
-	Choice   Choice  `json:"choice"` // zero for what a shop did on its own, and for a note
-	Customer string  `json:"customer,omitempty"`
-	Server   string  `json:"server,omitempty"`
-	Sent     string  `json:"sent,omitempty"`
-	Answer   string  `json:"answer,omitempty"`
-	Blocked  string  `json:"blocked,omitempty"` // by what, where no answer came
-	Note     string  `json:"note,omitempty"`
-	State    *State  `json:"state,omitempty"` // after it, where it was looked at
-	Own      bool    `json:"own,omitempty"`
+	AtMS     float64    `json:"at_ms"`
+	Choice   Choice     `json:"choice"` // zero for what a shop did on its own, and for a note
+	Customer string     `json:"customer,omitempty"`
+	Server   string     `json:"server,omitempty"`
+	Sent     string     `json:"sent,omitempty"`
+	Answer   string     `json:"answer,omitempty"`
+	Blocked  words.Text `json:"blocked,omitzero"` // by what, where no answer came
+	Note     words.Text `json:"note,omitzero"`
+	State    *State     `json:"state,omitempty"` // after it, where it was looked at
+	Own      bool       `json:"own,omitempty"`
 	// Item is the one that a request is about, from 1, where a customer buys several. 0 is none, or more than
 	// one.
 	Item int `json:"item,omitempty"`
@@ -88,7 +89,7 @@ type Order struct {
 }
 
 // AnswerLost is the note of a request that was carried out, and whose sender got no answer.
-const AnswerLost = "the answer was lost"
+var AnswerLost = words.Of("note.answer-lost")
 
 // OrdinaryCustomer is whose order it is that is none of the customers': see [Outcome.Ordinary].
 const OrdinaryCustomer = "ordinary"

@@ -58,7 +58,7 @@ func (r Record) Lines(script func(sha string) string) []Line {
 			}
 			begun[e.Customer] = e.Tx && e.Sent != "COMMIT" && e.Sent != "ROLLBACK"
 		}
-		lines = append(lines, Line{Customer: e.Customer, Server: e.Server, Replica: e.Replica, Text: withSource(e.Sent, script), Waits: e.Blocked, Answer: e.Answer, Note: e.Note})
+		lines = append(lines, Line{Customer: e.Customer, Server: e.Server, Replica: e.Replica, Text: withSource(e.Sent, script), Waits: e.Blocked.String(), Answer: e.Answer, Note: e.Note.String()})
 	}
 	return lines
 }

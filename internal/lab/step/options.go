@@ -7,6 +7,7 @@ import (
 
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/words"
 )
 
 // options are the ways in which the run can go on.
@@ -129,35 +130,36 @@ func (r *run) whoWaits() string {
 }
 
 // why says why a choice cannot be.
-func (r *run) why(c schedule.Choice) string {
-	cannot := func(format string, args ...any) string {
-		return fmt.Sprintf("%s cannot be here: ", c) + fmt.Sprintf(format, args...)
-	}
+func (r *run) why(c schedule.Choice) words.Text {
+	because := func(why words.Text) words.Text { return words.Of("cannot", "choice", c.String(), "why", why) }
 	if why := r.inapplicable(c.Event); why != "" {
-		return cannot("%s", why)
+		return because(words.AsItStands(why))
 	}
 	if c.Customer == 0 {
-		return cannot("it changes nothing, or everyone has ended")
+		return because(words.Of("cannot.nothing"))
 	}
 	if int(c.Customer-'A') >= len(r.buyers) {
-		return fmt.Sprintf("%s: there is no customer %s: this run has %s to %s", c, c.Customer, r.buyers[0].customer, r.buyers[len(r.buyers)-1].customer)
+		return words.Of("cannot.nobody", "choice", c.String(), "who", c.Customer.String(), "first", r.buyers[0].customer.String(), "last", r.buyers[len(r.buyers)-1].customer.String())
 	}
 	b := r.buyer(c.Customer)
+	cannot := func(key string, facts ...any) words.Text {
+		return because(words.Of("cannot."+key, append(facts, "who", b.customer.String())...))
+	}
 	switch {
 	case b.state == ended:
-		return cannot("%s has ended: it was answered with %s", b.customer, b.answer)
+		return cannot("ended", "answer", b.answer)
 	case !c.IsStep() && c.Event == schedule.Arrive:
-		return cannot("%s has come already", b.customer)
+		return cannot("come")
 	case !c.IsStep() && b.state == absent:
-		return cannot("%s has not come yet", b.customer)
+		return cannot("absent")
 	case b.state == absent || b.atStep():
-		return cannot("%s's next step is %s", b.customer, schedule.Choice{Customer: b.customer, Step: b.step()})
+		return cannot("next", "step", schedule.Choice{Customer: b.customer, Step: b.step()}.String())
 	case b.state == onRow:
-		return cannot("%s waits for the row", b.customer)
+		return cannot("row")
 	case b.state == onLock:
-		return cannot("%s waits for the lock", b.customer)
+		return cannot("lock")
 	case b.flying != nil:
-		return cannot("%s waits for %s", b.customer, schedule.ServerName(b.flying.Server))
+		return cannot("server", "server", schedule.ServerName(b.flying.Server))
 	}
-	return cannot("%s", r.whoWaits())
+	return because(words.AsItStands(r.whoWaits()))
 }

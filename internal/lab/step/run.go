@@ -143,7 +143,7 @@ func (r *run) Next(ctx context.Context) (next explore.Next, over bool, err error
 	if !slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state != ended }) {
 		return next, true, nil
 	}
-	return explore.Next{Options: r.options(), Why: r.why, Arriving: r.arriving(), Entries: len(r.entries)}, false, nil
+	return explore.Next{Options: r.options(), Why: func(c schedule.Choice) error { return r.why(c) }, Arriving: r.arriving(), Entries: len(r.entries)}, false, nil
 }
 
 // Record concludes the run.

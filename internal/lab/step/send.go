@@ -10,6 +10,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/seen"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/shop/labmode"
 )
 
@@ -201,7 +202,7 @@ func (r *run) hungUp(ctx context.Context, conn uint64) error {
 // noAnswer notes that nothing will come of what a customer has under way.
 func (r *run) noAnswer(b *buyer) {
 	for _, h := range b.underWay() {
-		r.entries[h.entry].Note = "no answer came"
+		r.entries[h.entry].Note = words.Of("note.no-answer")
 	}
 	b.flying, b.parked = nil, nil
 }

@@ -10,6 +10,7 @@ import (
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/service"
+	"stocklock/internal/lab/words"
 )
 
 // How long others come in the place of a customer whose sale failed after an event: at most so many, for a lease
@@ -44,7 +45,7 @@ func (r *serviceRun) anotherComes(ctx context.Context) (came bool, err error) {
 		if err := seen.Pause(ctx, min(firstOther<<b.others, lastOther)); err != nil {
 			return false, err
 		}
-		r.note(schedule.Entry{Note: fmt.Sprintf("%s was answered with %s, and another customer comes", b.customer, b.reply)})
+		r.note(schedule.Entry{Note: words.AsItStands(fmt.Sprintf("%s was answered with %s, and another customer comes", b.customer, b.reply))})
 		b.others++
 		b.sale = r.service.on.NewSale(r.item, fmt.Sprintf("%d-%c%d", r.item, b.customer+'a'-'A', b.others+1))
 		r.come(ctx, b.buyer)

@@ -15,6 +15,7 @@ import (
 	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/wire"
+	"stocklock/internal/lab/words"
 )
 
 // serviceRun is a run on a described service.
@@ -412,7 +413,7 @@ func (r *serviceRun) afterwards(ctx context.Context, o *schedule.Outcome) (end s
 	}
 	o.Ordinary = r.ordinary(ctx)
 	end, err = r.lookAtEnd(ctx, o)
-	r.note(schedule.Entry{Note: note + ", and an ordinary customer was answered with " + o.Ordinary})
+	r.note(schedule.Entry{Note: words.AsItStands(note + ", and an ordinary customer was answered with " + o.Ordinary)})
 	return end, err
 }
 

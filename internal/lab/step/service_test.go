@@ -288,7 +288,7 @@ func TestBlockingCommands(t *testing.T) {
 	}
 	waited := false
 	for _, e := range r.Entries {
-		waited = waited || e.Choice.String() == "B.blpop" && e.Blocked == "Redis makes it wait"
+		waited = waited || e.Choice.String() == "B.blpop" && e.Blocked.Key == "blocked.redis"
 	}
 	if !waited {
 		t.Errorf("nothing says that B waited in Redis: %+v", r.Entries)

@@ -8,6 +8,7 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/seen"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/shop/labmode"
 )
 
@@ -77,31 +78,31 @@ type silence struct {
 	waits    bool              // the server says that its request waits
 	row      schedule.Customer // whose transaction it can wait for, 0 for none that is known
 	locking  bool              // it can wait for the lock
-	lock     string            // "held" or "held by A", empty for a lock that is free
+	lock     words.Text        // that it is held, and by whom; zero for a lock that is free
 	theirs   bool              // and another customer has it
 }
 
 // why says in which state the customer is, and what keeps it there.
-func (s silence) why() (now state, blocked string) {
+func (s silence) why() (now state, blocked words.Text) {
 	switch {
 	case s.answered && s.server == "":
 		if s.dropped {
-			return ended, ""
+			return ended, blocked
 		}
 	case s.cut && s.server != "" && s.server != labmode.MySQLServer:
-		return cutOff, schedule.ServerName(s.server) + " is silent"
+		return cutOff, words.Of("blocked.silent", "server", schedule.ServerName(s.server))
 	case s.waits && s.server == labmode.RedisServer:
-		return onRedis, "Redis makes it wait"
+		return onRedis, words.Of("blocked.redis")
 	case s.waits && s.row == 0:
-		return onRow, "MySQL makes it wait"
+		return onRow, words.Of("blocked.mysql")
 	case s.waits:
-		return onRow, fmt.Sprintf("the row is held by %s's transaction", s.row)
-	case s.locking && s.lock != "" && (s.theirs || s.long || s.refused):
-		return onLock, "the lock is " + s.lock
+		return onRow, words.Of("blocked.row", "by", s.row.String())
+	case s.locking && !s.lock.IsZero() && (s.theirs || s.long || s.refused):
+		return onLock, s.lock
 	case s.locking && (s.long || s.refused):
-		return onLock, ""
+		return onLock, blocked
 	}
-	return moving, ""
+	return moving, blocked
 }
 
 // probe finds out why a customer is silent.
@@ -125,7 +126,7 @@ func (r *run) probe(ctx context.Context, b *buyer) (err error) {
 	if now == onLock && s.long {
 		r.waited(time.Since(b.heard))
 	}
-	if entry := r.lastOf(b); blocked != "" && entry >= 0 {
+	if entry := r.lastOf(b); !blocked.IsZero() && entry >= 0 {
 		r.entries[entry].Blocked = blocked
 	}
 	return nil

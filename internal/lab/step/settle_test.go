@@ -1,6 +1,10 @@
 package step
 
-import "testing"
+import (
+	"testing"
+
+	"stocklock/internal/lab/words"
+)
 
 // TestWhyACustomerIsSilent: silence alone is no proof of waiting, unless it lasts for a lease.
 func TestWhyACustomerIsSilent(t *testing.T) {
@@ -22,14 +26,14 @@ func TestWhyACustomerIsSilent(t *testing.T) {
 		{"the row is held", silence{server: "mysql", waits: true, row: 'B'}, onRow, "the row is held by B's transaction"},
 		{"the row may be held", silence{server: "mysql", row: 'B'}, moving, ""},
 		{"MySQL says no more", silence{server: "mysql", waits: true}, onRow, "MySQL makes it wait"},
-		{"another has the lock", silence{locking: true, lock: "held by B", theirs: true}, onLock, "the lock is held by B"},
-		{"it has the lock, and works", silence{locking: true, lock: "held by A"}, moving, ""},
-		{"it has had the lock for long", silence{locking: true, lock: "held by A", long: true}, onLock, "the lock is held by A"},
+		{"another has the lock", silence{locking: true, lock: words.Of("blocked.lock", "by", "B"), theirs: true}, onLock, "the lock is held by B"},
+		{"it has the lock, and works", silence{locking: true, lock: words.Of("blocked.lock", "by", "A")}, moving, ""},
+		{"it has had the lock for long", silence{locking: true, lock: words.Of("blocked.lock", "by", "A"), long: true}, onLock, "the lock is held by A"},
 		{"the lock is free", silence{locking: true}, moving, ""},
 		{"it was refused, by what is in no lock", silence{locking: true, refused: true}, onLock, ""},
 		{"the lock is free for long", silence{locking: true, long: true}, onLock, ""},
 	} {
-		if now, blocked := tt.of.why(); now != tt.now || blocked != tt.blocked {
+		if now, blocked := tt.of.why(); now != tt.now || blocked.String() != tt.blocked {
 			t.Errorf("%s: state %d, %q, want %d, %q", tt.what, now, blocked, tt.now, tt.blocked)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/words"
 )
 
 // count is what MySQL has now, and what Redis had at the last look.
@@ -93,7 +94,7 @@ func (r *shopsRun) conclude(ctx context.Context) (schedule.Record, error) {
 		return schedule.Record{}, err
 	}
 	if r.plan.Observe {
-		r.entries[r.note(schedule.Entry{Note: note})].State = &end
+		r.entries[r.note(schedule.Entry{Note: words.AsItStands(note)})].State = &end
 	}
 	return concluded(r.record(o), end, r.timed || r.keepsElsewhere()), nil
 }

@@ -12,6 +12,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
 )
@@ -98,7 +99,7 @@ func (r *shopsRun) handle(_ context.Context, m any) error {
 	if a, ok := m.(shopReplied); ok {
 		b := r.buyer(a.customer)
 		if a.more {
-			r.note(schedule.Entry{Customer: b.customer.String(), Note: fmt.Sprintf("%s: %s was answered with %s", b.customer, a.request, a.answer)})
+			r.note(schedule.Entry{Customer: b.customer.String(), Note: words.AsItStands(fmt.Sprintf("%s: %s was answered with %s", b.customer, a.request, a.answer))})
 			return nil
 		}
 		if a.answer == string(load.Busy) {

@@ -66,7 +66,7 @@ func TestStage(t *testing.T) {
 				t.Fatal(err)
 			}
 			i := slices.IndexFunc(r.Entries, func(e schedule.Entry) bool { return e.Choice.String() == "B.update" })
-			if i < 0 || r.Entries[i].Blocked != "the row is held by A's transaction" || r.Entries[i].Answer != "1 row" || r.Outcome.Verdict != verdict.Oversold {
+			if i < 0 || r.Entries[i].Blocked.String() != "the row is held by A's transaction" || r.Entries[i].Answer != "1 row" || r.Outcome.Verdict != verdict.Oversold {
 				t.Errorf("%s: %s: %+v", strategy, r.Outcome.Verdict, r.Entries[max(i, 0)])
 			}
 		}
@@ -97,7 +97,7 @@ func TestStage(t *testing.T) {
 	t.Run("an answer that is lost", func(t *testing.T) {
 		plan := steptest.Parse(t, "A.select A.update A.insert lose:A A.commit")
 		r, err := s.PlaySchedule(t.Context(), "none", 2, plan)
-		i := slices.IndexFunc(r.Entries, func(e schedule.Entry) bool { return e.Note == schedule.AnswerLost })
+		i := slices.IndexFunc(r.Entries, func(e schedule.Entry) bool { return e.Note.Key == schedule.AnswerLost.Key })
 		if err != nil || i < 0 || r.Entries[i].Choice.String() != "A.commit" || r.Outcome.Answers["A"] != "sold" || len(r.Outcome.Orders) != 1 || r.Outcome.Orders[0].Customer != "A" {
 			t.Errorf("%+v, %v, want one order, and A told so after the shop has looked it up", r.Outcome, err)
 		}
@@ -150,7 +150,7 @@ func TestStage(t *testing.T) {
 		order := steptest.Parse(t, "A.update A.insert A.commit B.update A.update2")
 		plan := step.Plan{Strategy: "conditional", Customers: 2, Requests: map[schedule.Customer][]step.Request{'A': {buy, buy}}}.Following(order)
 		r, err := s.Play(t.Context(), plan, func() explore.Chooser { return explore.Follow(order) })
-		noted := slices.ContainsFunc(r.Entries, func(e schedule.Entry) bool { return e.Note == "A: buy was answered with sold" })
+		noted := slices.ContainsFunc(r.Entries, func(e schedule.Entry) bool { return e.Note.Words == "A: buy was answered with sold" })
 		if err != nil || !noted || r.Outcome.Answers["A"] != "sold_out" || len(r.Outcome.Orders) != 1 {
 			t.Errorf("%+v, %v, first answer noted: %t", r.Outcome, err, noted)
 		}

@@ -2,10 +2,10 @@ package step
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
+	"stocklock/internal/lab/words"
 	"stocklock/internal/shop/labmode"
 )
 
@@ -84,8 +84,8 @@ func (r *shopsRun) listen(ctx context.Context, b *buyer, s *silence) error {
 		owner := r.ownerOf(look, r.lock)
 		// A lock whose requests are not held does not say at once whose it is. Who was not kept out is slow.
 		s.theirs = at.keptOut && owner != b.customer && (owner != 0 || !r.unseen)
-		if s.lock = "held"; owner != 0 {
-			s.lock = fmt.Sprintf("held by %s", owner)
+		if s.lock = words.Of("blocked.lock"); owner != 0 {
+			s.lock = words.Of("blocked.lock", "by", owner.String())
 		}
 	}
 	return err
@@ -100,7 +100,7 @@ func (r *shopsRun) wakes(b *buyer) bool {
 func (r *shopsRun) atRest(context.Context) (bool, error) {
 	for _, b := range r.buyers {
 		if entry := r.lastOf(b); b.atStep() && b.queue[0].Server != labmode.MySQLServer && entry >= 0 && r.pointless(b) {
-			r.entries[entry].Blocked = ""
+			r.entries[entry].Blocked = words.Text{}
 		}
 	}
 	return false, nil

@@ -39,7 +39,7 @@ type Play struct {
 	// Intervene is called when the first sale is held, and Relieve when it has been answered.
 	Intervene, Relieve func(ctx context.Context, testbed *rig.Testbed, at Reached) error
 	// Intervention names what Intervene does, or Prepare where there is no Intervene. A size may
-	// follow the name, after a space. Each language has a phrase for it: see explain/words.
+	// follow the name, after a space. The catalogue has its words, under done.
 	Intervention string
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -101,6 +102,19 @@ func (d Decisive) String() string {
 	default:
 		return string(d.Standing) + " " + d.Property
 	}
+}
+
+// Text is the same in every language.
+func (d Decisive) Text() words.Text {
+	switch d.Standing {
+	case declared.Has:
+		return words.Of("has", "property", d.Property)
+	case declared.Lacks:
+		return words.Of("lacks", "property", d.Property)
+	case declared.NotApplicable:
+		return words.Of("does.not.apply", "property", d.Property)
+	}
+	return words.AsItStands(d.Property)
 }
 
 // UnmarshalJSON also reads the words that results of version 1 have.

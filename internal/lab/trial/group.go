@@ -12,6 +12,7 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
 )
@@ -231,12 +232,12 @@ func (g *Group) CountOn(node int) error {
 }
 
 // Note adds to the records of all cells what a server did or met.
-func (g *Group) Note(server int, what explain.Phrase, f explain.Facts) {
+func (g *Group) Note(server int, what string, f explain.Facts) {
 	for _, s := range g.Shows {
 		s.Note(server, what, f)
 	}
-	if name, said := g.history.of[server].Name, (explain.Text{Phrase: what, Facts: f}); g.o.Told != nil {
-		g.o.Told(name+": "+explain.English.Say(said), name+"："+explain.Chinese.Say(said))
+	if g.o.Told != nil {
+		g.o.Told(words.Of("story.server", "server", g.history.of[server].Name, "what", words.Text{Key: what, Facts: f}))
 	}
 }
 

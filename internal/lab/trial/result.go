@@ -10,6 +10,7 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
 )
@@ -85,7 +86,7 @@ type Result struct {
 	// Servers is what the servers of a topology say of themselves.
 	Servers []explain.DatabaseServer `json:"servers,omitempty"`
 	// Story is what the customers of a few baskets met, in its order.
-	Story []string `json:"story,omitempty"`
+	Story []words.Text `json:"story,omitempty"`
 	// Seen is what the cell waited for and saw, in this order; Unseen, what it did not see.
 	Seen   []Seen `json:"seen,omitempty"`
 	Unseen Sight  `json:"unseen,omitempty"`

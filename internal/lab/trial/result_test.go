@@ -44,7 +44,7 @@ func TestDemandMayBeLeftAsDeclared(t *testing.T) {
 	for _, s := range ladder.All() {
 		r := newResult(Scenario{Attacks: declared.Exclusive}, s.Describe(), 1, Options{}, 3)
 		r.Verdict, r.Remaining = verdict.Held, 1
-		said := r.Shown().Reason("en", r.Facts())
+		said := r.Shown().Reason(r.Facts()).String()
 		if strings.HasSuffix(said, "with demand left, as its strategy declares") != s.Declared.Starves || !strings.Contains(said, "demand left") {
 			t.Errorf("%s starves: %t, and it is said: %s", s.Name, s.Declared.Starves, said)
 		}

@@ -7,7 +7,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
@@ -35,7 +35,7 @@ type Show struct {
 
 	Stuck   bool   // nobody is sold anything any more
 	StuckAt string // the lock without an end that refuses everybody; empty for none
-	story   []string
+	story   []words.Text
 	reader  *Customer                // the sale that was held when it had read; nil for none
 	atRead  []explain.DatabaseServer // what the servers said of it then
 
@@ -224,10 +224,10 @@ func (s *Show) Seen(ctx context.Context, what string, is func() bool) error {
 }
 
 // See is Seen, and a line of the story.
-func (s *Show) See(ctx context.Context, is func() bool, what string) error {
-	err := s.Seen(ctx, what, is)
+func (s *Show) See(ctx context.Context, is func() bool, what words.Text) error {
+	err := s.Seen(ctx, what.String(), is)
 	if err == nil {
-		s.Tell("%s", what)
+		s.Tell(what)
 	}
 	return err
 }
@@ -238,7 +238,7 @@ func (s *Show) Concluded(ctx context.Context, all ...*Customer) error {
 		if err := s.Seen(ctx, "the answer to "+of.Name(), of.Answered); err != nil {
 			return err
 		}
-		s.Tell("%s: %s", of.Name(), strings.ReplaceAll(string(of.Outcome), "_", " "))
+		s.Tell(words.Of("story.answered", "who", of.Name(), "outcome", of.Outcome))
 	}
 	return nil
 }
@@ -262,19 +262,18 @@ func (s *Show) Met(all ...*Customer) error {
 }
 
 // Tell adds a line to the story.
-func (s *Show) Tell(format string, args ...any) {
-	line := fmt.Sprintf(format, args...)
+func (s *Show) Tell(line words.Text) {
 	s.story = append(s.story, line)
 	if s.o.Told != nil {
-		s.o.Told(line, "")
+		s.o.Told(line)
 	}
 }
 
 // Note adds what a server did or met to the record of the cell.
-func (s *Show) Note(server int, what explain.Phrase, f explain.Facts) {
+func (s *Show) Note(server int, what string, f explain.Facts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.notes = append(s.notes, explain.ServersNote{At: time.Now(), Server: server, What: explain.Text{Phrase: what, Facts: f}})
+	s.notes = append(s.notes, explain.ServersNote{At: time.Now(), Server: server, What: words.Text{Key: what, Facts: f}})
 }
 
 // Fail notes why the cell says nothing. The first reason counts, and nil is none.

@@ -9,6 +9,7 @@ import (
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/words"
 )
 
 // Timeline is what happened over time, in bins of the same width. A request counts in the bin of
@@ -23,9 +24,9 @@ type Timeline struct {
 
 // Period is a time in which a fault was active, from the beginning of the attack.
 type Period struct {
-	FromMS float64      `json:"from_ms"`
-	ToMS   float64      `json:"to_ms"`
-	What   explain.Text `json:"what"`
+	FromMS float64    `json:"from_ms"`
+	ToMS   float64    `json:"to_ms"`
+	What   words.Text `json:"what"`
 }
 
 // Bucket counts the latencies up to a limit and above the limit of the bucket before.

@@ -74,6 +74,7 @@ import (
 	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/redisconn"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
@@ -121,7 +122,7 @@ type Options struct {
 	Timeout  time.Duration       // of one request
 	Records  *load.Records       // where every request is written down, nil for nowhere
 	Watch    Watch               // told what is seen while a cell of a crowd runs, nil for nobody
-	Told     func(en, zh string) // called with each line of the story of a few, without Chinese where there is none; nil for nobody
+	Told     func(words.Text)    // called with each line of the story of a few; nil for nobody
 	Lease    time.Duration       // of the locks
 	Wait     time.Duration       // for a lock, until a sale is rejected as busy
 	Offered  []declared.Strategy // by the shop: where one breaks, some of these would have held

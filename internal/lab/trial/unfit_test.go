@@ -7,6 +7,7 @@ import (
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy/declared"
 )
@@ -38,7 +39,7 @@ func TestACellThatSaysNothingIsSkipped(t *testing.T) {
 func TestAShopThatIsCutOffFromEtcd(t *testing.T) {
 	done := []explain.Intervention{{What: "redis-cut"}, {What: "dead"}}
 	named := ofEtcd(done)
-	said := explain.English.Say(explain.Text{Phrase: "could-not-renew", Facts: explain.Facts{Holder: &explain.Sale{Request: "#1", Shop: "shop 1"}, Intervention: named[0].What}})
+	said := words.English.Say(words.Text{Key: "could-not-renew", Facts: explain.Facts{Holder: &explain.Sale{Request: "#1", Shop: "shop 1"}, Intervention: named[0].What}})
 	if !strings.Contains(said, "cut off from etcd") || named[1].What != "dead" || done[0].What != "redis-cut" {
 		t.Errorf("%q, %v, %v", said, named, done)
 	}

@@ -2,7 +2,10 @@ package verdict
 
 import (
 	"fmt"
+	"math"
 	"strings"
+
+	"stocklock/internal/lab/words"
 )
 
 // Facts are what a run came to: counts by SQL, and what the customers were answered. A verdict
@@ -103,42 +106,20 @@ type Waiting struct {
 	Fenced  bool     `json:"fenced,omitempty"`   // no lock, but the fence, refuses every sale
 }
 
-// waiting has the sentences of stuck runs, in Chinese under true.
-var waiting = map[bool]struct{ outlasted, noLock, never, until, fenced string }{
-	false: {
-		outlasted: "work that outlasts the lease never sells: each time the lock was lost",
-		noLock:    "no lock in Redis: each request waits for itself, or for its own process",
-		never:     "lock %s is held with no expiry",
-		until:     "lock %s is held for another %.0f ms",
-		fenced:    "the fence refuses every sale: its token is lower than one before",
-	},
-	true: {
-		outlasted: "耗时超过租约的工作从未成交：每次都丢失了锁",
-		noLock:    "Redis 中没有锁：每个请求都在等待自己，或等待自己的进程",
-		never:     "锁 %s 被持有，没有租约",
-		until:     "锁 %s 还将被持有 %.0f 毫秒",
-		fenced:    "隔离令牌拒绝了所有售卖：它们的令牌都小于先前的令牌",
-	},
-}
-
-// starves says of demand that was left that the strategy declares it, in Chinese under true.
-var starves = map[bool]string{false: ", as its strategy declares", true: "，与策略的声明相符"}
-
-// in says what is waited for, empty for nil.
-func (w *Waiting) in(language string) string {
-	say := waiting[language == "zh"]
+// text says what is waited for. Nil is work that outlasts the lease.
+func (w *Waiting) text() words.Text {
 	switch {
 	case w == nil:
-		return ""
+		return words.Of("waiting.outlasted")
 	case w.Fenced:
-		return say.fenced
+		return words.Of("waiting.fenced")
 	case w.Unseen != "":
-		return w.Unseen
+		return words.AsItStands(w.Unseen)
 	case w.Lock == "":
-		return say.noLock
+		return words.Of("waiting.none")
 	case w.LeaseMS == nil:
-		return fmt.Sprintf(say.never, w.Lock)
+		return words.Of("waiting.held", "lock", w.Lock)
 	default:
-		return fmt.Sprintf(say.until, w.Lock, *w.LeaseMS)
+		return words.Of("waiting.held", "lock", w.Lock, "left_ms", math.Round(*w.LeaseMS))
 	}
 }

@@ -11,7 +11,7 @@ import (
 // A new one is its constant and its line in properties. Each strategy of package ladder declares
 // that it has it, or that it does not apply; it lacks what it does not declare. A scenario attacks
 // it (see package scenario for its places), an entry of schedule's attacks where schedules of sales
-// can decide it, and live/page/words/zh.json says in Chinese what it means.
+// can decide it, and words/zh.json says in Chinese what it means.
 type Property uint32
 
 const (

@@ -34,11 +34,11 @@ export const ask = (method, url, body, signal) => send(url, {
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
   if (response.status === 401) session.removeItem('token');
-  throw Object.assign(new Error(response.status === 401 ? t('drive.how') : said(answer.detail) || response.statusText), {problem: answer.problem});
+  throw Object.assign(new Error(response.status === 401 ? t('drive.how') : said(answer.say || answer.detail) || response.statusText), {problem: answer.problem});
 });
 
 export const get = url => isSaved ? counted(() => answer(url)) : send(url, {}, async response => {
-  if (!response.ok) throw new Error(said((await response.json().catch(() => ({}))).detail) || response.statusText);
+  if (!response.ok) throw new Error(said((await response.json().catch(() => ({}))).say) || response.statusText);
   return response.json();
 });
 

@@ -1,6 +1,6 @@
 import {chart, fill, h} from './dom.js';
 import {details} from './details.js';
-import {docOf, known, language, nameOf, pageIn, said as inWords, shopName, t, under} from './words.js';
+import {docOf, known, nameOf, pageIn, said as inWords, shopName, t, under} from './words.js';
 import {ask, mayDrive, start} from './api.js';
 import {isSaved} from './saved.js';
 import {gridOf, isCell, keyOf, on, runOf, store, waitingRuns} from './store.js';
@@ -117,7 +117,7 @@ export function cellView(body, [strategyName, scenarioName]) {
 }
 
 // story is what was seen, line by line.
-const story = told => h('ol', {class: 'story'}, told.map(line => h('li', {}, language() === 'zh' && line.zh || inWords(line.en))));
+const story = told => h('ol', {class: 'story'}, told.map(line => h('li', {}, inWords(line))));
 
 // orderTable has the orders that an explanation speaks of, as MySQL has them.
 const orderTable = orders => h('section', {}, h('h2', {}, t('orders.in.mysql')), h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('orders.in.mysql')},
@@ -136,9 +136,9 @@ function endedView(content, of, s, c, run, {topology, baskets, few}) {
     fill(content,
       h('section', {class: 'ended is-' + d.verdict},
         h('p', {class: 'cause'}, d.cause),
-        d.surprise && h('p', {class: 'bad'}, t('expected.long', {word: t('verdict.' + d.expected), because: because(d.because)})),
+        d.surprise && h('p', {class: 'bad'}, t('expected.long', {word: t('verdict.' + d.expected), because: d.because})),
         d.promised && h('p', {id: 'promised'}, t('promised', {units: d.promised.split('/')[0], stock: d.promised.split('/')[1]})),
-        !d.surprise && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('as.expected', {because: because(d.because)})),
+        !d.surprise && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('as.expected', {because: d.because})),
         links.length > 0 && h('p', {class: 'holding'}, t('would.hold'), ' ', links.map(name => [h('a', {href: `#/cell/${name}/${c.name}`}, name), ' ']), h('a', {class: 'more', href: `#/pair/${c.name}/${s.name}/${links[0]}`}, t('side.by.side', {a: s.name, b: links[0]}))),
         h('div', {class: 'bar'},
           mayDrive() && !(topology && topology.missing) && [h('button', {type: 'button', id: 'again', onclick: () => run(of.seed)}, '↻ ', t('run.again', {seed: of.seed})),
@@ -156,11 +156,4 @@ function endedView(content, of, s, c, run, {topology, baskets, few}) {
       d.again && h('p', {}, h('code', {class: 'command'}, d.again), ' ', d.replay && h('a', {href: `api/runs/${of.id}/record`, download: `${s.name}-${c.name}-${of.seed}.jsonl`}, t('record.download'))));
   }, e => fill(content, h('p', {class: 'notice'}, e.message)));
   return () => { gone = true; if (replay) replay.stop(); };
-}
-
-// because says which property decides, in the language of the page.
-function because(text = '') {
-  const has = text.match(/^has (.+)$/), lacks = text.match(/^lacks (.+)$/), not = text.match(/^(.+) does not apply$/);
-  const property = name => known('property.' + name, name);
-  return has ? t('has', {property: property(has[1])}) : lacks ? t('lacks', {property: property(lacks[1])}) : not ? t('does.not.apply', {property: property(not[1])}) : text;
 }

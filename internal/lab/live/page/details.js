@@ -8,6 +8,6 @@ export async function details(id) {
   const d = await get('api/runs/' + id), words = d.words ? d.words[language()] : [];
   const say = (text, as = word => word) => text && text.replace(/\{(\d+)\}/g, (_, n) => as(words[n]));
   const draw = markup => say(markup, escaped), x = d.drawing;
-  return {...d, cause: say(d.sentence) || said(say(d.reason)), outcomes: draw(d.outcomes), latency: draw(d.latency), buckets: draw(d.buckets),
+  return {...d, cause: said(...d.why || []), outcomes: draw(d.outcomes), latency: draw(d.latency), buckets: draw(d.buckets),
     drawing: x && {...x, shapes: draw(x.shapes), lanes: x.lanes.map(l => ({...l, name: say(l.name)})), moment: x.moment && {...x.moment, what: say(x.moment.what)}}};
 }

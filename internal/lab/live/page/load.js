@@ -1,6 +1,6 @@
 import {chart, fill, h} from './dom.js';
 import {details} from './details.js';
-import {language, said as inWords, t} from './words.js';
+import {said as inWords, t} from './words.js';
 import {ask, mayDrive} from './api.js';
 import {isSaved} from './saved.js';
 import {on, store} from './store.js';
@@ -14,7 +14,7 @@ export function loadView(body) {
   const boxes = store.catalog.strategies.map(s => h('label', {class: 'pick'}, h('input', {type: 'checkbox', name: 'strategy', value: s.name, checked: usual.includes(s.name)}), ' ', s.name));
   const own = h('input', {type: 'text', id: 'own-shape', placeholder: '200/5s', 'aria-label': t('shape.own'), hidden: true});
   const shape = h('select', {id: 'shape', onchange: e => { own.hidden = e.target.value !== 'other'; if (!own.hidden) own.focus(); }}, 
-    h('option', {value: ''}, t('shape.none')), store.catalog.shapes.map(s => h('option', {value: s.shape}, s[language()])), h('option', {value: 'other'}, t('shape.own')));
+    h('option', {value: ''}, t('shape.none')), store.catalog.shapes.map(s => h('option', {value: s.shape}, t('form.' + s.shape))), h('option', {value: 'other'}, t('shape.own')));
   const stock = h('input', {type: 'number', id: 'load-stock', min: 1, max: 10000, placeholder: t('stock.follows')});
   const compare = async () => {
     const strategies = boxes.map(b => b.firstChild).filter(b => b.checked).map(b => b.value);

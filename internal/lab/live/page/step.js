@@ -1,6 +1,6 @@
 import {fill, h} from './dom.js';
 import {session} from './kept.js';
-import {said as inWords, t} from './words.js';
+import {named, said as inWords, t} from './words.js';
 import {ask, mayDrive} from './api.js';
 import {on, store} from './store.js';
 import {ended as endedWords, notice} from './verdict.js';
@@ -9,7 +9,7 @@ export const linkOf = (strategy, customers, schedule) => `#/step/${strategy}/${c
 
 // brief is as much of a long statement as tells what it does. The whole is in its title.
 const brief = text => (text.length > 90 ? text.slice(0, 86).replace(/[\s,(]*$/, '') + ' …' : text);
-const answerOf = e => { const stock = e.server === 'mysql' && e.answer.match(/\bstock=\S+/); return stock ? stock[0] : brief(inWords(e.answer)); };
+const answerOf = e => { const stock = e.server === 'mysql' && e.answer.match(/\bstock=\S+/); return stock ? stock[0] : brief(named('answer', e.answer)); };
 
 // recordTable is what was done, a row for each request, with how things stood after it.
 export function recordTable(p, customers) {

@@ -24,29 +24,51 @@ export const pageIn = address => (chosen === 'zh' ? address.replace('.md', '.zh-
 export const preferredLanguage = () =>
   kept.getItem('language') || ((navigator.language || 'en').startsWith('zh') ? 'zh' : 'en');
 
-// t says a phrase. {name} in it stands for a value.
-export function t(phrase, values = {}) {
-  const text = (files[chosen] && files[chosen][phrase]) ?? (files.en && files.en[phrase]) ?? phrase;
-  return text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+// The grammar of a message is that of the catalogue in Go: internal/lab/words/words.go describes it.
+const slot = /\{([^{}]+)\}/g;
+const special = {}; // by language: the keys with facts of a key, those with most first
+const phrase = key => (files[chosen] && files[chosen][key]) ?? (files.en && files.en[key]);
+
+function fitting(key, facts) {
+  special[chosen] ??= Object.groupBy(Object.keys(files[chosen] || files.en).filter(k => k.includes('+')).sort((a, b) => b.split('+').length - a.split('+').length), k => k.split('+')[0]);
+  return (special[chosen][key] || []).find(k => k.split('+').slice(1).every(name => facts[name] !== undefined && facts[name] !== null)) || key;
 }
+
+function message(key, facts = {}) {
+  const text = phrase(fitting(key, facts)) ?? phrase(key);
+  return text === undefined ? text : text.replace(slot, (_, of) => value(of, facts));
+}
+
+function value(of, facts) {
+  const [n, one, many] = of.split('|');
+  if (many !== undefined) return (String(facts[n]) === '1' ? one : many).replaceAll('#', facts[n] ?? 0);
+  const [, kind, path] = of.match(/^(?:(\w+):)?(.+)$/);
+  const fact = path.split('.').reduce((all, name) => all && all[name], facts);
+  if (fact && typeof fact === 'object') return fact.say === undefined ? message(kind, fact) : said(fact);
+  if (kind === 'ms') return fact < 10 ? `${Number(fact).toFixed(1)} ms` : `${Math.round(fact)} ms`;
+  return kind ? named(kind, String(fact)) : String(fact ?? 0);
+}
+
+// t says a phrase with the facts in it.
+export const t = (key, facts = {}) => message(key, facts) ?? key;
 
 // known says a phrase only where there is one: for names that come from the server.
-export const known = (phrase, otherwise) => (files[chosen] && files[chosen][phrase]) ?? otherwise;
+export const known = (key, otherwise) => (files[chosen] && files[chosen][key]) ?? otherwise;
 
-// said says what a server said in its own words, where they are known in the language that is chosen.
-// Numbers, customers, their steps and quotations in them are {1}, {2} and so on.
-export function said(text = '') {
-  const values = [''];
-  const pattern = text.replace(/"[^"]*"|-?\b\d[\w.]*|\b(?:\w+:)?[ABC](?:\.[\w-]+)?\b/g, value => '{' + (values.push(value) - 1) + '}');
-  return known('said.' + pattern, text).replace(/\{(\d+)\}/g, (whole, n) => values[n] ?? whole);
+// named says a name of a kind, such as that of an outcome. One that has no words is said as it stands.
+export function named(kind, name) {
+  const numbers = {};
+  let count = 0;
+  const pattern = name.replace(/ (\d\S*)/g, (_, n) => { numbers[++count] = n; return ` {${count}}`; });
+  return message(`${kind}.${pattern}`, numbers) ?? name;
 }
 
-// doneName says an intervention, with the size that may follow its name.
-export const doneName = what => { const [name, size = ''] = what.split(' '); return known('done.' + name, what).replace('{size}', size); };
+// said says texts of the server: a key with its facts, or words that stand as they are.
+export const said = (...texts) => texts.filter(Boolean).map(x => (x.say === undefined ? String(x) : message(x.say, x) ?? x.say)).join(' ').replaceAll('。 ', '。');
 
-// serverName is for servers that are several, such as "redis 1 of 5".
-export const serverName = name => name.replace(/ of (?=\d)/, '/');
-export const shopName = name => t('shop', {n: name.replace(/^shop /, '')});
+export const doneName = what => named('done', what);
+export const serverName = name => named('server', name);
+export const shopName = name => named('shop', name);
 // nameOf is the name of a scenario in the language that is chosen, with the one that commands read.
 export const nameOf = c => (files[chosen] && files[chosen]['name.' + c.name] ? `${files[chosen]['name.' + c.name]} ${c.name}` : c.name);
 // under names a cell.
