@@ -23,7 +23,7 @@ func TestBothSteppersUnderEvents(t *testing.T) {
 	} {
 		sameEndings(t, inside, open(t, tt.strategy), false, tt.strategy, tt.event)
 	}
-	for _, strategy := range []string{"optimistic", "set-ex-nx", "owner-checked", "reentrant", "snapshot-before-lock"} {
+	for _, strategy := range []string{"optimistic", "set-ex-nx", "lua-setex", "owner-checked", "reentrant", "snapshot-before-lock"} {
 		sameEndings(t, inside, open(t, strategy), false, strategy)
 	}
 	for _, strategy := range []string{"fenced-relative", "reentrant"} {

@@ -67,7 +67,7 @@ func sameEndings(t *testing.T, inside *step.Shops, wire *step.Service, inTime bo
 // TestBothSteppers: the strategies of this repository end at the wire as they end in the stepper inside the shop.
 func TestBothSteppers(t *testing.T) {
 	inside := steptest.Open(t, "", step.Options{Lease: insideLease})
-	for _, strategy := range []string{"none", "conditional", "for-update", "fenced-relative", "owner-get-del", "lua-setex", "lock-in-transaction"} {
+	for _, strategy := range []string{"none", "conditional", "for-update", "fenced-relative", "owner-get-del", "lock-in-transaction"} {
 		s := open(t, strategy)
 		sameEndings(t, inside, s, false, strategy)
 		switch strategy {
