@@ -78,14 +78,15 @@ func replay(c trial.Result, p matrix.Plan, shop string) string {
 			words = append(words, "--shop", quoted(value))
 		}
 	}
-	if shop != "" {
-		words = append(words, "--shop-binary", quoted(shop))
+	add := func(flag, value string) {
+		if value != "" {
+			words = append(words, flag, quoted(value))
+		}
 	}
-	if p.RedisServer != "" {
-		words = append(words, "--redis-server", quoted(p.RedisServer))
-	}
+	add("--shop-binary", shop)
+	add("--redis-server", p.RedisServer)
 	for _, setting := range p.MySQLSet {
-		words = append(words, "--mysql-set", quoted(setting))
+		add("--mysql-set", setting)
 	}
 	if p.MySQL != "" && p.MySQL != os.Getenv("LOADTEST_MYSQL") {
 		words = append(words, `--mysql "$LOADTEST_MYSQL"`)
@@ -93,8 +94,6 @@ func replay(c trial.Result, p matrix.Plan, shop string) string {
 	if p.Redis != "" && p.Redis != os.Getenv("LOADTEST_REDIS") {
 		words = append(words, `--redis "$LOADTEST_REDIS"`)
 	}
-	if rate := p.Shape.String(); rate != "" {
-		words = append(words, "--rate", rate)
-	}
+	add("--rate", p.Shape.String())
 	return strings.Join(words, " ")
 }

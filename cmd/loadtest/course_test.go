@@ -297,9 +297,9 @@ func TestWhatIsNoExerciseIsOneLine(t *testing.T) {
 	for args, want := range map[string]string{
 		"exercise 99":         "lesson 99 has no exercise: want one of " + strings.Join(lessons, ", "),
 		"exercise 99 --check": "lesson 99 has no exercise",
-		"exercise --check":    "--check wants a lesson",
-		"exercise --hint":     "--hint wants a lesson",
-		"exercise --from 2":   "--from wants a lesson",
+		"exercise --check":    "--check, --hint and --from want a lesson",
+		"exercise --hint":     "--check, --hint and --from want a lesson",
+		"exercise --from 2":   "--check, --hint and --from want a lesson",
 		"exercise 3 --from 3": "want an exercise before",
 		"exercise 7 --from 2": "want an exercise before",
 		"exercise 3 --from 2": "begin with loadtest exercise 2",

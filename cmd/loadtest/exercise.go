@@ -41,13 +41,8 @@ func (c *exerciseCommand) Run(ctx context.Context, s streams) error {
 		return c.shell(ctx, s)
 	}
 	if c.Lesson == 0 {
-		switch {
-		case c.Check:
-			return usage("--check wants a lesson: loadtest exercise 3 --check")
-		case c.Hint > 0:
-			return usage("--hint wants a lesson: loadtest exercise 3 --hint")
-		case c.From != 0:
-			return usage("--from wants a lesson: loadtest exercise 3 --from 2")
+		if c.Check || c.Hint > 0 || c.From != 0 {
+			return usage("--check, --hint and --from want a lesson: loadtest exercise 3 --check")
 		}
 		for _, e := range exercise.All() {
 			fmt.Fprintf(s.out, "loadtest exercise %d  %s\n", e.Lesson, e.Task)

@@ -174,12 +174,9 @@ func (c *Catalog) All() []declared.Strategy {
 }
 
 // Names lists the names of the strategies.
-func (c *Catalog) Names() []string { return names(c.Strategies) }
-
-func names(of []declared.Strategy) []string {
-	names := make([]string, len(of))
-	for i, s := range of {
-		names[i] = s.Name
+func (c *Catalog) Names() (names []string) {
+	for _, s := range c.Strategies {
+		names = append(names, s.Name)
 	}
 	return names
 }
@@ -203,7 +200,7 @@ func (c *Catalog) ByName(name string) (declared.Strategy, error) {
 func (c *Catalog) Under(sc trial.Scenario) (all []declared.Strategy, byName func(string) (declared.Strategy, error)) {
 	switch {
 	case sc.OfBaskets():
-		return c.Baskets, c.BasketByName
+		return c.Baskets, func(name string) (declared.Strategy, error) { return find(name, c.Baskets) }
 	case sc.OfReservations():
 		return c.Reservations, func(name string) (declared.Strategy, error) { return find(name, c.Reservations) }
 	}
@@ -223,11 +220,6 @@ func (c *Catalog) Any(name string) (declared.Strategy, error) {
 		return -1
 	})
 	return find(name, all)
-}
-
-// BasketByName finds a way of taking several items. The error lists the names that there are.
-func (c *Catalog) BasketByName(name string) (declared.Strategy, error) {
-	return find(name, c.Baskets)
 }
 
 func find(name string, among []declared.Strategy) (declared.Strategy, error) {

@@ -40,22 +40,14 @@ type Crossed struct {
 // Parse reads a word. The names of strategies are a shop's, so that they are not looked up here.
 func Parse(word string) (all []Crossed) {
 	if strategies, scenarios, ok := strings.Cut(word, ":"); ok {
-		return []Crossed{{Strategies: names(strategies), Scenarios: names(scenarios)}}
+		return []Crossed{{Strategies: strings.Split(strategies, ","), Scenarios: strings.Split(scenarios, ",")}}
 	}
-	for _, name := range names(word) {
+	for name := range strings.SplitSeq(word, ",") {
 		if slices.Contains(Scenarios(), name) {
 			all = append(all, Crossed{Strategies: []string{All}, Scenarios: []string{name}})
 			continue
 		}
 		all = append(all, Crossed{Strategies: []string{name}, Scenarios: []string{trial.Contention}, alone: true})
-	}
-	return all
-}
-
-func names(list string) []string {
-	all := strings.Split(list, ",")
-	for i, name := range all {
-		all[i] = strings.TrimSpace(name)
 	}
 	return all
 }

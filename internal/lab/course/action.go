@@ -73,8 +73,8 @@ func (c Command) Action() *Action {
 		}
 	case "explore":
 		a.Explore, a.Strategies, a.Customers = true, words[1:], 2
-		for _, e := range list(flags["--events"]) {
-			if e != "none" {
+		for e := range strings.SplitSeq(flags["--events"], ",") {
+			if e != "" && e != "none" {
 				a.Events = append(a.Events, e)
 			}
 		}
@@ -96,11 +96,4 @@ func namesOf(asked []string) (all []string) {
 		}
 	}
 	return all
-}
-
-func list(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return strings.Split(text, ",")
 }

@@ -124,12 +124,8 @@ func (t Terminal) Next(r Report, program, saved string) {
 	if !r.isMatrix() {
 		lines = append(lines, program+" run all")
 	}
-	for i, line := range lines {
-		lead := "next:"
-		if i > 0 {
-			lead = "     "
-		}
-		fmt.Fprintln(t.Out, lead, line)
+	if len(lines) > 0 {
+		fmt.Fprintln(t.Out, "next: "+strings.Join(lines, "\n      "))
 	}
 }
 

@@ -20,11 +20,7 @@ func (t Terminal) Strategies(all []declared.Strategy) {
 	for _, s := range all {
 		w.AppendRow(table.Row{s.Name, s.Doc, s.Guard, s.Decrement})
 	}
-	t.print(w, table.Row{"strategy", "what it does", "guard", "decrement"}, []table.ColumnConfig{
-		{Number: 2, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft},
-		{Number: 3, WidthMax: 24, WidthMaxEnforcer: text.WrapSoft},
-		{Number: 4, WidthMax: 24, WidthMaxEnforcer: text.WrapSoft},
-	}, 4, 3)
+	t.print(w, table.Row{"strategy", "what it does", "guard", "decrement"}, []table.ColumnConfig{wrapped(2, 48), wrapped(3, 24), wrapped(4, 24)}, 4, 3)
 }
 
 // Scenarios prints what each scenario does.
@@ -38,33 +34,33 @@ func (t Terminal) scenarios(heading string, all []trial.Scenario) {
 	for _, s := range all {
 		w.AppendRow(table.Row{s.Name, s.Doc, s.Attacks})
 	}
-	t.print(w, table.Row{"scenario", "what happens", "attacks"}, []table.ColumnConfig{{Number: 2, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft}}, 3)
+	t.print(w, table.Row{"scenario", "what happens", "attacks"}, []table.ColumnConfig{wrapped(2, 60)}, 3)
 }
 
 // Baskets prints the ways of taking several items, their properties, and the scenarios.
 func (t Terminal) Baskets(ways []declared.Strategy) {
-	t.ways("Ways of taking several items in one sale.", ways)
-	t.standings("way", ways, declared.BasketProperties(), func(s declared.Strategy) declared.Properties { return *s.Baskets })
-	t.scenarios("Scenarios of baskets: each attacks one property.", scenario.Of(trial.Baskets))
+	t.ways("Ways of taking several items in one sale.", trial.Baskets, ways, declared.BasketProperties(), func(s declared.Strategy) declared.Properties { return *s.Baskets })
 }
 
 // Reservations prints the ways of reserving, their properties, and the scenarios.
 func (t Terminal) Reservations(ways []declared.Strategy) {
-	t.ways("Ways of reserving units for a payment.", ways)
-	t.standings("way", ways, declared.ReservationProperties(), func(s declared.Strategy) declared.Properties { return *s.Reservations })
-	t.scenarios("Scenarios of reservations: each attacks one property.", scenario.Of(trial.Reservations))
+	t.ways("Ways of reserving units for a payment.", trial.Reservations, ways, declared.ReservationProperties(), func(s declared.Strategy) declared.Properties { return *s.Reservations })
 }
 
-func (t Terminal) ways(heading string, ways []declared.Strategy) {
+func (t Terminal) ways(heading, group string, ways []declared.Strategy, properties []declared.Property, of func(declared.Strategy) declared.Properties) {
 	t.heading(heading)
 	w := tabular.New()
 	for _, s := range ways {
 		w.AppendRow(table.Row{s.Name, s.Doc, s.Source})
 	}
-	t.print(w, table.Row{"way", "what it does", "source"}, []table.ColumnConfig{
-		{Number: 2, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft},
-		{Number: 3, WidthMax: 36, WidthMaxEnforcer: text.WrapSoft},
-	}, 3)
+	t.print(w, table.Row{"way", "what it does", "source"}, []table.ColumnConfig{wrapped(2, 60), wrapped(3, 36)}, 3)
+	t.standings("way", ways, properties, of)
+	t.scenarios("Scenarios of "+group+": each attacks one property.", scenario.Of(group))
+}
+
+// wrapped is a column of at most so many characters.
+func wrapped(number, width int) table.ColumnConfig {
+	return table.ColumnConfig{Number: number, WidthMax: width, WidthMaxEnforcer: text.WrapSoft}
 }
 
 // Topologies prints the topologies of the database, what happens to each, and what strategies have against it.
@@ -74,10 +70,7 @@ func (t Terminal) Topologies(strategies []declared.Strategy) {
 	for _, of := range topology.All {
 		w.AppendRow(table.Row{of.Name, of.Doc, is[of.Durable], is[of.Missing() == nil]})
 	}
-	t.print(w, table.Row{"topology", "its servers", "an answer survives its primary", "can start here"}, []table.ColumnConfig{
-		{Number: 2, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft},
-		{Number: 3, WidthMax: 16, WidthMaxEnforcer: text.WrapSoft},
-	}, 2)
+	t.print(w, table.Row{"topology", "its servers", "an answer survives its primary", "can start here"}, []table.ColumnConfig{wrapped(2, 60), wrapped(3, 16)}, 2)
 	t.scenarios("Scenarios: what happens to the servers.", scenario.OfTopologies())
 	t.standings("strategy", strategies, declared.TopologyProperties(), func(s declared.Strategy) declared.Properties { return declared.Properties{Has: s.Servers} })
 }
