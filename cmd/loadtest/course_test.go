@@ -229,7 +229,7 @@ func (r classroom) run(ctx context.Context, s streams) int {
 			c.Step.As, err = c.Step.as(of)
 		}
 		if err == nil {
-			err = c.Step.play(ctx, s, r.stage(c.Step.Lease))
+			err = c.Step.play(ctx, s, step.As{Shops: r.stage(c.Step.Lease)})
 		}
 	case "explore":
 		strategies, unknown := cells.Named(c.Explore.Strategies, r.shop.Strategies, r.shop.Any)

@@ -82,10 +82,7 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 	case why != "":
 		return usage("%s cannot be stepped through here: it %s", of.Name, why)
 	}
-	var on steps = opened
-	if c.As != "" {
-		on = step.As{Shops: opened, OneShop: c.As == asOneShop, Baskets: c.As == asBaskets, Reservations: c.As == asReservations}
-	}
+	on := step.As{Shops: opened, OneShop: c.As == asOneShop, Baskets: c.As == asBaskets, Reservations: c.As == asReservations}
 	if c.As == asReservations {
 		n, c.Customers = schedule.MaxCustomers, schedule.MaxCustomers
 	}
@@ -93,13 +90,6 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 		return c.interact(ctx, s, on, max(n, 2))
 	}
 	return c.play(ctx, s, on)
-}
-
-// steps is a stage as this command uses it.
-type steps interface {
-	PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error)
-	Position(ctx context.Context, strategy string, customers int, order schedule.Schedule) (step.Position, error)
-	Script(sha string) string
 }
 
 // plan is the schedule, and how many customers buy.
@@ -122,7 +112,7 @@ func (c *stepCommand) plan() (schedule.Schedule, int, error) {
 }
 
 // play plays the schedule on a stage, and shows what happened.
-func (c *stepCommand) play(ctx context.Context, s streams, on steps) error {
+func (c *stepCommand) play(ctx context.Context, s streams, on step.As) error {
 	plan, n, err := c.plan()
 	if err != nil {
 		return err
@@ -137,7 +127,7 @@ func (c *stepCommand) play(ctx context.Context, s streams, on steps) error {
 	return c.show(s, on, record)
 }
 
-func (c *stepCommand) show(s streams, on steps, record schedule.Record) error {
+func (c *stepCommand) show(s streams, on step.As, record schedule.Record) error {
 	people, shown := c.beside(s), record
 	switch {
 	case c.Transcript:
@@ -171,7 +161,7 @@ func stepCommandOf(strategy string, plan schedule.Schedule, as string) string {
 
 // interact lets a person choose. No sale waits for the person: each choice plays the schedule so
 // far on a fresh item.
-func (c *stepCommand) interact(ctx context.Context, s streams, on steps, n int) error {
+func (c *stepCommand) interact(ctx context.Context, s streams, on step.As, n int) error {
 	lines := make(chan string)
 	go func() {
 		defer close(lines)

@@ -176,13 +176,7 @@ func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
 			s.began(cellName{Strategy: asked.Strategy}, asked.Schedule)
 			s.mu.Unlock()
 		}
-		var steps interface {
-			PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error)
-			Position(ctx context.Context, strategy string, customers int, order schedule.Schedule) (step.Position, error)
-		} = on
-		if asked.Baskets {
-			steps = step.As{Shops: on, Baskets: true}
-		}
+		steps := step.As{Shops: on, Baskets: asked.Baskets}
 		if asked.ToEnd {
 			at.Ended = true
 			at.Record, err = steps.PlaySchedule(ctx, asked.Strategy, asked.Customers, plan)

@@ -156,12 +156,6 @@ func (s *Shops) PlaySchedule(ctx context.Context, strategy string, customers int
 	return As{Shops: s}.PlaySchedule(ctx, strategy, customers, order)
 }
 
-// Position plays a schedule and what follows it, and returns how things stood in between. So no
-// sale waits for whoever chooses the next step.
-func (s *Shops) Position(ctx context.Context, strategy string, customers int, order schedule.Schedule) (Position, error) {
-	return As{Shops: s}.Position(ctx, strategy, customers, order)
-}
-
 // As are shops whose schedules are those of customers of one shop, of customers who buy two items, or of those who
 // reserve.
 type As struct {
@@ -186,7 +180,8 @@ func (a As) PlaySchedule(ctx context.Context, strategy string, customers int, or
 	return a.Play(ctx, a.plan(strategy, customers, order), func() explore.Chooser { return explore.Follow(order) })
 }
 
-// Position is as [Shops.Position].
+// Position plays a schedule and what follows it, and returns how things stood in between. So no
+// sale waits for whoever chooses the next step.
 func (a As) Position(ctx context.Context, strategy string, customers int, order schedule.Schedule) (Position, error) {
 	var at Position
 	p := a.plan(strategy, customers, order)

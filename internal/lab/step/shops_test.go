@@ -157,7 +157,7 @@ func TestStage(t *testing.T) {
 	})
 	t.Run("how things stand in between", func(t *testing.T) {
 		plan := steptest.Parse(t, "A.set A.select")
-		at, err := s.Position(t.Context(), "set-ex-nx", 2, plan)
+		at, err := step.As{Shops: s}.Position(t.Context(), "set-ex-nx", 2, plan)
 		if err != nil || at.Ended || len(at.Entries) != 2 || at.Entries[1].State.Holder != "A" || !slices.Contains(at.Options, schedule.Choice{Customer: 'B', Step: "set"}) {
 			t.Errorf("%+v, %v", at, err)
 		}
