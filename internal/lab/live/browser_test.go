@@ -25,6 +25,7 @@ import (
 	"stocklock/internal/lab/catalog/catalogtest"
 	"stocklock/internal/lab/mine"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/words"
 )
 
 // served is a server with all that it runs, for one test.
@@ -528,7 +529,7 @@ func TestTheQuestionsLeadToACell(t *testing.T) {
 	b.Until(`document.querySelector('[data-answer=owner-get-del]').open`)
 	screenshot(t, b, "mine")
 	b.Run(click(`#language`))
-	b.Until(`document.querySelector('.mine h2').textContent === ` + strconv.Quote(mine.Questions()[0].Ask.Zh))
+	b.Until(`document.querySelector('.mine h2').textContent === ` + strconv.Quote(words.Chinese.Say(mine.Questions()[0].Ask())))
 	if over := browsertest.Says[int](b, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
 		t.Errorf("the questions are %d pixels wider than the screen", over)
 	}

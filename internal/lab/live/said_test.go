@@ -35,7 +35,7 @@ var mayBeStrings = strings.Fields(regexp.MustCompile(`(?m)#.*$`).ReplaceAllStrin
 	strategyInfo.Doc strategyInfo.Guard strategyInfo.Decrement strategyInfo.NotStepped scenarioInfo.Doc topologyInfo.Doc
 	ballot.Doc
 	# in every language
-	detail.Words moment.What lessonInfo.Title Text.En Text.Zh Answer.Code
+	detail.Words moment.What lessonInfo.Title Answer.Code
 	# English, for who sends requests by hand
 	refusal.Detail
 	# of a service, by its file and by its author

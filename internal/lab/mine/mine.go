@@ -1,45 +1,39 @@
 // Package mine has the questions that lead from a reader's code to the cell that breaks it.
 //
 // The page docs/is-it-mine.md and the view of the live page are made from this one table. To add an answer,
-// add it to its question: the tests hold each to a cell that is expected to fail, and to a twin that is
+// add it to its question, and what it says to the catalogue: the tests hold each to a cell that is expected to fail, and to a twin that is
 // expected to hold in the same scenario.
 package mine
 
-import "slices"
+import (
+	"slices"
 
-// Text is said in both languages. Markdown may mark code in it, and nothing else.
-type Text struct {
-	En string `json:"en"`
-	Zh string `json:"zh"`
-}
-
-// In returns the text in a language: zh, or else English.
-func (t Text) In(language string) string {
-	if language == "zh" {
-		return t.Zh
-	}
-	return t.En
-}
+	"stocklock/internal/lab/words"
+)
 
 // Question is one of those to ask of one's code.
 type Question struct {
 	Key     string   `json:"key"` // of its anchor
-	Ask     Text     `json:"ask"`
-	Look    Text     `json:"look"` // where in the code to look
 	Answers []Answer `json:"answers"`
 }
 
 // Answer is what the code may do, and what follows.
 type Answer struct {
-	Says     Text   `json:"says"`
 	Language string `json:"language"` // of the snippet, as a fence of Markdown names it
 	Code     string `json:"code"`
-	Why      Text   `json:"why"`
 	// The cell that breaks it, and the strategy that changes the least and holds in that scenario.
 	Strategy string `json:"strategy"`
 	Scenario string `json:"scenario"`
 	Twin     string `json:"twin"`
 }
+
+// Ask is the question, and Look where in the code to look. Markdown may mark code in these, and nothing else.
+func (q Question) Ask() words.Text  { return words.Of("ask." + q.Key) }
+func (q Question) Look() words.Text { return words.Of("look." + q.Key) }
+
+// Says is what the code does, and Why what follows.
+func (a Answer) Says() words.Text { return words.Of("says." + a.Strategy + ":" + a.Scenario) }
+func (a Answer) Why() words.Text  { return words.Of("why." + a.Strategy + ":" + a.Scenario) }
 
 // Questions returns the questions in the order in which they are asked.
 func Questions() []Question { return slices.Clone(questions) }

@@ -6,6 +6,7 @@ import (
 
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -16,13 +17,13 @@ func TestEachAnswerLeadsToACellThatFails(t *testing.T) {
 		for _, a := range q.Answers {
 			under, err := scenario.ByName(a.Scenario)
 			if err != nil {
-				t.Errorf("%s: %v", a.Says.En, err)
+				t.Errorf("%s: %v", a.Says(), err)
 				continue
 			}
 			expected := func(name string) verdict.Kind {
 				of, err := ladder.ByName(name)
 				if err != nil {
-					t.Errorf("%s: %v", a.Says.En, err)
+					t.Errorf("%s: %v", a.Says(), err)
 					return ""
 				}
 				return under.Expected(of.Describe()).Verdict
@@ -43,13 +44,14 @@ func TestEachAnswerLeadsToACellThatFails(t *testing.T) {
 
 // TestEverythingIsSaidInBothLanguages, with the same code marked.
 func TestEverythingIsSaidInBothLanguages(t *testing.T) {
-	check := func(of Text) {
+	check := func(of words.Text) {
 		t.Helper()
-		if of.En == "" || of.Zh == "" || of.En == of.Zh || strings.ContainsAny(of.En+of.Zh, "\n|") {
-			t.Errorf("%q, %q: want one line in each language", of.En, of.Zh)
+		en, zh := words.English.Say(of), words.Chinese.Say(of)
+		if en == of.Key || zh == of.Key || en == zh || strings.ContainsAny(en+zh, "\n|{") {
+			t.Errorf("%q, %q: want one line in each language", en, zh)
 		}
-		if strings.Count(of.En, "`") != strings.Count(of.Zh, "`") || strings.Count(of.En, "`")%2 != 0 {
-			t.Errorf("%q, %q: the code in them differs", of.En, of.Zh)
+		if strings.Count(en, "`") != strings.Count(zh, "`") || strings.Count(en, "`")%2 != 0 {
+			t.Errorf("%q, %q: the code in them differs", en, zh)
 		}
 	}
 	if n := len(Questions()); n != 5 {
@@ -57,18 +59,18 @@ func TestEverythingIsSaidInBothLanguages(t *testing.T) {
 	}
 	languages := map[string]bool{}
 	for _, q := range Questions() {
-		check(q.Ask)
-		check(q.Look)
+		check(q.Ask())
+		check(q.Look())
 		for _, a := range q.Answers {
-			check(a.Says)
-			check(a.Why)
+			check(a.Says())
+			check(a.Why())
 			languages[a.Language] = true
 			if lines := strings.Count(a.Code, "\n"); !strings.HasSuffix(a.Code, "\n") || lines > 12 {
-				t.Errorf("%s: its code has %d lines, want a few", a.Says.En, lines)
+				t.Errorf("%s: its code has %d lines, want a few", a.Says(), lines)
 			}
 			for line := range strings.Lines(a.Code) {
 				if len(line) > 130 {
-					t.Errorf("%s: a line of code is %d characters long", a.Says.En, len(line))
+					t.Errorf("%s: a line of code is %d characters long", a.Says(), len(line))
 				}
 			}
 		}
