@@ -19,7 +19,7 @@ import (
 )
 
 type runCommand struct {
-	Words    []string `arg:"" optional:"" name:"word" help:"What to run: a STRATEGY under contention, a SCENARIO or a GROUP with all that it applies to, or STRATEGY:SCENARIO. See below. Without one: ${usual}."`
+	Words    []string `arg:"" optional:"" name:"word" help:"What to run: a STRATEGY under contention, a SCENARIO or a GROUP with all that it applies to, or STRATEGY:SCENARIO. Without one: ${usual}."`
 	Runs     int      `default:"1" min:"1" max:"1000" help:"How often to run each cell, each time with another seed."`
 	Parallel *int     `placeholder:"N" min:"1" max:"16" help:"How many cells to run at once, each with shops and a Redis of its own. Without it 1 under contention, where numbers are compared, and 4 for the other scenarios. Of topologies, how many scenarios with all their strategies: 4."`
 	settings `embed:""`
@@ -42,8 +42,10 @@ A cell is a strategy under a scenario. Words choose cells:
     conditional:all               one strategy under every scenario of one server
     all                           every strategy under each of these: the matrix
     telling                       each strategy under the scenario that shows most about it
-    baskets topologies            groups of scenarios, which have servers of their own: ` + strings.Join(scenario.Groups()[1:], ", ") + `
+    baskets topologies            groups of scenarios that have servers of their own
     everything                    all cells of all groups
+
+The groups are ` + strings.Join(scenario.Groups()[1:], ", ") + `.
 
 Examples:
 
