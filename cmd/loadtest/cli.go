@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/sys/unix"
@@ -87,6 +88,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case done:
 		return exitExpected
+	case err != nil && strings.HasPrefix(err.Error(), "unexpected argument") && slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") }):
+		err = usage("%w: words come before flags; see loadtest --help", err)
 	case err != nil:
 		err = usage("%w; see loadtest --help", err)
 	default:

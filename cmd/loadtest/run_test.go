@@ -79,6 +79,7 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"run --out a.gob --out b.gob", "one file with requests"},
 		{"step none --out out.html", "want - or a name that ends in .json"},
 		{"run --colour", "unknown flag"},
+		{"run none --stock 5 setnx", "unexpected argument setnx: words come before flags"},
 		{"list people", "want one of strategies"},
 		{"list scenarois", `did you mean "scenarios"?`},
 		{"soak --sales 0", "--sales is 0"},
