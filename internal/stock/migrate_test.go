@@ -215,8 +215,8 @@ func TestTheAlterOfADeadProcessIsWaitedFor(t *testing.T) {
 func TestTheSchemaHasWhatASaleNeeds(t *testing.T) {
 	store := stocktest.Open(t)
 	for query, want := range map[string]string{
-		"SELECT GROUP_CONCAT(table_name ORDER BY table_name) FROM information_schema.tables WHERE table_schema = DATABASE()":                                        "changes,goose_db_version,holds,hold_customers,hold_history,hold_keys,hold_lines,items,migrating,orders,payments,runs",
-		"SELECT GROUP_CONCAT(DISTINCT index_name ORDER BY index_name) FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = 'orders'": "orders_keyed_at,orders_key_subject,orders_public_id,orders_standing,orders_subject,PRIMARY",
+		"SELECT GROUP_CONCAT(table_name ORDER BY HEX(table_name)) FROM information_schema.tables WHERE table_schema = DATABASE()":                                        "changes,goose_db_version,hold_customers,hold_history,hold_keys,hold_lines,holds,items,migrating,orders,payments,runs",
+		"SELECT GROUP_CONCAT(DISTINCT index_name ORDER BY HEX(index_name)) FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = 'orders'": "PRIMARY,orders_key_subject,orders_keyed_at,orders_public_id,orders_standing,orders_subject",
 	} {
 		var is string
 		if err := store.Pool().QueryRowContext(t.Context(), query).Scan(&is); err != nil || is != want {
