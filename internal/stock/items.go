@@ -71,8 +71,11 @@ func (s *Store) readRefused(ctx context.Context, sale Sale) ([]Item, error) {
 	}
 	ids := itemsOf(sale.Lines())
 	var there []Item
-	err := s.read(ctx, &there, "SELECT items.*, withdrawn IS NULL AND h.item_id IS NOT NULL AS held FROM items LEFT JOIN ("+oneLive+strings.Repeat(" UNION ALL "+oneLive, len(ids)-1)+
-		") h ON h.item_id = items.id WHERE items.id IN ?", append(anyOf(ids), ids)...)
+	var args []any
+	for _, id := range ids {
+		args = append(args, id, id)
+	}
+	err := s.read(ctx, &there, "SELECT *, withdrawn IS NULL AND CASE id"+strings.Repeat(" WHEN ? THEN "+isHeld, len(ids))+" END AS held FROM items WHERE id IN ?", append(args, ids)...)
 	if err == nil && len(there) == 0 && len(ids) == 1 {
 		err = ErrNotFound
 	}
@@ -82,8 +85,8 @@ func (s *Store) readRefused(ctx context.Context, sale Sale) ([]Item, error) {
 	return inOrder(ids, there), nil
 }
 
-// oneLive finds an item of which somebody holds units, by one entry of the index.
-const oneLive = "(SELECT item_id FROM hold_lines FORCE INDEX (hold_lines_live) WHERE item_id = ? AND live_until IS NOT NULL LIMIT 1)"
+// isHeld is whether somebody holds units of an item. It reads one entry of the index, as the server knows the id before.
+const isHeld = "EXISTS (SELECT 1 FROM hold_lines FORCE INDEX (hold_lines_live) WHERE item_id = ? AND live_until IS NOT NULL)"
 
 // inOrder puts items in the order of ids. An item that is missing has no id.
 func inOrder(ids []uint64, there []Item) []Item {
