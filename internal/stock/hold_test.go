@@ -111,8 +111,8 @@ func TestWhatIsOverCostsNothing(t *testing.T) {
 	}
 	endedHolds(t, s, item, over)
 	for what, do := range work {
-		// The live one that was made in the first round is read, too.
-		if after := rowsRead(t, s, do); after > before[what]+5 {
+		// The live ones and the orders that were made in the first round are read, too.
+		if after := rowsRead(t, s, do); after > before[what]+15 {
 			t.Errorf("%s reads %d rows beside %d that are over, and %d before", what, after, over, before[what])
 		} else {
 			t.Logf("%s reads %d rows", what, after)

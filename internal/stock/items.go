@@ -75,7 +75,7 @@ func (s *Store) readRefused(ctx context.Context, sale Sale) ([]Item, error) {
 	for _, id := range ids {
 		args = append(args, id, id)
 	}
-	err := s.read(ctx, &there, "SELECT *, withdrawn IS NULL AND CASE id"+strings.Repeat(" WHEN ? THEN "+isHeld, len(ids))+" END AS held FROM items WHERE id IN ?", append(args, ids)...)
+	err := s.read(ctx, &there, "SELECT *, withdrawn IS NULL AND CASE id"+strings.Repeat(" WHEN ? THEN EXISTS (SELECT 1"+liveLines+")", len(ids))+" END AS held FROM items WHERE id IN ?", append(args, ids)...)
 	if err == nil && len(there) == 0 && len(ids) == 1 {
 		err = ErrNotFound
 	}
@@ -85,8 +85,9 @@ func (s *Store) readRefused(ctx context.Context, sale Sale) ([]Item, error) {
 	return inOrder(ids, there), nil
 }
 
-// isHeld is whether somebody holds units of an item. It reads one entry of the index, as the server knows the id before.
-const isHeld = "EXISTS (SELECT 1 FROM hold_lines FORCE INDEX (hold_lines_live) WHERE item_id = ? AND live_until IS NOT NULL)"
+// liveLines are what is held of one item, by entries of an index. The server has to know the id before: of an item that
+// it reads first, it reads the lines that are over, too.
+const liveLines = " FROM hold_lines FORCE INDEX (hold_lines_live) WHERE item_id = ? AND live_until IS NOT NULL"
 
 // inOrder puts items in the order of ids. An item that is missing has no id.
 func inOrder(ids []uint64, there []Item) []Item {
@@ -96,13 +97,6 @@ func inOrder(ids []uint64, there []Item) []Item {
 	}
 	return items
 }
-
-// heldUnits is items with how many units of them are held, by their ids. It reads an entry of an index for each live
-// line. The ids are twice in it, and the LIMIT is their number: a server that looks for the lines of one item after
-// the other reads those that are over, too.
-const heldUnits = "SELECT items.*, COALESCE(h.units, 0) AS held FROM items LEFT JOIN (SELECT item_id, SUM(quantity) AS units" +
-	" FROM hold_lines FORCE INDEX (hold_lines_live) WHERE item_id IN ? AND live_until IS NOT NULL GROUP BY item_id LIMIT ?) h ON h.item_id = items.id" +
-	" WHERE items.id IN ? ORDER BY items.id"
 
 // View is [Store.Read] that also counts the units that are held.
 func (s *Store) View(ctx context.Context, itemID uint64) (Item, error) {
@@ -119,7 +113,9 @@ func (s *Store) View(ctx context.Context, itemID uint64) (Item, error) {
 func (s *Store) view(ctx context.Context, ids []uint64) (items []Item, err error) {
 	items = []Item{}
 	if len(ids) > 0 {
-		err = s.read(ctx, &items, heldUnits, ids, len(ids), ids)
+		held := "SELECT MIN(item_id) AS item_id, SUM(quantity) AS units" + liveLines
+		err = s.read(ctx, &items, "SELECT items.*, COALESCE(h.units, 0) AS held FROM items LEFT JOIN ("+held+strings.Repeat(" UNION ALL "+held, len(ids)-1)+
+			") h ON h.item_id = items.id WHERE items.id IN ? ORDER BY items.id", append(anyOf(ids), ids)...)
 	}
 	return items, found("read items", err)
 }
