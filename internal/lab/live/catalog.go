@@ -118,7 +118,7 @@ func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
 	for _, of := range topology.All {
 		info := topologyInfo{Name: of.Name, Doc: of.Doc}
 		if missing := of.Missing(); missing != nil {
-			info.Missing = words.Of("missing.galera")
+			info.Missing = words.Of("missing", "why", missing.Error())
 		}
 		info.Scenarios = infos(of.Name, shop.Strategies, true)
 		m.Topologies = append(m.Topologies, info)
