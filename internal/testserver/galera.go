@@ -40,6 +40,9 @@ func findGalera() (library string, err error) {
 	return "", fmt.Errorf("testserver: Galera was not found (looked for %s): install it with: apt-get install galera-4", strings.Join(galeraLibraries, ", "))
 }
 
+// wsrepOn is an option of each node.
+const wsrepOn = "--wsrep-on=ON"
+
 // unhurried are options of Galera: a node that applies nothing for a while stops no other one.
 const unhurried = "gcs.fc_limit=10000"
 
@@ -67,7 +70,7 @@ func (g *Group) Galera(ctx context.Context, nodes int) (Galera, error) {
 	var c Galera
 	for i := range nodes {
 		options := []string{
-			"--wsrep-on=ON", "--wsrep-provider=" + library, "--wsrep-cluster-name=stocklock", "--wsrep-cluster-address=gcomm://" + strings.Join(peers, ","),
+			wsrepOn, "--wsrep-provider=" + library, "--wsrep-cluster-name=stocklock", "--wsrep-cluster-address=gcomm://" + strings.Join(peers, ","),
 			"--wsrep-node-name=node-" + strconv.Itoa(i+1), "--wsrep-node-address=127.0.0.1", "--wsrep-sst-method=skip",
 			"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--server-id=" + strconv.Itoa(i+1),
 			fmt.Sprintf("--wsrep-provider-options=gmcast.listen_addr=tcp://%s;ist.recv_addr=127.0.0.1:%d;gcache.size=16M;"+unhurried, peers[i], ports[nodes+i]),
@@ -76,7 +79,7 @@ func (g *Group) Galera(ctx context.Context, nodes int) (Galera, error) {
 		if i == 0 {
 			options = append(options, newCluster)
 		}
-		node, err := g.mysql(ctx, &MySQL{password: password, galera: true, alone: append([]string{"SET SESSION wsrep_on=OFF"}, accounts(password)...)}, func(data string) error {
+		node, err := g.mysql(ctx, &MySQL{password: password, alone: append([]string{"SET SESSION wsrep_on=OFF"}, accounts(password)...)}, func(data string) error {
 			return os.WriteFile(filepath.Join(data, "grastate.dat"),
 				fmt.Appendf(nil, "# GALERA saved state\nversion: 2.1\nuuid:    %s\nseqno:   %s\nsafe_to_bootstrap: 1\n", id, at), 0o600)
 		}, options...)

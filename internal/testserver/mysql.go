@@ -24,7 +24,6 @@ type MySQL struct {
 	program  string
 	socket   string
 	password string
-	galera   bool
 	alone    []string // statements that keep those of prepare from servers that copy this one
 }
 

@@ -204,7 +204,7 @@ func (m *MySQL) has(ctx context.Context, gtids string) (bool, error) {
 
 // AwaitCopied waits until the server has all that another one of its pair or cluster has committed.
 func (m *MySQL) AwaitCopied(ctx context.Context, of *MySQL) error {
-	if m.galera {
+	if slices.Contains(m.Args, wsrepOn) {
 		return m.awaitNode(ctx, of)
 	}
 	committed, err := of.Committed(ctx)
