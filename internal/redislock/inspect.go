@@ -104,3 +104,12 @@ func labelOf(id string) string {
 	}
 	return ""
 }
+
+// Scripts has the names of the lock's scripts by their SHA-1, as SLOWLOG and MONITOR show them.
+func Scripts() map[string]string {
+	names := map[string]string{}
+	for _, s := range []*script{acquireScript, releaseScript, renewScript, heartbeatScript, cancelScript} {
+		names[s.sha.(string)] = s.name
+	}
+	return names
+}

@@ -69,15 +69,6 @@ var (
 	cancelScript    = newScript(4, "take", "common", "cancel")
 )
 
-// Scripts has the names of the lock's scripts by their SHA-1, as SLOWLOG and MONITOR show them.
-func Scripts() map[string]string {
-	names := map[string]string{}
-	for _, s := range []*script{acquireScript, releaseScript, renewScript, heartbeatScript, cancelScript} {
-		names[s.sha.(string)] = s.name
-	}
-	return names
-}
-
 // script is a Lua script, with the number of a lock's keys that it takes.
 type script struct {
 	name, source string

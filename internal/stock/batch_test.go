@@ -296,3 +296,22 @@ func TestABatchOfRepeatsWritesNothing(t *testing.T) {
 		t.Errorf("%v, %v, %v: the item is %+v, want %+v", outcomes, err, readErr, now, item)
 	}
 }
+
+// losesOneCommit is for a proxy that ends the first connection on which a COMMIT is sent, before or
+// after the server has it.
+func losesOneCommit(deliver bool) func() meddler {
+	var lost atomic.Bool
+	return func() meddler {
+		return func(packet []byte, client, server net.Conn) bool {
+			if !bytes.Contains(packet, []byte("\x03COMMIT")) || lost.Swap(true) {
+				return false
+			}
+			client.Close()
+			if deliver {
+				server.Write(packet)
+				server.Read(make([]byte, 1<<10)) // the answer, unless the copy was faster: the server is done
+			}
+			return true
+		}
+	}
+}

@@ -1,10 +1,8 @@
 package stock_test
 
 import (
-	"bytes"
 	"io"
 	"net"
-	"sync/atomic"
 	"testing"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
@@ -12,25 +10,6 @@ import (
 	"stocklock/internal/stock"
 	"stocklock/internal/stock/stocktest"
 )
-
-// losesOneCommit is for a proxy that ends the first connection on which a COMMIT is sent, before or
-// after the server has it.
-func losesOneCommit(deliver bool) func() meddler {
-	var lost atomic.Bool
-	return func() meddler {
-		return func(packet []byte, client, server net.Conn) bool {
-			if !bytes.Contains(packet, []byte("\x03COMMIT")) || lost.Swap(true) {
-				return false
-			}
-			client.Close()
-			if deliver {
-				server.Write(packet)
-				server.Read(make([]byte, 1<<10)) // the answer, unless the copy was faster: the server is done
-			}
-			return true
-		}
-	}
-}
 
 // meddler sees what a client sends before the server does, and reports whether the server is not to
 // have it.

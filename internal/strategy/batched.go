@@ -272,3 +272,8 @@ func (b *batcher) sellFirst(ctx context.Context, itemID uint64, batch *batch) er
 	}
 	return nil
 }
+
+// isLimited reports whether the customer of a sale had reached the limit of one of its items.
+func (r *refusals) isLimited(wanted stock.Sale) bool {
+	return slices.ContainsFunc(r.suspects(wanted), func(one refused) bool { return one.limited })
+}

@@ -3,7 +3,6 @@ package strategy
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 
 	"stocklock/internal/stock"
@@ -83,9 +82,4 @@ func (r *refusals) check(ctx context.Context, store *stock.Store, wanted stock.S
 		delete(r.of, one)
 	}
 	return nil
-}
-
-// isLimited reports whether the customer of a sale had reached the limit of one of its items.
-func (r *refusals) isLimited(wanted stock.Sale) bool {
-	return slices.ContainsFunc(r.suspects(wanted), func(one refused) bool { return one.limited })
 }
