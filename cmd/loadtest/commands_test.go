@@ -51,7 +51,7 @@ func shownCommands(t *testing.T) (all []shown) {
 		switch name := d.Name(); {
 		case err != nil:
 			return err
-		case d.IsDir() && slices.Contains([]string{".git", "bin", "out", "testdata", "node_modules", "exercises"}, name):
+		case d.IsDir() && slices.Contains([]string{".git", ".venv", "bin", "out", "testdata", "node_modules", "target", "exercises"}, name):
 			return filepath.SkipDir
 		case d.IsDir() || name == "CHANGELOG.md" || strings.HasSuffix(name, "_test.go"),
 			!slices.Contains([]string{".md", ".tmpl", ".sh", ".yml", ".go", ""}, filepath.Ext(name)):

@@ -74,7 +74,9 @@ func (s *Store) decrement(ctx context.Context, sale Sale, by fence) (order Order
 	return order, orderError(sale, err)
 }
 
-// whyRefused says why a sale was refused. If units have come back since then, it is a conflict.
+// whyRefused says why a sale was refused. If units have come back since then, it is a conflict. Of one item, the UPDATE
+// has said that it is sold out, and the look may be at a replica that is behind. Only where others may have held units,
+// the look decides.
 func (s *Store) whyRefused(ctx context.Context, sale Sale) error {
 	items, err := s.readRefused(ctx, sale)
 	if err != nil {
@@ -84,6 +86,9 @@ func (s *Store) whyRefused(ctx context.Context, sale Sale) error {
 		if item := items[i]; line.Token > 0 && item.Fence > line.Token && item.Stock >= line.Quantity {
 			return ErrFenced
 		}
+	}
+	if len(sale.More) == 0 && !sale.Holds {
+		items[0].Stock = min(items[0].Stock, sale.Quantity-1)
 	}
 	if err := sale.refusedBy(items, nil, sale.soldOut()); err != nil {
 		return err

@@ -177,7 +177,7 @@ func (tr transition) check(t *testing.T, s *stock.Store, h holding, got stock.Ho
 }
 
 // TestUnitsThatComeBackAreAConflict restocks an item after a sale's UPDATE has found too few units, and before the
-// sale looks why.
+// sale looks why. Without reservations nobody held them, and the item was sold out.
 func TestUnitsThatComeBackAreAConflict(t *testing.T) {
 	var restock atomic.Pointer[func()]
 	direct, store := openBehind(t, func() meddler {
@@ -192,7 +192,7 @@ func TestUnitsThatComeBackAreAConflict(t *testing.T) {
 			return false
 		}
 	})
-	for _, holds := range []bool{false, true} {
+	for holds, want := range map[bool]error{false: stock.ErrSoldOut, true: stock.ErrConflict} {
 		item := newItem(t, direct, 0)
 		back := func() {
 			if _, err := direct.Restock(t.Context(), stock.Author{Subject: "staff", IdempotencyKey: fmt.Sprint(item.ID)}, item.ID, 1); err != nil {
@@ -202,8 +202,8 @@ func TestUnitsThatComeBackAreAConflict(t *testing.T) {
 		restock.Store(&back)
 		sale := one(item)
 		sale.Holds = holds
-		if _, err := store.Decrement(t.Context(), sale); !errors.Is(err, stock.ErrConflict) || restock.Load() != nil {
-			t.Errorf("holds %t: %v, want a conflict", holds, err)
+		if _, err := store.Decrement(t.Context(), sale); !errors.Is(err, want) || restock.Load() != nil {
+			t.Errorf("holds %t: %v, want %v", holds, err, want)
 		}
 	}
 }
