@@ -260,7 +260,7 @@ func TestTellingCells(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	file := filepath.Join(t.TempDir(), "out.json")
-	if code := run(t.Context(), append([]string{"run", "telling", "--out", file}, explainedCells(t)...), &out, &errs); code != exitExpected {
+	if code := run(t.Context(), slices.Concat([]string{"run", "telling"}, explainedCells(t), []string{"--out", file}), &out, &errs); code != exitExpected {
 		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
 	checkCauses(t, file)
