@@ -24,7 +24,7 @@ type options struct {
 	Again      string   `type:"existingfile" placeholder:"FILE" help:"The result of the cells that did not hold, run again with other seeds."`
 	Sales      string   `type:"existingfile" placeholder:"FILE" help:"The result of every strategy under contention without work in the section."`
 	Bench      string   `type:"existingfile" placeholder:"FILE" help:"What bench --save wrote; empty leaves its tables out."`
-	Explored   []string `type:"existingfile" placeholder:"FILE" help:"What explore --json printed, once for each."`
+	Explored   []string `type:"existingfile" placeholder:"FILE" help:"What explore --out wrote, once for each."`
 	To         string   `type:"path" placeholder:"FILE" help:"Where to write the page. Without it standard output."`
 }
 
