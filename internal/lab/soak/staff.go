@@ -129,6 +129,10 @@ func problemOf(body []byte) string {
 func (s *staff) wish(ctx context.Context, rng *rand.Rand) *wish {
 	s.customers.mu.Lock()
 	item := s.items.basket(0, 1)[0].ItemID
+	if rng.IntN(2) == 0 {
+		// A correction of what sells fast may be refused every time. One of an item that is not on sale is made.
+		item = s.items.all[len(s.items.all)-1].ItemID
+	}
 	var order stock.Order
 	if n := len(s.customers.recent); n > 0 {
 		order = s.customers.recent[rng.IntN(n)]
