@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -80,6 +81,7 @@ var cases = []testCase{
 	{name: "sold-out", doc: "40 orders in a second at three shops, of 49 items, alone and beside seven baskets in a second of them and a sold-out one", shops: 3, customers: 16, items: 49, lines: 1, rate: 40, sellers: []seller{
 		{strategy: "fenced-relative"}, {strategy: "fenced-relative", soldOut: true}, {strategy: "fenced-relative", before: true}, {strategy: "fenced-relative", soldOut: true, before: true},
 	}},
+	{name: "crossed", doc: "200 customers at three shops, baskets of fifty of fifty items, each in an order of its own", shops: 3, customers: 200, items: 50, lines: 50, sellers: inTurn("conditional", "batched", "fenced-relative")},
 	{name: "limit", doc: "48 customers, one item, up to a limit, without reservations and with them", shops: 1, customers: 48, items: 1, lines: 1, sellers: reserving},
 	{name: "limit-5", doc: "16 customers, baskets of 5 of 64 items, up to a limit, without reservations and with them", shops: 1, customers: 16, items: 64, lines: 5, sellers: reserving},
 	{name: "refusals", doc: "48 customers, an item that is sold out, without reservations and with them", shops: 1, customers: 48, refusals: true, lines: 1, sellers: reserving},
@@ -113,6 +115,7 @@ func beside(strategies ...string) []seller { return append([]seller{{}}, inTurn(
 // result is what was measured of a seller.
 type result struct {
 	orders, requests int // of the answers that are measured, and all
+	conflicts        int
 	lines            int // sold
 	took             time.Duration
 	p95              time.Duration // of an order that was sold
@@ -126,6 +129,7 @@ var units = []struct {
 	{"answers/s", func(r result) float64 { return float64(r.orders) / r.took.Seconds() }},
 	{"lines/s", func(r result) float64 { return float64(r.lines) / r.took.Seconds() }},
 	{"refused %", func(r result) float64 { return 100 * float64(r.requests-r.orders) / float64(max(1, r.requests)) }},
+	{"conflict %", func(r result) float64 { return 100 * float64(r.conflicts) / float64(max(1, r.requests)) }},
 	{"p95 ms", func(r result) float64 { return 1000 * r.p95.Seconds() }},
 	{"shop µs", func(r result) float64 { return 1e6 * r.shop.Seconds() / float64(max(1, r.orders)) }},
 	{"all µs", func(r result) float64 { return 1e6 * r.all.Seconds() / float64(max(1, r.orders)) }},
@@ -376,10 +380,13 @@ func (l *load) sell(ctx context.Context, long time.Duration) result {
 		close(due)
 	}
 	ask := func(due time.Time, shop int, path, body, key string) {
-		status := l.post(shop, path, body, key)
+		status, conflict := l.post(shop, path, body, key)
 		mu.Lock()
 		defer mu.Unlock()
 		r.requests++
+		if conflict {
+			r.conflicts++
+		}
 		if status == http.StatusCreated || l.refusals && status == http.StatusConflict {
 			r.orders++
 			r.lines += l.lines
@@ -466,11 +473,11 @@ func (l *load) askInVain(ctx context.Context) {
 	}
 }
 
-// post returns the status of the answer, 0 for none.
-func (l *load) post(shop int, path, body, key string) int {
+// post returns the status of the answer, 0 for none, and whether it is a conflict.
+func (l *load) post(shop int, path, body, key string) (status int, conflict bool) {
 	request, err := http.NewRequest(http.MethodPost, l.urls[shop%len(l.urls)]+path, strings.NewReader(body))
 	if err != nil {
-		return 0
+		return 0, false
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set(subjectHeader, fmt.Sprint("customer-", shop))
@@ -479,9 +486,9 @@ func (l *load) post(shop int, path, body, key string) int {
 	}
 	answer, err := l.client.Do(request)
 	if err != nil {
-		return 0
+		return 0, false
 	}
 	defer answer.Body.Close()
-	_, _ = bytes.NewBuffer(nil).ReadFrom(answer.Body) // read to its end, the connection serves the next one
-	return answer.StatusCode
+	text, _ := io.ReadAll(answer.Body) // to its end, so that the connection serves the next one
+	return answer.StatusCode, bytes.Contains(text, []byte("/problems/conflict"))
 }

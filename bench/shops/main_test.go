@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -46,6 +48,21 @@ func TestMeasures(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "Inf") {
 		t.Errorf("a shop has sold nothing:\n%s", &out)
+	}
+}
+
+// TestConflictsAreCounted has a shop that refuses one order as conflict, and all others as busy.
+func TestConflictsAreCounted(t *testing.T) {
+	problem := "conflict"
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintf(w, `{"type": "/problems/%s"}`, problem)
+		problem = "busy"
+	}))
+	defer shop.Close()
+	l := &load{testCase: testCase{customers: 1, lines: 2}, client: shop.Client(), urls: []string{shop.URL}, items: []uint64{1, 2}}
+	if r := l.sell(t.Context(), 50*time.Millisecond); r.conflicts != 1 || r.requests < 2 || r.orders != 0 {
+		t.Errorf("measured %+v, want one conflict among several requests", r)
 	}
 }
 
