@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -184,8 +185,14 @@ func TestEveryAnswerOfEveryRequest(t *testing.T) {
 				if !moves {
 					becomes = table.state
 				}
+				first := ""
 				for try := range 2 { // a repeat is answered alike, except where the first changed the state or was the last
 					got := send("/reservations/"+id+"/"+path, body)
+					if try == 0 {
+						first = got.body
+					} else if path == "confirmation" && got.status == http.StatusOK && got.body != first {
+						t.Errorf("again: %s, want %s", got.body, first)
+					}
 					is := strings.TrimSpace(fmt.Sprint(got.status, " ", got.problem()))
 					if try == 0 && is != want {
 						t.Fatalf("%s %s, want %s", is, got.body, want)
@@ -271,6 +278,15 @@ func TestMoneyOfAReturnedPayment(t *testing.T) {
 	}
 	if !strings.Contains(r.log.String(), "one-too-many") {
 		t.Error("a payment that was not recorded is not in the log")
+	}
+	if got, err := send(t.Context(), http.MethodGet, r.internal+"/metrics", "", nil); err != nil || !strings.Contains(got.body, "shop_payments_refused_total 11\n") {
+		t.Errorf("the payments that were not taken are not counted, %v", err)
+	}
+	for _, reference := range []string{"Capital", "capital"} {
+		_, id := r.in(stock.Held)
+		if got := r.backend("/reservations/"+id+"/confirmation", `{"reference": "`+reference+`"}`); got.status != http.StatusOK {
+			t.Errorf("references are compared by bytes, and %s is answered with %d %s", reference, got.status, got.body)
+		}
 	}
 }
 
@@ -383,6 +399,39 @@ func TestTheBoundsOfACustomer(t *testing.T) {
 	}
 	if got := at(8, func(i int) string { return one(others[i]) }); got["201 "] != 3 || got["409 too-many-reservations"] != 5 {
 		t.Errorf("with two of five reservations open: %v, want 3 more", got)
+	}
+}
+
+// TestARefusedReservationNamesItsLines has each line refused for a reason of its own, beside one that could be had.
+func TestARefusedReservationNamesItsLines(t *testing.T) {
+	r := openReserving(t, func(cfg *Config) { cfg.Limit = 2 })
+	held, _ := r.hold()
+	sold, limited, free := r.item(0), r.item(10), r.item(10)
+	got := r.reserve("ben", r.key(), fmt.Sprintf(`{"seconds": 60, "lines": [{"item_id": %d, "quantity": 1}, {"item_id": %d, "quantity": 1}, {"item_id": %d, "quantity": 3}, {"item_id": %d, "quantity": 1}]}`,
+		held.ID, sold.ID, limited.ID, free.ID))
+	var body problemBody
+	decode(t, got, &body)
+	want := []refusedLine{{held.ID, "/problems/held-by-others"}, {sold.ID, "/problems/sold-out"}, {limited.ID, "/problems/limit-reached"}}
+	if got.status != http.StatusConflict || !slices.Equal(body.Lines, want) || r.left(free) != 10 || r.left(limited) != 10 {
+		t.Errorf("%d %s, want 409 for %v", got.status, got.body, want)
+	}
+}
+
+// TestTheMostUnitsCountWhatIsHeld restocks and corrects an item that has all units that it may have, one of them held.
+func TestTheMostUnitsCountWhatIsHeld(t *testing.T) {
+	r := openReserving(t, nil)
+	item := r.item(stock.MaxStock)
+	r.reserve("ann", r.key(), one(item)).reservation(t)
+	change := func(method, path, body string) string {
+		return r.ask(method, ItemPath(item.ID)+path, body, "Staff", "ann", IdempotencyKeyHeader, r.key(), "If-Match", "*").problem()
+	}
+	for body, want := range map[string]string{fmt.Sprintf(`{"stock": %d}`, stock.MaxStock): "too-many-units", fmt.Sprintf(`{"stock": %d}`, stock.MaxStock-1): ""} {
+		if got := change(http.MethodPut, "/stock", body); got != want {
+			t.Errorf("a correction to %s: %q, want %q", body, got, want)
+		}
+	}
+	if got := change(http.MethodPost, "/restocks", `{"quantity": 1}`); got != "too-many-units" {
+		t.Errorf("a restock: %q, want too-many-units", got)
 	}
 }
 

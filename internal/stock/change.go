@@ -105,27 +105,29 @@ func (s *Store) Rename(ctx context.Context, by Author, itemID uint64, seen Seen,
 // Restock adds units to the item's stock.
 func (s *Store) Restock(ctx context.Context, by Author, itemID uint64, units int64) (Change, error) {
 	return s.change(ctx, Change{Action: Restocked, ItemID: itemID, Author: by}, func(tx *gorm.DB, entry *Change, item Item) error {
-		var held int64
-		if err := tx.Raw("SELECT COALESCE(SUM(quantity), 0) FROM hold_lines WHERE item_id = ? AND live_until IS NOT NULL", itemID).Scan(&held).Error; err != nil {
-			return err
-		}
-		if units > MaxStock-max(item.Units(), 0)-held {
-			return ErrTooMany
-		}
-		entry.StockAfter += units
-		return nil
+		return entry.setUnits(tx, item.Units()+units)
 	})
+}
+
+// setUnits sets the units after a change, unless they would be too many with those that are held.
+func (c *Change) setUnits(tx *gorm.DB, units int64) error {
+	var held int64
+	err := tx.Raw("SELECT COALESCE(SUM(quantity), 0) FROM hold_lines WHERE item_id = ? AND live_until IS NOT NULL", c.ItemID).Scan(&held).Error
+	if err == nil && units > MaxStock-held {
+		err = ErrTooMany
+	}
+	c.StockAfter = units
+	return err
 }
 
 // Correct sets the stock: the counted units without those that are held for customers. It is refused with [ErrStale] if the item is not as
 // seen, because the count is then out of date.
 func (s *Store) Correct(ctx context.Context, by Author, itemID uint64, seen Seen, units int64) (Change, error) {
-	return s.change(ctx, Change{Action: Corrected, ItemID: itemID, Author: by}, func(_ *gorm.DB, entry *Change, item Item) error {
+	return s.change(ctx, Change{Action: Corrected, ItemID: itemID, Author: by}, func(tx *gorm.DB, entry *Change, item Item) error {
 		if !seen.allows(item) {
 			return ErrStale
 		}
-		entry.StockAfter = units
-		return nil
+		return entry.setUnits(tx, units)
 	})
 }
 

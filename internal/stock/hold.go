@@ -123,7 +123,9 @@ func (s *Store) Hold(ctx context.Context, wanted Sale, seconds int64, terms Term
 	if errors.Is(err, ErrSoldOut) {
 		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
 		defer cancel()
-		err = s.whyRefused(asking, wanted)
+		if err = s.Refusal(asking, wanted); err == nil { // units came back
+			err = ErrConflict
+		}
 	}
 	if errors.Is(err, ErrUnknown) {
 		if made, missing := s.HoldByID(context.WithoutCancel(ctx), h.PublicID); missing == nil {

@@ -60,6 +60,35 @@ func TestASweepLooksAgain(t *testing.T) {
 	}
 }
 
+// TestTheSchemaRefusesWhatCannotBe writes states without their columns, and transitions that there are not.
+func TestTheSchemaRefusesWhatCannotBe(t *testing.T) {
+	s, item := openHolds(t, 1)
+	terms := holdTerms
+	terms.Grace = time.Minute
+	h := hold(t, s, item, 60, "a")
+	paying, err := s.BeginPayment(t.Context(), Author{Subject: "backend"}, h.PublicID, terms)
+	if err != nil || !paying.PayUntil.After(paying.HeldUntil) || paying.LiveUntil.Sub(*paying.PayUntil) != terms.Grace {
+		t.Fatalf("%+v, %v; want a window that ends after the hold's, and a grace after that", paying, err)
+	}
+	for _, statement := range []string{
+		"UPDATE holds SET state = 'confirmed'",
+		"UPDATE holds SET state = 'expired', live_until = NULL",
+		"UPDATE holds SET state = 'held'",
+		"UPDATE holds SET state = 'lost'",
+		"UPDATE holds SET pay_until = held_until",
+		"UPDATE holds SET live_until = NULL",
+		"INSERT INTO hold_history (hold_id, n, was, becomes, at, done_by, reason, request_id) SELECT hold_id, 3, 'expired', 'confirmed', at, '', '', '' FROM hold_history WHERE n = 1",
+		"INSERT INTO hold_history (hold_id, n, was, becomes, at, done_by, reason, request_id) SELECT hold_id, 2, 'held', 'released', at, '', '', '' FROM hold_history WHERE n = 1",
+		"INSERT INTO payments (reference, hold, state, reason, recorded_at, recorded_by) VALUES ('r', 'h', 'taken', '', UTC_TIMESTAMP(6), '')",
+	} {
+		if _, err := s.pool.ExecContext(t.Context(), statement); err == nil {
+			t.Errorf("%s: it was written", statement)
+		} else if is, number := classOf(err); is != refused {
+			t.Errorf("%s: %d %v, want one that refuses a row", statement, number, err)
+		}
+	}
+}
+
 // TestWhatIsOverCostsNothing counts the rows that the server reads. It is as many with a thousand reservations
 // that are over, or HOLDS_OVER, as with none.
 func TestWhatIsOverCostsNothing(t *testing.T) {
