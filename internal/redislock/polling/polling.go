@@ -10,9 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
-
 	"stocklock/internal/redislock"
 )
 
@@ -50,9 +47,7 @@ func newLocker(q *quorum, o Options) *Locker {
 	h := &o.Hooks
 	h.Acquired, h.Evicts, h.NotServed, h.Failed = nil, nil, nil, nil
 	h.Released, h.Lost = p.freeing(h.Released), p.freeing(h.Lost)
-	client := redis.NewClient(&redis.Options{MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
-	client.AddHook(q) // so it never connects, and there is nothing to close
-	p.core = redislock.New(client, o.Options)
+	p.core = redislock.New(q, o.Options)
 	return p
 }
 

@@ -38,10 +38,11 @@ func NewQuorum[C redislock.Client](clients []C, o Options) *Locker {
 	return newLocker(q, o)
 }
 
-// quorum is the hook of a client that never connects, and that a [redislock.Locker] takes for its
-// Redis. It puts each request to all servers, as a command on one key with a value of the attempt's
-// own, and answers as their majority does.
+// quorum is the [redislock.Client] of its Locker. It puts each request to all servers, as a command on one key with a
+// value of the attempt's own, and answers as their majority does.
 type quorum struct {
+	redislock.Client // nil: there is no channel to subscribe to
+
 	nodes          []*node
 	lease, timeout time.Duration
 	id             string // begins each value
@@ -87,20 +88,29 @@ func (n *node) wait(value string) {
 	}
 }
 
-func (q *quorum) DialHook(redis.DialHook) redis.DialHook { return nil }
-
-func (q *quorum) ProcessHook(redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		q.ask(ctx, cmd)
-		return cmd.Err()
-	}
+// Process puts one request, and what Pipeline returns puts several. They are all that the Locker calls.
+func (q *quorum) Process(ctx context.Context, cmd redis.Cmder) error {
+	q.ask(ctx, cmd)
+	return cmd.Err()
 }
 
-func (q *quorum) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		q.ask(ctx, cmds...)
-		return nil
-	}
+func (q *quorum) Pipeline() redis.Pipeliner { return &batch{quorum: q} }
+
+// batch has the two calls that a [redislock.Locker] makes to send several requests.
+type batch struct {
+	redis.Pipeliner
+	quorum *quorum
+	cmds   []redis.Cmder
+}
+
+func (b *batch) BatchProcess(_ context.Context, cmds ...redis.Cmder) error {
+	b.cmds = cmds
+	return nil
+}
+
+func (b *batch) Exec(ctx context.Context) ([]redis.Cmder, error) {
+	b.quorum.ask(ctx, b.cmds...)
+	return b.cmds, nil
 }
 
 var (
