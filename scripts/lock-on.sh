@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 
 # Standalone, in planned and other failovers, on a Cluster whose slots are moved, behind an endpoint
 # that splits reads, out of memory, without rights, silent; and single requests in any order.
-TESTS=${TESTS:-'Cluster|Slot|Moving|Failover|Replica|Pattern|Sentinel|StaysBehind|Tokens|Waiter|Push|Subscri|DataLoss|DeadHolder|Killed|Transient|LostAnswer|Silent|Silence|Eviction|WantOfMemory|MarksOf|OneLockUnder|OptionsThat|Patience|AcquireReturns|Panics|Forgotten|Outage|HeldCompares|OneHolder|FirstCome|NotALock|Random|StoreIsLike|Attempt|Shortcuts|Heartbeat|Requests|Scripts|Replies|Leave|Soak|NothingLeft|Close'}
+TESTS=${TESTS:-'Cluster|Slot|Moving|Failover|Replica|Pattern|Sentinel|StaysBehind|Tokens|Waiter|Push|Subscri|DataLoss|DeadHolder|Killed|Transient|LostAnswer|Silent|Silence|Eviction|WantOfMemory|MarksOf|OneLockUnder|OptionsThat|Patience|AcquireReturns|Panics|Forgotten|Outage|HeldCompares|OneHolder|FirstCome|NotALock|Random|Model|Attempt|Shortcuts|Heartbeat|Requests|Scripts|Replies|Leave|Soak|NothingLeft|Close'}
 
 unpack() { # unpack: Debian's servers, and the libraries that they were built with
 	to=$PWD/out/servers

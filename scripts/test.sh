@@ -28,7 +28,7 @@ tested() { scripts/lab-go.sh list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Imp
 # shellcheck disable=SC2086 # a list of packages
 met=$(tested $meet) && others=$(tested ./... | grep -vxF -e stocklock -e "$met") || exit 1
 # Much to compute, or many runs of what other tests of the package run under the race detector.
-searches='TestModel|TestStoreIsLikeRedis|TestBothSteppers|TestWhatIsFound|TestKeptSchedules|TestServicesThatDecideElsewhere|TestThreeCustomers'
+searches='TestModel|TestBothSteppers|TestWhatIsFound|TestKeptSchedules|TestServicesThatDecideElsewhere|TestThreeCustomers'
 
 # Tests of both halves bring bin/shop up to date. Built before, it is built once.
 scripts/lab-go.sh build -o bin/ ./cmd/shop || exit 1

@@ -47,20 +47,22 @@ func startCluster(t *testing.T, masters int) []string {
 	return addrs
 }
 
+func clusterLocker(t *testing.T, addrs []string, o Options) *Locker {
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { client.Close() })
+	return closing(t, New(client, o))
+}
+
 // TestCluster has processes fight for locks on all masters of a Redis Cluster.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	addrs := startCluster(t, 3)
-	locker := func() *Locker {
-		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true})
-		t.Cleanup(func() { client.Close() })
-		return closing(t, New(client, Options{Lease: 6 * time.Second, Hooks: Hooks{Lost: func(_ context.Context, e Event) { t.Errorf("lost %q: %v", e.Key, e.Err) }}}))
-	}
+	o := Options{Lease: 6 * time.Second, Hooks: Hooks{Lost: func(_ context.Context, e Event) { t.Errorf("lost %q: %v", e.Key, e.Err) }}}
 	const keys, rounds = 5, 20
 	var inside atomic.Int64
 	var all sync.WaitGroup
 	for range 2 {
-		l := locker()
+		l := clusterLocker(t, addrs, o)
 		all.Go(func() {
 			for i := range rounds * keys {
 				_, lease := acquire(t, l, within(t), fmt.Sprint(t.Name(), i%keys))
@@ -75,7 +77,7 @@ func TestCluster(t *testing.T) {
 	all.Wait()
 
 	// Renewal goes to each lock's own master.
-	l := locker()
+	l := clusterLocker(t, addrs, o)
 	var held []*Lease
 	for k := range keys {
 		_, lease := acquire(t, l, within(t), fmt.Sprint(t.Name(), "renewed", k))

@@ -34,7 +34,7 @@ func TestAPanicOfTheClientEndsNoProcess(t *testing.T) {
 	client, _ := newClient(t, shared.addr)
 	r := &panicker{command: "info"}
 	r.says("on purpose")
-	client.AddHook(r)
+	client.AddHook(sees(r.see))
 	l := closing(t, New(client, Options{Hooks: Hooks{Evicts: func(string) {}}}))
 	_, lease := acquire(t, l, within(t), t.Name())
 	eventually(t, "the policy was asked for", func() bool { return r.asked.Load() > 0 })

@@ -31,22 +31,21 @@ func startMoving(t *testing.T, env ...string) *moving {
 	m := &moving{t: t}
 	for i := range m.servers {
 		var err error
-		if m.servers[i], err = startServerIn(env[:i*len(env)], "--repl-diskless-sync-delay", "0"); err != nil {
-			t.Fatal(err)
-		}
+		m.servers[i], err = startServerIn(env[:i*len(env)], "--repl-diskless-sync-delay", "0")
+		must(t, err)
 		t.Cleanup(m.servers[i].stop)
 		m.clients[i], _ = newClient(t, m.servers[i].addr)
 	}
 	host, port, _ := net.SplitHostPort(m.servers[0].addr)
 	must(t, m.clients[1].ReplicaOf(t.Context(), host, port).Err())
-	m.isReplica(1)
+	isReplica(t, m.clients[1])
 	return m
 }
 
-func (m *moving) isReplica(i int) {
-	m.t.Helper()
-	eventually(m.t, "the replica has the primary's data", func() bool {
-		return m.clients[i].InfoMap(m.t.Context(), "replication").Item("Replication", "master_link_status") == "up"
+func isReplica(t *testing.T, client *redis.Client) {
+	t.Helper()
+	eventually(t, "the replica has the primary's data", func() bool {
+		return client.InfoMap(t.Context(), "replication").Item("Replication", "master_link_status") == "up"
 	})
 }
 
@@ -58,7 +57,7 @@ func (m *moving) failOver() {
 	eventually(m.t, "the failover begins", func() bool {
 		return m.clients[old].Do(m.t.Context(), "FAILOVER", "TO", host, port).Err() == nil // not while the replica only just came
 	})
-	m.isReplica(int(old))
+	isReplica(m.t, m.clients[old])
 	m.primary.Store(next)
 	m.clients[old].Do(m.t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 }
@@ -124,9 +123,8 @@ func TestAPatternIsNoWaiter(t *testing.T) {
 	monitor, _ := newClient(t, shared.addr)
 	pattern := monitor.PSubscribe(ctx, "redislock:*")
 	defer pattern.Close()
-	if _, err := pattern.Receive(ctx); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pattern.Receive(ctx)
+	must(t, err)
 	holder, _ := newLocker(t, Options{Lease: lease})
 	_, first := acquire(t, holder, ctx, t.Name())
 	for range 3 { // processes that die while they wait

@@ -149,6 +149,10 @@ var errDown = errors.New("redis is down")
 
 func down(context.Context) (any, error) { return nil, errDown }
 
+func refuses(err error) func(context.Context) (any, error) {
+	return func(context.Context) (any, error) { return nil, err }
+}
+
 // noAnswer lasts until the context's deadline, as that of a connection does, or its end.
 func noAnswer(ctx context.Context) (any, error) {
 	var timeout <-chan time.Time

@@ -56,7 +56,7 @@ func TestUnconfirmedSubscriptionIsATimeout(t *testing.T) {
 	holder, _ := newLocker(t, Options{})
 	_, lease := acquire(t, holder, within(t), t.Name())
 	defer lease.Release()
-	l := closing(t, New(apart{direct, defaults(t, w.addr, time.Second)}, Options{Lease: time.Second}))
+	l := closing(t, New(apart{direct, defaults(t, w.addr, time.Second), over().Done()}, Options{Lease: time.Second}))
 	_, _, err := l.Acquire(within(t), t.Name())
 	if timeout, ok := errors.AsType[net.Error](err); !ok || !timeout.Timeout() {
 		t.Errorf("Acquire = %v, want a timeout", err)

@@ -53,7 +53,7 @@ func TestPanicsLeaveNothingBehind(t *testing.T) {
 				var hooks []*panicker // one for each server: a majority without a panic decides
 				l = k.with(t, Options{}, func(c *redis.Client) {
 					hooks = append(hooks, &panicker{})
-					c.AddHook(hooks[len(hooks)-1])
+					c.AddHook(sees(hooks[len(hooks)-1].see))
 				})
 				panicOnce := func(do func()) {
 					for _, r := range hooks {
@@ -120,9 +120,7 @@ func TestAPanicInLostKeepsNoHookFromItsCall(t *testing.T) {
 		for i := range holds {
 			acquire(t, l, within(t), fmt.Sprint(t.Name(), i))
 		}
-		over, cancel := context.WithCancel(t.Context())
-		cancel()
-		panics(t, func() { l.Close(over) })
+		panics(t, func() { l.Close(over()) })
 		if called != holds {
 			t.Errorf("%d of %d hooks were called", called, holds)
 		}

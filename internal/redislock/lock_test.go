@@ -167,11 +167,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	other, _ := newLocker(t, Options{})
 	_, mine := acquire(t, l, within(t), t.Name())
 	_, blocking := acquire(t, other, within(t), t.Name()+"b")
-	ended := make(chan error, 1)
-	go func() {
-		_, _, err := l.Acquire(within(t), t.Name()+"b")
-		ended <- err
-	}()
+	ended := fails(func() (context.Context, *Lease, error) { return l.Acquire(within(t), t.Name()+"b") })
 	waitFor(t, shared.addr, t.Name()+"b", 1)
 	closed := make(chan error, 1)
 	go func() { closed <- l.Close(context.Background()) }()

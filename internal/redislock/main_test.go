@@ -56,10 +56,21 @@ func (silent) Printf(context.Context, string, ...any) {}
 // shared is the server that tests use unless they restart it.
 var shared *testServer
 
+// sees is a hook of a client: what it is about to send.
+type sees func(cmds ...redis.Cmder)
+
+func (see sees) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (see sees) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error { see(cmd); return next(ctx, cmd) }
+}
+
+func (see sees) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error { see(cmds...); return next(ctx, cmds) }
+}
+
 // counter counts the requests that a client sends.
 type counter struct{ n atomic.Int64 }
-
-func (c *counter) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (c *counter) count(cmds ...redis.Cmder) {
 	for _, cmd := range cmds {
@@ -67,14 +78,6 @@ func (c *counter) count(cmds ...redis.Cmder) {
 			c.n.Add(1)
 		}
 	}
-}
-
-func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error { c.count(cmd); return next(ctx, cmd) }
-}
-
-func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error { c.count(cmds...); return next(ctx, cmds) }
 }
 
 // peer is another process as far as Redis can see, without a Locker.
@@ -135,9 +138,7 @@ func holderIn(t *testing.T, client *redis.Client, lock string) holder {
 		return holder{}
 	}
 	epoch, err := strconv.ParseInt(fields[2], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return holder{fields[0], fields[1], epoch}
 }
 
@@ -151,7 +152,7 @@ func newClient(t testing.TB, addr string, db ...int) (*redis.Client, *counter) {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	count := &counter{}
-	client.AddHook(count)
+	client.AddHook(sees(count.count))
 	t.Cleanup(func() { client.Close() })
 	return client, count
 }
@@ -160,13 +161,11 @@ func newClient(t testing.TB, addr string, db ...int) (*redis.Client, *counter) {
 // Redis can see.
 func newLocker(t testing.TB, o Options) (*Locker, *counter) {
 	t.Helper()
-	needsServer(t)
 	return newLockerAt(t, shared.addr, o)
 }
 
 func newLockerAt(t testing.TB, addr string, o Options) (*Locker, *counter) {
 	t.Helper()
-	needsServer(t)
 	client, count := newClient(t, addr)
 	return closing(t, New(client, o)), count
 }
@@ -179,9 +178,7 @@ func closing[L Locking](t testing.TB, l L) L {
 
 func closes(t testing.TB, l Locking) {
 	t.Helper()
-	over, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = l.Close(over)
+	_ = l.Close(over())
 	if err := l.Close(context.Background()); err != nil {
 		t.Errorf("Close: %v", err)
 	}
@@ -204,9 +201,7 @@ func newWire(t testing.TB, upstream string) *wire {
 	t.Helper()
 	needsServer(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := &wire{addr: listener.Addr().String(), upstream: upstream, listener: listener}
 	w.done.Go(w.accept)
 	t.Cleanup(func() {
@@ -308,6 +303,13 @@ func asks(t testing.TB, ctx context.Context, l Locking, key string) <-chan *Leas
 	return got
 }
 
+// fails has a goroutine do what must fail.
+func fails(do func() (context.Context, *Lease, error)) <-chan error {
+	failed := make(chan error, 1)
+	go func() { _, _, err := do(); failed <- err }()
+	return failed
+}
+
 // queues is asks, and waits until the process is the nth in Redis's queue.
 func queues(t testing.TB, l Locking, key string, nth int64) <-chan *Lease {
 	t.Helper()
@@ -396,9 +398,7 @@ func listens(t testing.TB, l *Locker) {
 	l.mu.Lock()
 	err := l.subscribeLocked()
 	l.unlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	eventually(t, "the Locker listens", l.hears)
 }
 

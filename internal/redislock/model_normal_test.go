@@ -72,11 +72,7 @@ func (m model) prune(w *world) {
 // relevant is a message without what its reader will not look at, or none if nothing
 // can come of it any more.
 func (m model) relevant(w *world, msg message) message {
-	p := w.processes[msg.owner-1]
-	about := msg.attempt
-	if msg.kind == releaseRequest || msg.kind == releaseAnswer {
-		about = msg.more
-	}
+	p, about := w.processes[msg.owner-1], msg.about()
 	current := state(p.state) != idle && p.attempt == about && !p.dead
 	if !current {
 		msg.age = 0
@@ -90,7 +86,7 @@ func (m model) relevant(w *world, msg message) message {
 	case endRequest:
 		futile = !w.mayHold(msg.owner, about)
 	case cancelRequest:
-		futile = !w.mayHold(msg.owner, about) && !w.asksBefore(msg.owner, about)
+		futile = !w.mayHold(msg.owner, about) && !w.asks(msg.owner, 0, about)
 	case renewalRequest:
 		futile = !current && !w.mayHold(msg.owner, about)
 	case acquireAnswer, releaseAnswer, renewalAnswer:
@@ -120,18 +116,13 @@ func (w *world) mayHold(owner, attempt int8) bool {
 	if w.holds(owner, attempt) || q != nil && q.attempt == attempt {
 		return true
 	}
-	for _, msg := range w.mail {
-		if msg.owner == owner && (msg.kind == acquireRequest && msg.attempt == attempt || msg.kind == releaseRequest && msg.more == attempt) {
-			return true
-		}
-	}
-	return false
+	return w.asks(owner, attempt, attempt)
 }
 
-// asksBefore says whether a request to queue under this attempt or an older one is under way.
-func (w *world) asksBefore(owner, attempt int8) bool {
+// asks says whether a request to queue under one of these attempts is under way.
+func (w *world) asks(owner, from, to int8) bool {
 	for _, msg := range w.mail {
-		if msg.owner == owner && (msg.kind == acquireRequest && msg.attempt <= attempt || msg.kind == releaseRequest && msg.more <= attempt) {
+		if a := msg.about(); msg.owner == owner && (msg.kind == acquireRequest || msg.kind == releaseRequest) && from <= a && a <= to {
 			return true
 		}
 	}
@@ -170,15 +161,13 @@ func (w *world) renumberAttempts(owner int8) {
 		if msg.owner != owner {
 			continue
 		}
+		// A mark is as good as one at the newest attempt that it keeps out.
+		if a := msg.about(); (msg.kind == releaseRequest || msg.kind == acquireRequest) && a <= *mark {
+			oldest = max(oldest, a)
+		}
 		r.add(&msg.attempt)
-		asked := msg.attempt
 		if msg.kind == releaseRequest || msg.kind == releaseAnswer {
 			r.add(&msg.more)
-			asked = msg.more
-		}
-		// A mark is as good as one at the newest attempt that it keeps out.
-		if (msg.kind == releaseRequest || msg.kind == acquireRequest) && asked <= *mark {
-			oldest = max(oldest, asked)
 		}
 	}
 	*mark = oldest

@@ -49,12 +49,7 @@ func (m model) successors(w *world, then func(world, event)) {
 				})
 			}
 			if p.left > 0 && room {
-				do("releases", func(w *world, p *process) {
-					machine := m.machine(p)
-					machine.stop()
-					w.send(message{kind: endRequest, owner: int8(i + 1), attempt: p.attempt})
-					m.settle(w, i, &machine, todo{}, false)
-				})
+				do("releases", func(w *world, _ *process) { m.release(w, i) })
 				do("releases, and asks for its next waiter", func(w *world, p *process) {
 					machine, over, next := m.machine(p), p.attempt, p.attempt+1
 					machine.stop()
@@ -203,7 +198,7 @@ func (m model) machine(p *process) machine {
 	case waiting:
 		x.due = modelStart + third(lease)
 	case held:
-		x.epoch, x.passes, x.given, x.ends = int64(p.epoch), int64(p.n), modelStart, never
+		x.epoch, x.passes, x.given, x.due, x.ends = int64(p.epoch), int64(p.n), modelStart, modelStart+third(lease), never
 		x.deadline = modelStart + time.Duration(p.left)*modelTick - margin(lease)
 	}
 	if p.due {
@@ -248,6 +243,13 @@ func (m model) ask(w *world, i int, try bool) {
 	w.send(message{kind: acquireRequest, owner: int8(i + 1), attempt: attempt, more: queue})
 }
 
+func (m model) release(w *world, i int) {
+	machine := m.machine(&w.processes[i])
+	machine.stop()
+	w.send(message{kind: endRequest, owner: int8(i + 1), attempt: w.processes[i].attempt})
+	m.settle(w, i, &machine, todo{}, false)
+}
+
 // subscribe is a subscription that is confirmed.
 func (m model) subscribe(p *process) {
 	x := m.machine(p)
@@ -282,21 +284,17 @@ func (m model) read(w *world, msg message) {
 	i := int(msg.owner - 1)
 	p := &w.processes[i]
 	x, was := m.machine(p), state(p.state)
-	about := uint64(msg.attempt)
-	if msg.kind == releaseAnswer {
-		about = uint64(msg.more)
-	}
 	sent := modelStart - time.Duration(msg.age)*modelTick
 	r := reply{kind: int64(msg.answer), epoch: int64(msg.epoch)}
 	var next todo
 	switch msg.kind {
 	case push:
 		r.kind = replyHeld
-		next = x.pushed(about, r, modelStart)
+		next = x.pushed(uint64(msg.attempt), r, modelStart)
 	case renewalAnswer:
-		next = x.renewed(about, msg.more == 1, r, sent, modelStart)
+		next = x.renewed(uint64(msg.attempt), msg.more == 1, r, sent, modelStart)
 	default:
-		next = x.answered(about, r, msg.kind == releaseAnswer || msg.more == 1, sent, modelStart)
+		next = x.answered(uint64(msg.about()), r, msg.kind == releaseAnswer || msg.more == 1, sent, modelStart)
 	}
 	m.settle(w, i, &x, next, was != held && was != idle && !p.try)
 }
@@ -325,10 +323,7 @@ func (m model) fairly(from *world) (world, event) {
 			m.subscribe(&after.processes[i])
 			then(after, event{what: "subscribes", process: i})
 		case st == held:
-			machine := m.machine(&after.processes[i])
-			machine.stop()
-			after.send(message{kind: endRequest, owner: int8(i + 1), attempt: p.attempt})
-			m.settle(&after, i, &machine, todo{}, false)
+			m.release(&after, i)
 			then(after, event{what: "releases", process: i})
 		case st == asking:
 			m.unanswered(&after, i)

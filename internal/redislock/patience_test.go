@@ -134,11 +134,7 @@ func TestALaterCallerDoesNotShareATimeout(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		listening(l)
 		f.answers(acquireScript, noAnswer)
-		first := make(chan error)
-		go func() {
-			_, _, err := l.Acquire(t.Context(), "k")
-			first <- err
-		}()
+		first := fails(func() (context.Context, *Lease, error) { return l.Acquire(t.Context(), "k") })
 		time.Sleep(time.Second)
 		second := asks(t, t.Context(), l, "k")
 		synctest.Wait()
@@ -155,9 +151,6 @@ func TestALaterCallerDoesNotShareATimeout(t *testing.T) {
 func TestAWaitSaysWhyItHasNoSuccess(t *testing.T) {
 	const wait = 20 * time.Second
 	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
-	fails := func(err error) func(context.Context) (any, error) {
-		return func(context.Context) (any, error) { return nil, err }
-	}
 	for name, c := range map[string]struct {
 		answer    func(context.Context) (any, error)
 		unbounded bool
@@ -167,14 +160,14 @@ func TestAWaitSaysWhyItHasNoSuccess(t *testing.T) {
 		requests  int
 	}{
 		"taken":                     {says(waitingReply), false, ErrNotAcquired, "not acquired", "waits, failed", 1},
-		"refused":                   {fails(redisError("READONLY a replica")), false, ErrUnavailable, "READONLY", "is not served, failed", 23},
-		"no connection":             {fails(refused), false, ErrUnavailable, "refused", "is not served, failed", 23},
-		"no connection, no bound":   {fails(refused), true, ErrUnavailable, "nothing was done", "failed", 1},
+		"refused":                   {refuses(redisError("READONLY a replica")), false, ErrUnavailable, "READONLY", "is not served, failed", 23},
+		"no connection":             {refuses(refused), false, ErrUnavailable, "refused", "is not served, failed", 23},
+		"no connection, no bound":   {refuses(refused), true, ErrUnavailable, "nothing was done", "failed", 1},
 		"silent":                    {func(context.Context) (any, error) { time.Sleep(time.Hour); return nil, errDown }, false, ErrUnavailable, "no answer since", "is not served, failed", 1},
 		"silent, no bound":          {noAnswer, true, ErrUnavailable, "outcome unknown", "is not served, failed", 1},
 		"slower than the lease":     {func(context.Context) (any, error) { time.Sleep(70 * time.Second); return heldReply, nil }, false, ErrUnavailable, "the lease is 1m0s", "is not served, failed", 3},
-		"a user without the rights": {fails(redisError("NOPERM User x has no permissions to run the 'evalsha' command")), false, ErrUnavailable, "nothing was done", "failed", 1},
-		"a script that fails":       {fails(redisError("NOPERM User x has no permissions to run the 'set' command script: 1, on @user_script:3")), false, ErrUnavailable, "outcome unknown", "failed", 1},
+		"a user without the rights": {refuses(redisError("NOPERM User x has no permissions to run the 'evalsha' command")), false, ErrUnavailable, "nothing was done", "failed", 1},
+		"a script that fails":       {refuses(redisError("NOPERM User x has no permissions to run the 'set' command script: 1, on @user_script:3")), false, ErrUnavailable, "outcome unknown", "failed", 1},
 	} {
 		for _, try := range []bool{false, true} {
 			withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {

@@ -1,7 +1,6 @@
 package redislock
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -12,33 +11,23 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// panicker panics once at a request of the lock, or at another command.
+// panicker is a hook that panics once at a request of the lock, or at another command.
 type panicker struct {
 	command string // empty for the lock's
 	text    atomic.Pointer[string]
 	asked   atomic.Int64
 }
 
-func (r *panicker) DialHook(next redis.DialHook) redis.DialHook { return next }
-func (r *panicker) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (r *panicker) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if r.means(cmd) {
-			if text := r.text.Swap(nil); text != nil {
-				r.asked.Add(1)
-				_ = cmd.Args() // it was read
-				panic(*text)
-			}
-		}
-		return next(ctx, cmd)
+func (r *panicker) see(cmds ...redis.Cmder) {
+	cmd := cmds[0]
+	if len(cmds) > 1 || cmd.Name() != r.command && (r.command != "" || !slices.Contains([]string{"evalsha", "eval", "set"}, cmd.Name())) {
+		return
 	}
-}
-
-func (r *panicker) means(cmd redis.Cmder) bool {
-	return cmd.Name() == r.command || r.command == "" && slices.Contains([]string{"evalsha", "eval", "set"}, cmd.Name())
+	if text := r.text.Swap(nil); text != nil {
+		r.asked.Add(1)
+		_ = cmd.Args() // it was read
+		panic(*text)
+	}
 }
 
 func (r *panicker) says(text string) { r.text.Store(&text) }

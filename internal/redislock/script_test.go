@@ -26,7 +26,6 @@ type play struct {
 
 func newPlay(t *testing.T) *play {
 	t.Helper()
-	needsServer(t)
 	p := &play{t: t, n: lockOn(t.Name()), peers: map[string]*peer{}, heard: map[string]<-chan *redis.Message{}}
 	p.client, _ = newClient(t, shared.addr)
 	remove := func() { p.client.Del(context.Background(), keysOf(p.n.name).all()...) } // for another run of the same test
@@ -36,9 +35,8 @@ func newPlay(t *testing.T) *play {
 		who := newPeer(p.client, time.Minute)
 		subscription := p.client.Subscribe(t.Context(), who.channel())
 		t.Cleanup(func() { subscription.Close() })
-		if _, err := subscription.Receive(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := subscription.Receive(t.Context())
+		must(t, err)
 		p.peers[name], p.heard[name] = &who, subscription.Channel()
 	}
 	return p

@@ -17,13 +17,10 @@ import (
 // startSentinels starts a primary, a replica of it, and three sentinels that watch them.
 func startSentinels(t *testing.T) (primary, replica *testServer, sentinels []string) {
 	t.Helper()
-	needsServer(t)
 	primary, _ = ownServer(t, "--repl-diskless-sync-delay", "0")
 	host, port, _ := net.SplitHostPort(primary.addr)
 	replica, client := ownServer(t, "--replicaof", host, port, "--repl-diskless-sync-delay", "0")
-	eventually(t, "the replica has the primary's data", func() bool {
-		return client.InfoMap(t.Context(), "replication").Item("Replication", "master_link_status") == "up"
-	})
+	isReplica(t, client)
 	var watchers []*redis.SentinelClient
 	for range 3 {
 		s, own, err := newServerDir()
@@ -31,9 +28,7 @@ func startSentinels(t *testing.T) (primary, replica *testServer, sentinels []str
 		config := fmt.Sprintf("port %s\nbind 127.0.0.1\nsentinel monitor main %s %s 2\nsentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n", own, host, port)
 		path := filepath.Join(s.dir, "sentinel.conf")
 		must(t, os.WriteFile(path, []byte(config), 0o600))
-		if err := s.run(path, "--sentinel"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.run(path, "--sentinel"))
 		t.Cleanup(s.stop)
 		watcher := redis.NewSentinelClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
 		t.Cleanup(func() { watcher.Close() })

@@ -126,20 +126,20 @@ func (s *testServer) run(args ...string) error {
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}
-	return s.awaken()
+	return s.awaken("")
 }
 
-func (s *testServer) awaken() error {
+// awaken waits until the server answers, and is another one than that with this run id.
+func (s *testServer) awaken(before string) error {
 	client := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
 	defer client.Close()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		err := client.Ping(context.Background()).Err()
-		if err == nil {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if now := runID(client); now != "" && now != before {
 			return nil
 		}
 		if time.Now().After(deadline) {
 			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-			return fmt.Errorf("%w: %s", err, log)
+			return fmt.Errorf("redis-server does not answer: %s", log)
 		}
 	}
 }
@@ -148,25 +148,11 @@ func (s *testServer) awaken() error {
 // that is to be lost.
 func (s *testServer) restart(t testing.TB, keepData bool) {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
-	defer client.Close()
+	client, _ := newClient(t, s.addr)
 	before := runID(client)
-	how := "keep"
-	if !keepData {
-		how = "empty"
-	}
-	if _, err := fmt.Fprintln(s.pipe, how); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if now := runID(client); now != "" && now != before {
-			return
-		}
-		if time.Now().After(deadline) {
-			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-			t.Fatalf("redis-server did not come back: %s", log)
-		}
-	}
+	_, err := fmt.Fprintln(s.pipe, map[bool]string{true: "keep", false: "empty"}[keepData])
+	must(t, err)
+	must(t, s.awaken(before))
 }
 
 // runID is another one for each start of a server, and empty while it does not answer.

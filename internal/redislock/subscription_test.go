@@ -15,25 +15,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// apart has its subscriptions on another way than its requests.
+// apart has its subscriptions on another way than its requests, or later.
 type apart struct {
 	*redis.Client
 	pushes *redis.Client
+	begin  <-chan struct{} // closed when they may begin
 }
 
 func (c apart) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
-	return c.pushes.Subscribe(ctx, channels...)
-}
-
-// late has its subscriptions begin on request.
-type late struct {
-	*redis.Client
-	begin chan struct{}
-}
-
-func (c late) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
 	<-c.begin
-	return c.Client.Subscribe(ctx, channels...)
+	return c.pushes.Subscribe(ctx, channels...)
 }
 
 // TestAGrantBeforeTheSubscriptionIsFound: a waiter queues before it listens, and asks once it does.
@@ -41,7 +32,7 @@ func (c late) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
 func TestAGrantBeforeTheSubscriptionIsFound(t *testing.T) {
 	client, _ := newClient(t, shared.addr)
 	begin := make(chan struct{})
-	waiter := closing(t, New(late{client, begin}, Options{Lease: 2 * time.Minute}))
+	waiter := closing(t, New(apart{client, client, begin}, Options{Lease: 2 * time.Minute}))
 	holder, _ := newLocker(t, Options{Lease: 2 * time.Minute})
 	_, lease := acquire(t, holder, within(t), t.Name())
 	got := queues(t, waiter, t.Name(), 1)

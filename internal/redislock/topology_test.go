@@ -25,7 +25,6 @@ type slotMove struct {
 }
 
 func startSlotMove(t *testing.T) *slotMove {
-	needsServer(t)
 	m := &slotMove{t: t, addrs: startCluster(t, 2)}
 	m.from, _ = newClient(t, m.addrs[0])
 	m.to, _ = newClient(t, m.addrs[1])
@@ -70,11 +69,7 @@ func (m *slotMove) end() {
 	m.do(m.from, "CLUSTER", "SETSLOT", m.slot, "NODE", m.toID)
 }
 
-func (m *slotMove) locker(o Options) *Locker {
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: m.addrs, ContextTimeoutEnabled: true})
-	m.t.Cleanup(func() { client.Close() })
-	return closing(m.t, New(client, o))
-}
+func (m *slotMove) locker(o Options) *Locker { return clusterLocker(m.t, m.addrs, o) }
 
 // TestASlotIsMoved key by key, or at once, as Valkey 9 and Redis 8.4 do it: a hold survives. A request that comes
 // meanwhile is repeated within its caller's patience.
@@ -136,9 +131,8 @@ func TestAScriptThatEmptiesAKeyInAMovingSlot(t *testing.T) {
 		t.Helper()
 		m.from.Del(t.Context(), keys.all()...)
 		for _, p := range []peer{holder, waiter} {
-			if _, err := p.acquire(t.Context(), n, 1, true, 0); err != nil {
-				t.Fatal(err)
-			}
+			_, err := p.acquire(t.Context(), n, 1, true, 0)
+			must(t, err)
 		}
 	}
 	owner := func() string { return holderIn(t, m.from, keys.Lock).owner }
@@ -148,13 +142,11 @@ func TestAScriptThatEmptiesAKeyInAMovingSlot(t *testing.T) {
 	} {
 		fill()
 		channel := m.from.Subscribe(t.Context(), waiter.channel())
-		if _, err := channel.Receive(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := channel.Receive(t.Context())
+		must(t, err)
 		messages := channel.Channel()
-		m.do(m.to, "CLUSTER", "SETSLOT", m.slot, "IMPORTING", m.fromID)
-		m.do(m.from, "CLUSTER", "SETSLOT", m.slot, "MIGRATING", m.toID)
-		err := request()
+		m.begin()
+		err = request()
 		if owner() != waiter.id {
 			t.Errorf("%s: %v; the lock is with %q, want the waiter", name, err, owner())
 		}

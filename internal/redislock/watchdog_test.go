@@ -142,11 +142,9 @@ func TestALostReleaseIsSentAgain(t *testing.T) {
 		f.answers(acquireScript, noAnswer)
 		f.answers(releaseScript, noAnswer)
 		listening(l)
-		ended := make(chan error)
-		go func() {
-			_, _, err := l.AcquireWith(t.Context(), "k", AcquireOptions{Wait: time.Second})
-			ended <- err
-		}()
+		ended := fails(func() (context.Context, *Lease, error) {
+			return l.AcquireWith(t.Context(), "k", AcquireOptions{Wait: time.Second})
+		})
 		synctest.Wait()
 		if err := lease.Release(); !errors.Is(err, ErrNotReleased) || errors.Is(err, ErrUnavailable) {
 			t.Errorf("Release without an answer = %v, want ErrNotReleased", err)

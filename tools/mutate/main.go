@@ -122,7 +122,7 @@ func try(m mutation, temp string) string {
 		}
 		return uncompiled
 	}
-	const searches, copies = "^(TestModel$|TestStoreIsLikeRedis)", "^(TestFolderStandsAlone|TestACopy|TestTheLockIsSmall)"
+	const searches, copies = "^TestModel$", "^(TestFolderStandsAlone|TestACopy|TestTheLockIsSmall)"
 	for _, step := range []struct {
 		patience time.Duration
 		args     []string
