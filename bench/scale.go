@@ -30,11 +30,11 @@ import (
 // scaleCommand measures how sales grow with items, shops and servers. Every number is a ratio to one
 // of the same round, so that all meet the same noise. It shows no effect that needs several machines.
 type scaleCommand struct {
-	What        string        `arg:"" optional:"" enum:"items,baskets,topologies,crowds" default:"items" help:"What grows: items, shops and Redis servers (items); the lines of an order, by each way that sells them right (baskets); the servers of the database, without any fault (topologies); the connections of one shop with its default settings (crowds)."`
+	What        string        `arg:"" optional:"" enum:"items,hot,baskets,topologies,crowds" default:"items" help:"What grows: items, shops and Redis servers (items); the customers of one item, by strategies of each kind (hot); the lines of an order, by each way that sells them right (baskets); the servers of the database, without any fault (topologies); the connections of one shop with its default settings (crowds)."`
 	Repeat      int           `default:"3" help:"How often each number is measured. The ratios are medians."`
 	Each        time.Duration `default:"5s" help:"How long each number is measured in a round."`
 	Work        time.Duration `default:"5ms" help:"Work inside the section, between reading the stock and writing it. It counts for items alone."`
-	Workers     int           `default:"48" help:"Customers who buy at the same time. Crowds have their connections."`
+	Workers     int           `default:"48" help:"Customers who buy at the same time. Crowds have their connections, and hot has 48 and 200."`
 	Connections []int         `default:"100,1500" help:"The crowds. Each connection orders again as soon as it is answered."`
 	RedisServer string        `env:"LOADTEST_REDIS_SERVER" type:"existingfile" placeholder:"FILE" help:"The program to start as Redis. Without it the one of this machine."`
 	ShopBinary  string        `env:"LOADTEST_SHOP_BINARY" type:"existingfile" placeholder:"FILE" help:"The shop to start, built with the tag lab. Without it the one of this checkout."`
@@ -73,6 +73,7 @@ const (
 	unitsSold   = "units/s"
 	rejectedOf  = "rejected-of-sold"
 	busiestUnit = "busiest-redis"
+	p99OfFirst  = "p99-of-first"
 )
 
 func (c *scaleCommand) check() error {
@@ -111,7 +112,7 @@ func (c *scaleCommand) run(ctx context.Context, stdout, stderr io.Writer) (code 
 	c.shop, c.log = shop.Program, stderr
 	fmt.Fprintln(stderr, "starting the servers and the shops")
 	demands, notes, err := map[string]func(context.Context, *catalog.Catalog) ([]demand, []string, error){
-		"items": c.items, "baskets": c.baskets, "topologies": c.topologies, "crowds": c.crowds,
+		"items": c.items, "hot": c.hot, "baskets": c.baskets, "topologies": c.topologies, "crowds": c.crowds,
 	}[c.What](ctx, shop)
 	if err != nil {
 		return exitFailed, err
@@ -133,7 +134,7 @@ func (c *scaleCommand) run(ctx context.Context, stdout, stderr io.Writer) (code 
 // measure measures every demand once in each round.
 func (c *scaleCommand) measure(ctx context.Context, demands []demand, config []benchfmt.Config) (results []*benchfmt.Result, err error) {
 	for round := range c.Repeat {
-		base := map[string]float64{}
+		base := map[string]soak.Supply{}
 		for _, d := range demands {
 			fmt.Fprintf(c.log, "%d/%d  %s, %s\n", round+1, c.Repeat, d.row, d.column)
 			before, err := d.on.commands(ctx)
@@ -152,9 +153,11 @@ func (c *scaleCommand) measure(ctx context.Context, demands []demand, config []b
 			if err != nil {
 				return nil, err
 			}
-			base[d.base] = cmp.Or(base[d.base], got.Sold)
+			first := cmp.Or(base[d.base], got)
+			base[d.base] = first
 			s := measure.Sample{Operations: int(got.Sold * c.Each.Seconds()), Values: []benchfmt.Value{
-				{Value: got.Sold / base[d.base], Unit: measure.OfFirst}, {Value: got.Sold, Unit: unitsSold}, {Value: got.Rejected / got.Sold, Unit: rejectedOf}}}
+				{Value: got.Sold / first.Sold, Unit: measure.OfFirst}, {Value: got.Sold, Unit: unitsSold}, {Value: got.Rejected / got.Sold, Unit: rejectedOf},
+				{Value: got.P99.Seconds() / first.P99.Seconds(), Unit: p99OfFirst}}}
 			if len(after) > 1 {
 				s.Values = append(s.Values, benchfmt.Value{Value: busiest(before, after), Unit: busiestUnit})
 			}
@@ -293,6 +296,38 @@ func (c *scaleCommand) items(ctx context.Context, _ *catalog.Catalog) (demands [
 		} {
 			demands = append(demands, demand{row: row.name, column: on.column, on: row.on, Demand: soak.Demand{
 				Shops: row.on.Shops[:row.shops], Strategy: row.strategy, Items: row.items, Units: row.units, Customers: c.Workers}})
+		}
+	}
+	return demands, nil, nil
+}
+
+// onHot are the strategies that sell one item: the base, then the ways to share its row, and those with a lock.
+var onHot = []string{"conditional", "batched", "buckets", "skip-locked", "for-update", "fenced-relative", "reentrant", "fenced"}
+
+// hot sells one item from three shops, without a binlog and with one, as MySQL has by default.
+func (c *scaleCommand) hot(ctx context.Context, shop *catalog.Catalog) (demands []demand, _ []string, err error) {
+	for _, on := range []struct {
+		suffix string
+		mysql  []string
+	}{{"", nil}, {", with a binlog", testserver.WithBinlog}} {
+		servers, err := c.start(ctx, bench.Options{MySQL: on.mysql})
+		if err != nil {
+			return nil, nil, err
+		}
+		testbed, err := servers.Testbed(ctx, rig.TestbedOptions{Name: "shop", Shops: 3, Env: patient(0)})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, customers := range []int{48, 200} {
+			column := fmt.Sprintf("%d customers%s", customers, on.suffix)
+			for _, name := range onHot {
+				of, err := shop.ByName(name)
+				if err != nil {
+					return nil, nil, err
+				}
+				demands = append(demands, demand{row: name, column: column, base: column, on: &ground{Testbed: testbed, servers: servers}, Demand: soak.Demand{
+					Shops: testbed.Shops, Strategy: name, State: of.State, Items: 1, Units: 1, Customers: customers, WarmUp: c.Each}})
+			}
 		}
 	}
 	return demands, nil, nil

@@ -55,6 +55,20 @@ func TestScaleOfItems(t *testing.T) {
 	}
 }
 
+func TestScaleOfOneHotItem(t *testing.T) {
+	ratio, tables := scaled(t, "hot", "--each", "200ms")
+	for _, of := range tables {
+		if column := strings.TrimPrefix(of.Name, "Scale/hot/"); ratio("conditional", column) != 1 || len(of.Rows) != len(onHot) {
+			t.Errorf("%d strategies sell with %s, and conditional × %g", len(of.Rows), column, ratio("conditional", column))
+		}
+		for _, row := range of.Rows {
+			if !(row.Median(p99OfFirst) > 0) {
+				t.Errorf("%s has no p99: %s", row.Name, of.Name)
+			}
+		}
+	}
+}
+
 func TestScaleOfBaskets(t *testing.T) {
 	if ratio, _ := scaled(t, "baskets", "--each", "100ms", "--workers", "16"); ratio(basketsBase, "uniform, 1") != 1 {
 		t.Errorf("%s sells × %g by orders of one line", basketsBase, ratio(basketsBase, "uniform, 1"))

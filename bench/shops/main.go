@@ -10,13 +10,17 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/jedib0t/go-pretty/v6/table"
+	"golang.org/x/perf/benchfmt"
 
+	"stocklock/bench/measure"
 	"stocklock/internal/lab/tabular"
+	"stocklock/internal/lab/wholefile"
 )
 
 type options struct {
@@ -25,6 +29,7 @@ type options struct {
 	Cases  []string      `placeholder:"CASE" help:"What to measure: ${cases}. Default: all."`
 	Repeat int           `default:"3" help:"How often each shop is measured; the results are medians."`
 	Length time.Duration `name:"for" default:"4s" help:"How long each measurement takes."`
+	Save   string        `type:"path" placeholder:"FILE" help:"Also write all measurements to this file, in the format of Go's benchmarks."`
 }
 
 func main() {
@@ -53,10 +58,16 @@ func (o options) run(ctx context.Context, out, log io.Writer) (err error) {
 			chosen = append(chosen, cases[i])
 		}
 	}
+	if o.Save != "" {
+		if err := wholefile.Check(o.Save); err != nil {
+			return err
+		}
+	}
 	bench, err := open(ctx, o.Now, o.Before)
 	if err != nil {
 		return err
 	}
+	var all []*benchfmt.Result
 	defer func() { err = errors.Join(err, bench.rig.Close()) }()
 	for _, c := range chosen {
 		sellers := slices.DeleteFunc(slices.Clone(c.sellers), func(s seller) bool { return s.before && o.Before == "" })
@@ -70,11 +81,25 @@ func (o options) run(ctx context.Context, out, log io.Writer) (err error) {
 					return fmt.Errorf("%s, %s: %w", c.name, sellers[i], err)
 				}
 				results[i] = append(results[i], got)
+				all = append(all, got.named(c, sellers[i]))
 			}
 		}
 		print(out, c, sellers, results)
 	}
-	return nil
+	if o.Save == "" {
+		return nil
+	}
+	return wholefile.Write(o.Save, func(to io.Writer) error { return measure.Write(to, all) })
+}
+
+// named is a result in the format of Go's benchmarks, in which units and names have no spaces.
+func (r result) named(c testCase, s seller) *benchfmt.Result {
+	sample := measure.Sample{Operations: r.orders}
+	for _, u := range units {
+		sample.Values = append(sample.Values, benchfmt.Value{Value: u.of(r), Unit: strings.ReplaceAll(u.head, " ", "-")})
+	}
+	doc := []benchfmt.Config{{Key: "doc", Value: []byte(c.doc), File: true}}
+	return measure.NewResult("Shop/"+c.name, strings.ReplaceAll(s.String(), " ", "_"), doc, sample)
 }
 
 // print prints the medians of a case, and what they are of those of its first seller.

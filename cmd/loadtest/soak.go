@@ -12,6 +12,7 @@ import (
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/cells"
 	"stocklock/internal/lab/soak"
+	"stocklock/internal/lab/wholefile"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -23,6 +24,8 @@ type soakCommand struct {
 	Shops         int           `default:"3" min:"1" max:"16" help:"How many shop processes sell."`
 	Rate          int           `default:"40" min:"10" max:"10000" help:"Orders a second, over all strategies."`
 	RecoverWithin time.Duration `default:"5s" min:"1s" max:"10m" help:"How soon after a fault every shop must sell again by every strategy."`
+
+	Save string `type:"path" placeholder:"FILE" help:"Also write the counts to this file, as a line in the format of Go's benchmarks."`
 
 	Sales     *int64        `placeholder:"UNITS" min:"1" max:"100000000" help:"In place of all that: sell out one item of so many units by one strategy, batched without another, as fast as orders are answered. Meanwhile the shops are killed in turn, and nothing else goes wrong."`
 	KillEvery time.Duration `default:"2s" min:"100ms" max:"10m" help:"With --sales: the time between two kills."`
@@ -44,6 +47,11 @@ func (c *soakCommand) Run(ctx context.Context, s streams, parsed *kong.Context) 
 	if err := c.check(parsed); err != nil {
 		return err
 	}
+	if c.Save != "" {
+		if err := wholefile.Check(c.Save); err != nil {
+			return usage("--save: %w", err)
+		}
+	}
 	var o soak.Options
 	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
 		o, err = c.options(shop)
@@ -62,6 +70,11 @@ func (c *soakCommand) Run(ctx context.Context, s streams, parsed *kong.Context) 
 		return err
 	}
 	report.Print(s.out)
+	if c.Save != "" {
+		if err := wholefile.Write(c.Save, report.Save); err != nil {
+			return err
+		}
+	}
 	if !report.Survived() {
 		return errSurprised
 	}

@@ -1,11 +1,13 @@
-// Command make writes the generated parts of docs/mistakes and of docs/is-it-mine.md, as `make docs` does:
+// Command make writes the generated parts of docs/mistakes, docs/is-it-mine.md, docs/measurements.md and
+// docs/operate.md, as `make docs` does:
 //
 //	go run ./docs/make [-play=false] [CELL...]
 //
 // What is written by hand is left alone. Each chapter shows one schedule or one cell. The schedules of all
 // strategies are played each time, which takes a minute, unless -play=false keeps what the chapters show. The
 // results of the cells are kept in cells.json, and what loadtest says of them is made from there: a cell is run
-// only if it is not kept yet, or is named, such as cached-read:page-view. With all, every cell is.
+// only if it is not kept yet, or is named, such as cached-read:page-view. With all, every cell is. The tables of
+// measurements are made from bench/results, which scripts/measure.sh writes.
 //
 // The tests hold the pages to this: everything that follows from the code, and what a kept cell
 // and a played schedule print, byte for byte; the verdict of each to what is declared. They do not
@@ -45,7 +47,11 @@ func run(ctx context.Context, play bool, anew []string) error {
 		return err
 	}
 	defer shop.Close()
-	all := pages(languages(), shop.Strategies)
+	measured, err := measuredPages("bench/results")
+	if err != nil {
+		return err
+	}
+	all := append(pages(languages(), shop.Strategies), measured...)
 	for _, name := range anew {
 		if name != "all" && !slices.ContainsFunc(all, func(p page) bool { return p.shows.cell == name }) {
 			return fmt.Errorf("no page shows the cell %s", name)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -19,7 +20,11 @@ import (
 
 func allPages(t *testing.T) []page {
 	t.Helper()
-	return pages(languages(), ladder.Describe(ladder.All()))
+	measured, err := measuredPages("../../bench/results")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(pages(languages(), ladder.Describe(ladder.All())), measured...)
 }
 
 func read(t *testing.T, p page) string {
@@ -45,8 +50,17 @@ func TestPagesAreUpToDate(t *testing.T) {
 		checkCell(t, p, results)
 		checkSchedule(t, p, text)
 		shown[p.shows.cell] = true
-		if !strings.Contains(text, "\n"+madeBegin) || !strings.Contains(text, "\n"+madeEnd) {
-			t.Errorf("docs/%s has lost the mark of a made part", p.path)
+		blocks := slices.Collect(maps.Keys(p.made))
+		if p.facts != nil {
+			blocks = []string{""}
+		}
+		for _, name := range blocks {
+			if !strings.Contains(text, "\n"+madeBegin(name)) {
+				t.Errorf("docs/%s has lost the mark of the made part %q", p.path, name)
+			}
+		}
+		if marks := strings.Count(text, madeMark); marks != len(blocks) || strings.Count(text, madeEnd) != marks {
+			t.Errorf("docs/%s has %d marks of made parts, want %d, each with its end", p.path, marks, len(blocks))
 		}
 		if p.render(text, p.output(text, nil, results)) != text {
 			t.Errorf("docs/%s is stale: run make docs", p.path)
@@ -198,11 +212,35 @@ func TestBothSides(t *testing.T) {
 
 func TestRenderKeepsWhatIsWrittenByHand(t *testing.T) {
 	p := page{language: english, facts: map[string]string{"a": "A now.\n- code\n", "b": "B now.\n"}}
-	old := "# Title\n\nLead.\n\n" + madeBegin + "printed\n" + madeEnd + "\n## `a`\n\nA before.\n\nThe story of a.\n\n## `b`\n\nB before.\n- more\n\nThe story of b.\n"
-	want := "# Title\n\nLead.\n\n" + madeBegin + "printed again\n" + madeEnd + "\n## `a`\n\nA now.\n- code\n\nThe story of a.\n\n## `b`\n\nB now.\n\nThe story of b.\n"
+	old := "# Title\n\nLead.\n\n" + madeBegin("") + "printed\n" + madeEnd + "\n## `a`\n\nA before.\n\nThe story of a.\n\n## `b`\n\nB before.\n- more\n\nThe story of b.\n"
+	want := "# Title\n\nLead.\n\n" + madeBegin("") + "printed again\n" + madeEnd + "\n## `a`\n\nA now.\n- code\n\nThe story of a.\n\n## `b`\n\nB now.\n\nThe story of b.\n"
 	for range 2 {
 		if old = p.render(old, "printed again\n"); old != want {
 			t.Fatalf("rendered:\n%s\nwant:\n%s", old, want)
 		}
+	}
+}
+
+// TestMeasuredTables makes tables of a small file.
+func TestMeasuredTables(t *testing.T) {
+	m, err := parse(strings.NewReader("date: 2026-11-28\ncommit: abc\nmachine: linux/amd64, 2 cores\nload: 0.1 to 1.9\ncommand: bin/bench\ncommand: bin/bench again\n\n" +
+		"BenchmarkScale/hot/48_customers/lock=conditional 9 1 of-first\nBenchmarkScale/hot/48_customers/lock=batched 9 3 of-first\n" +
+		"BenchmarkScale/hot/48_customers/lock=batched 9 4.5 of-first\nBenchmarkScale/hot/48,_binlog/lock=conditional 9 2 of-first\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "|  | 48 customers | 48, binlog |\n|---|---:|---:|\n| `conditional` | 1.00 | 2.00 |\n| `batched` | 3.75 | – |\n"
+	if got := m.scale("of-first", ""); got != want {
+		t.Errorf("made\n%swant\n%s", got, want)
+	}
+	if got := m.scale("of-first", "batched"); !strings.Contains(got, "| `conditional` | 0.27 | – |") {
+		t.Errorf("made of batched\n%s", got)
+	}
+	source := "\n2026-11-28, at commit abc; linux/amd64, 2 cores; load average 0.1 to 1.9: [`bin/bench`, `bin/bench again`](../bench/results/hot.txt).\n"
+	if got := m.source("hot"); got != source {
+		t.Errorf("the source is %q, want %q", got, source)
+	}
+	if _, err := parse(strings.NewReader("BenchmarkScale/x many 1 of-first\n")); err == nil {
+		t.Error("a line with a word for a number was read")
 	}
 }

@@ -7,28 +7,39 @@ import (
 )
 
 // page is one Markdown file. A chapter has a generated paragraph under each heading that is the name of a strategy
-// or a scenario, and a generated block for what it shows. Any other page has one generated block. All else is
+// or a scenario, and a generated block for what it shows. Any other page has generated blocks alone. All else is
 // written by hand.
 type page struct {
 	language
 	path  string            // below docs
-	top   string            // the generated block of a page that is no chapter
+	made  map[string]string // the generated blocks of a page that is no chapter, by their names, which may be empty
 	facts map[string]string // the generated paragraphs of a chapter, by names
 	shows shown             // what a chapter shows
 }
 
 const (
-	madeBegin = "<!-- made by `make docs`: do not edit -->\n"
-	madeEnd   = "<!-- end of what is made -->\n"
+	madeMark = "<!-- made by `make docs`"
+	madeEnd  = "<!-- end of what is made -->\n"
 )
+
+// madeBegin is the line above the generated block of a name.
+func madeBegin(name string) string {
+	if name != "" {
+		name = ", " + name
+	}
+	return madeMark + name + ": do not edit -->\n"
+}
 
 // render puts the generated parts into a page. Output is what the page shows.
 func (p page) render(old, output string) string {
 	if p.facts == nil {
-		return replaceBlock(old, p.top)
+		for name, content := range p.made {
+			old = replaceBlock(old, madeBegin(name), content)
+		}
+		return old
 	}
 	var b strings.Builder
-	rest := replaceBlock(old, output)
+	rest := replaceBlock(old, madeBegin(""), output)
 	for {
 		heading := mistakes.Named.FindStringSubmatchIndex(rest)
 		if heading == nil {
@@ -41,12 +52,12 @@ func (p page) render(old, output string) string {
 	}
 }
 
-// replaceBlock replaces the generated block.
-func replaceBlock(text string, content string) string {
-	before, rest, ok := strings.Cut(text, madeBegin)
+// replaceBlock replaces the generated block below a line.
+func replaceBlock(text, begin, content string) string {
+	before, rest, ok := strings.Cut(text, begin)
 	if !ok {
 		return text
 	}
 	_, after, _ := strings.Cut(rest, madeEnd)
-	return before + madeBegin + content + madeEnd + after
+	return before + begin + content + madeEnd + after
 }

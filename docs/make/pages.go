@@ -80,7 +80,7 @@ func pages(in []language, strategies []declared.Strategy) []page {
 			}
 			all = append(all, p)
 		}
-		all = append(all, l.index(strategies), page{language: l, path: "is-it-mine" + l.file, top: l.mine()})
+		all = append(all, l.index(strategies), page{language: l, path: "is-it-mine" + l.file, made: map[string]string{"": l.mine()}})
 	}
 	return all
 }
@@ -188,7 +188,7 @@ func (l language) index(strategies []declared.Strategy) page {
 	for _, sc := range scenario.Of(trial.OneServer) {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", l.section(sc.Name, "mistakes"), l.say("scenario."+sc.Name, sc.Doc), sc.Attacks)
 	}
-	return page{language: l, path: "mistakes/README" + l.file, top: b.String()}
+	return page{language: l, path: "mistakes/README" + l.file, made: map[string]string{"": b.String()}}
 }
 
 // codeOf is the path of a strategy's file: those that are fit for production are in the list of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"stocklock/internal/lab/load"
@@ -16,6 +17,7 @@ import (
 type Demand struct {
 	Shops      []*rig.TestbedShop // in turn
 	Strategy   string             // empty for that of shops which are not in lab mode
+	State      declared.State     // of the strategy, where it keeps stock of its own
 	Items      int
 	Popularity Popularity
 	Units      int                         // of each line
@@ -29,15 +31,16 @@ type Demand struct {
 
 // Supply is what became of a demand.
 type Supply struct {
-	Sold     float64 // units a second
-	Rejected float64 // orders a second: answered otherwise, or closed without an answer
+	Sold     float64       // units a second
+	Rejected float64       // orders a second: answered otherwise, or closed without an answer
+	P99      time.Duration // of a sale
 }
 
 // Measure sells to a demand. It fails when the database has other orders than were answered.
 func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err error) {
 	const plenty = 1 << 40
 	s := &soak{store: store, Options: Options{Seed: uint64(time.Now().UnixNano())}} // other keys each time
-	s.items = []*items{{strategies: []declared.Strategy{{Name: d.Strategy}}, inTurn: true, popularity: d.Popularity}}
+	s.items = []*items{{strategies: []declared.Strategy{{Name: d.Strategy, State: d.State}}, inTurn: true, popularity: d.Popularity}}
 	if err := s.create(ctx, s.items[0], d.Items, plenty); err != nil {
 		return of, err
 	}
@@ -53,6 +56,7 @@ func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err 
 	measuring, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var lasted time.Duration
+	var took []time.Duration
 	orders := load.Load{Workers: d.Customers, Timeout: time.Minute}
 	err = orders.Run(measuring, s.customers.next, func(a load.Answer) {
 		s.customers.answered(a)
@@ -65,12 +69,16 @@ func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err 
 			return
 		case a.Outcome == load.Sold:
 			of.Sold += float64(d.Units * s.customers.lines)
+			took = append(took, a.Latency)
 		default:
 			of.Rejected++
 		}
 		lasted = max(after, d.Each)
 	})
 	of.Sold, of.Rejected = of.Sold/lasted.Seconds(), of.Rejected/lasted.Seconds()
+	if slices.Sort(took); len(took) > 0 {
+		of.P99 = took[len(took)*99/100]
+	}
 	if err := errors.Join(err, context.Cause(ctx)); err != nil {
 		return of, err
 	}

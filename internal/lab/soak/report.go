@@ -134,6 +134,26 @@ func (r *Report) Print(out io.Writer) {
 	fmt.Fprintf(out, "%s · %s, %d shops, %s\n", verdict, r.Versions, r.Shops, plan)
 }
 
+// Save writes what was counted as a line in the format of Go's benchmarks: first how many faults were met.
+func (r *Report) Save(out io.Writer) error {
+	var all Account
+	for _, a := range r.Accounts {
+		all.Orders, all.Lines, all.Doubtful = all.Orders+a.Orders, all.Lines+a.Lines, all.Doubtful+a.Doubtful
+		all.Sold, all.Left = all.Sold+a.Sold, all.Left+a.Left
+	}
+	faults, worst := 0, time.Duration(0)
+	for _, f := range r.Recoveries {
+		faults, worst = faults+f.Times, max(worst, f.Worst)
+	}
+	name := fmt.Sprintf("seed=%d %d %.2f worst-recovery-s", r.Seed, faults, worst.Seconds())
+	if r.ofKills() {
+		name = fmt.Sprintf("kills %d", faults)
+	}
+	_, err := fmt.Fprintf(out, "BenchmarkSoak/%s %.0f seconds %d customers %d in-doubt-at-first %d orders %d lines %d units %d findings\n",
+		name, r.Lasted.Seconds(), r.Purchases, all.Doubtful, all.Orders, all.Lines, all.Sold+all.Left, len(r.Findings))
+	return err
+}
+
 func (r *Report) recoveryTable() string {
 	w := newTable("fault", "times", "worst\nrecovery", "average\nrecovery")
 	times := 0

@@ -57,6 +57,21 @@ func TestEachWayToBeWrongIsFound(t *testing.T) {
 	}
 }
 
+// TestSavedCounts: one line, in which a soak of kills has no recovery.
+func TestSavedCounts(t *testing.T) {
+	r := Report{Options: Options{Seed: 3}, Lasted: 90 * time.Second, Purchases: 9, Findings: []string{"one"},
+		Recoveries: recoveries{&kinds[0]: {Times: 2, Worst: time.Second}, &kinds[1]: {Times: 3, Worst: 1510 * time.Millisecond}},
+		Accounts:   []Account{{Orders: 4, Lines: 5, Doubtful: 1, Sold: 6, Left: 7}, {Orders: 1, Lines: 2, Sold: 10}}}
+	const counts = " 90 seconds 9 customers 1 in-doubt-at-first 5 orders 7 lines 23 units 1 findings\n"
+	for name, sales := range map[string]int64{"seed=3 5 1.51 worst-recovery-s": 0, "kills 5": 16} {
+		var out strings.Builder
+		r.Sales = sales
+		if err := r.Save(&out); err != nil || out.String() != "BenchmarkSoak/"+name+counts {
+			t.Errorf("saved %q, %v, want %s%s", &out, err, name, counts)
+		}
+	}
+}
+
 func TestSlowRecoveryIsFound(t *testing.T) {
 	e := episode{faults: []fault{{kind: &kinds[0]}, {kind: &kinds[1]}}}
 	r := Report{Options: Options{RecoverWithin: time.Second}, Recoveries: recoveries{}, Before: &Gauges{}, After: &Gauges{}}
