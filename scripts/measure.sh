@@ -45,7 +45,7 @@ for name; do
 	case $name in
 	lock) measure bin/bench --loadtest bin/loadtest --repeat $repeat --seconds $seconds ;;
 	hot | items | crowds | topologies | baskets) measure bin/bench scale $name --repeat $repeat --each $each ;;
-	shops) measure bin/shops --cases one-item,64-items,sold-out --repeat $repeat --for $each ;;
+	shops) measure bin/shops --cases one-item,64-items,sold-out,crossed --repeat $repeat --for $each ;;
 	soaks) # shellcheck disable=SC2086 # flags
 		measure bin/loadtest soak --seed 1 $soak
 		measure bin/loadtest soak --seed 2 $soak

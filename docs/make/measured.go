@@ -195,8 +195,8 @@ func (m measured) shops() string {
 	var b strings.Builder
 	for _, t := range m.tables {
 		of := func(row, unit string) string { return show(m.median(t, row, unit)/m.median(t, m.rows[t][0], unit), 2) }
-		b.WriteString(grid(m.docs[t], []string{"answers", "refused %", "p95", "processor time of the shop", "of all"}, m.rows[t], func(row string) (string, []string) {
-			return code(row), []string{of(row, "answers/s"), show(m.median(t, row, "refused-%"), 1), of(row, "p95-ms"), of(row, "shop-µs"), of(row, "all-µs")}
+		b.WriteString(grid(m.docs[t], []string{"answers", "refused %", "conflict %", "p95", "processor time of the shop", "of all"}, m.rows[t], func(row string) (string, []string) {
+			return code(row), []string{of(row, "answers/s"), show(m.median(t, row, "refused-%"), 1), show(m.median(t, row, "conflict-%"), 1), of(row, "p95-ms"), of(row, "shop-µs"), of(row, "all-µs")}
 		}) + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
