@@ -36,13 +36,13 @@ var ofReservations = []trial.Scenario{
 		7, declared.StaysConfirmed, verdict.Unserved, releaseBesideConfirmation),
 }
 
-func reserving(name, doc string, stock int64, attacks declared.Property, otherwise verdict.Kind, play func(*checkout) error) trial.Scenario {
+func reserving(name, doc string, stock int64, attacks declared.Property, otherwise verdict.Kind, play func(*checkout)) trial.Scenario {
 	return trial.Scenario{
 		Group: trial.Reservations, Name: name, Doc: doc, Attacks: attacks, Demands: []trial.Demand{{Property: attacks, Otherwise: otherwise}}, Stock: []int64{stock},
 		Few: few(func(ctx context.Context, s *trial.Show) error {
 			c := &checkout{Show: s, ctx: ctx}
-			if err := play(c); err != nil || c.bought {
-				return err
+			if play(c); c.err != nil || c.bought {
+				return c.err
 			}
 			return fmt.Errorf("%w: a payment is taken", trial.ErrNotSeen)
 		}),
@@ -56,11 +56,12 @@ const (
 	takesLate = trial.TakesLate
 )
 
-// checkout is a play of reservations. Its methods wait for the answers, and tell them.
+// checkout is a play of reservations. Its methods wait for the answers, and tell them. After an error they do nothing.
 type checkout struct {
 	*trial.Show
 	ctx    context.Context
 	bought bool // a payment was taken
+	err    error
 }
 
 // The times for which units are reserved. A short one ends in the play.
@@ -69,37 +70,52 @@ const (
 	long    = 600
 )
 
-// reserve reserves three units.
-func (c *checkout) reserve(name string, shop, seconds int) (*trial.Customer, error) {
-	return c.answered(c.Ask(c.ctx, trial.Wish{Name: name, Shop: shop, Quantity: 3, Act: load.Reserving, Seconds: seconds}), words.Of("story.reserves", "who", name, "units", 3))
-}
-
-// reserved is [checkout.reserve] for a customer who must have them.
-func (c *checkout) reserved(name string, shop, seconds int) (*trial.Customer, error) {
-	of, err := c.reserve(name, shop, seconds)
-	if err == nil && !of.Reserved() {
-		err = fmt.Errorf("%w: %s has 3 units; it was answered with %s", trial.ErrNotSeen, name, of.Got())
+// ask sends a request and waits for its answer.
+func (c *checkout) ask(w trial.Wish, what words.Text) *trial.Customer {
+	if c.err != nil {
+		return &trial.Customer{}
 	}
-	return of, err
+	return c.answered(c.Ask(c.ctx, w), what)
 }
 
 // answered waits for the answer to a request, and tells it unless it is that it was done.
-func (c *checkout) answered(of *trial.Customer, what words.Text) (*trial.Customer, error) {
-	if err := c.Seen(c.ctx, "the answer to: "+what.String(), of.Answered); err != nil {
-		return of, err
+func (c *checkout) answered(of *trial.Customer, what words.Text) *trial.Customer {
+	if c.err == nil {
+		c.err = c.Seen(c.ctx, "the answer to: "+what.String(), of.Answered)
+	}
+	if c.err != nil {
+		return of
 	}
 	c.bought = c.bought || of.Got() == load.Sold
 	if got := of.Got(); got != load.Done {
 		what = words.Of("story.came-to", "what", what, "outcome", got)
 	}
 	c.Tell(what)
-	return of, nil
+	return of
+}
+
+// reserve reserves three units.
+func (c *checkout) reserve(name string, shop, seconds int) *trial.Customer {
+	return c.ask(trial.Wish{Name: name, Shop: shop, Quantity: 3, Act: load.Reserving, Seconds: seconds}, words.Of("story.reserves", "who", name, "units", 3))
+}
+
+// reserved is [checkout.reserve] for a customer who must have them.
+func (c *checkout) reserved(name string, shop, seconds int) *trial.Customer {
+	of := c.reserve(name, shop, seconds)
+	if c.err == nil && !of.Reserved() {
+		c.err = fmt.Errorf("%w: %s has 3 units; it was answered with %s", trial.ErrNotSeen, name, of.Got())
+	}
+	return of
 }
 
 // act does something with a reservation.
-func (c *checkout) act(of *trial.Customer, shop int, act load.Act, what words.Text) error {
-	_, err := c.answered(c.Ask(c.ctx, trial.Wish{Name: of.Name(), Shop: shop, Act: act, Of: of}), what)
-	return err
+func (c *checkout) act(of *trial.Customer, shop int, act load.Act, what words.Text) {
+	c.ask(trial.Wish{Name: of.Name(), Shop: shop, Act: act, Of: of}, what)
+}
+
+// toProvider begins the payment of a reservation.
+func (c *checkout) toProvider(of *trial.Customer) {
+	c.act(of, first, load.Paying, words.Of("story.to-provider", "who", of.Name()))
 }
 
 // payment is the confirmation of a reservation by the n-th payment of a customer.
@@ -111,184 +127,109 @@ func (c *checkout) payment(of, by *trial.Customer, shop, n int) trial.Wish {
 }
 
 // confirm confirms a reservation by a payment of its customer.
-func (c *checkout) confirm(of *trial.Customer, shop, n int) error {
-	_, err := c.answered(c.Ask(c.ctx, c.payment(of, of, shop, n)), words.Of("story.payment", "count", n, "who", of.Name()))
-	return err
+func (c *checkout) confirm(of *trial.Customer, shop, n int) {
+	c.ask(c.payment(of, of, shop, n), words.Of("story.payment", "count", n, "who", of.Name()))
 }
 
 // buy reserves three units, and pays for them where they could be had.
-func (c *checkout) buy(name string, shop int) (*trial.Customer, error) {
-	of, err := c.reserve(name, shop, long)
-	if err == nil && of.Reserved() {
-		err = c.confirm(of, shop, 1)
+func (c *checkout) buy(name string, shop int) *trial.Customer {
+	of := c.reserve(name, shop, long)
+	if c.err == nil && of.Reserved() {
+		c.confirm(of, shop, 1)
 	}
-	return of, err
+	return of
 }
 
-// held sends a request that is held before it changes anything.
-func (c *checkout) held(w trial.Wish, what words.Text) (*trial.Customer, error) {
+// beside sends a request that is held before it changes anything, while others do what they do.
+func (c *checkout) beside(w trial.Wish, held, done words.Text, others func()) {
+	if c.err != nil {
+		return
+	}
 	w.At, w.Action = sale.Write, labmode.Hold
 	of := c.Ask(c.ctx, w)
-	if err := c.See(c.ctx, func() bool { return c.Reached(of) || of.Answered() }, what); err != nil {
-		return of, err
+	c.err = c.See(c.ctx, func() bool { return c.Reached(of) || of.Answered() }, held)
+	if c.err == nil && !c.Reached(of) {
+		c.err = fmt.Errorf("%w: %s; it was answered with %s", trial.ErrNotSeen, held, of.Got())
 	}
-	if !c.Reached(of) {
-		return of, fmt.Errorf("%w: %s; it was answered with %s", trial.ErrNotSeen, what, of.Got())
+	if others(); c.err == nil {
+		c.Release(c.ctx, of)
 	}
-	return of, nil
+	c.answered(of, done)
 }
 
-// expire waits until a reservation's time is over, and has a shop sweep.
-func (c *checkout) expire(of *trial.Customer) error {
-	if err := c.Overdue(c.ctx, of); err != nil {
-		return err
+// overdue waits until a reservation's time is over.
+func (c *checkout) overdue(of *trial.Customer) {
+	if c.err == nil {
+		c.err = c.Overdue(c.ctx, of)
 	}
-	return c.sweep()
 }
 
-func (c *checkout) sweep() error {
-	_, err := c.answered(c.Ask(c.ctx, trial.Wish{Name: "sweep", Shop: second, Act: load.Sweeping}), words.Of("story.sweep"))
-	return err
+func (c *checkout) sweep() {
+	c.ask(trial.Wish{Name: "sweep", Shop: second, Act: load.Sweeping}, words.Of("story.sweep"))
 }
 
-func heldUnits(c *checkout) error {
-	a, err := c.reserved("A", first, long)
-	if err != nil {
-		return err
-	}
-	if _, err := c.buy("B", second); err != nil {
-		return err
-	}
-	return c.confirm(a, first, 1)
+func heldUnits(c *checkout) {
+	a := c.reserved("A", first, long)
+	c.buy("B", second)
+	c.confirm(a, first, 1)
 }
 
 // confirmationMeetsExpiry has C's confirmation come after its time and before the sweep, and the sweep come while A's
 // confirmation is on its way.
-func confirmationMeetsExpiry(c *checkout) error {
-	late, err := c.reserved("C", first, shortly)
-	if err != nil {
-		return err
+func confirmationMeetsExpiry(c *checkout) {
+	late := c.reserved("C", first, shortly)
+	c.overdue(late)
+	if c.err == nil {
+		c.Tell(words.Of("story.overdue", "who", "C"))
 	}
-	if err := c.Overdue(c.ctx, late); err != nil {
-		return err
-	}
-	c.Tell(words.Of("story.overdue", "who", "C"))
-	if err := c.confirm(late, first, 1); err != nil {
-		return err
-	}
-	a, err := c.reserved("A", first, shortly)
-	if err != nil {
-		return err
-	}
-	if err := c.act(a, first, load.Paying, words.Of("story.to-provider", "who", "A")); err != nil {
-		return err
-	}
-	if err := c.Overdue(c.ctx, a); err != nil {
-		return err
-	}
-	paid, err := c.held(c.payment(a, a, first, 1), words.Of("story.late-confirmation", "who", "A"))
-	if err != nil {
-		return err
-	}
-	if err := c.sweep(); err != nil {
-		return err
-	}
-	if _, err := c.buy("B", second); err != nil {
-		return err
-	}
-	c.Release(c.ctx, paid)
-	_, err = c.answered(paid, words.Of("story.payment", "count", 1, "who", "A"))
-	return err
+	c.confirm(late, first, 1)
+	a := c.reserved("A", first, shortly)
+	c.toProvider(a)
+	c.overdue(a)
+	c.beside(c.payment(a, a, first, 1), words.Of("story.late-confirmation", "who", "A"), words.Of("story.payment", "count", 1, "who", "A"), func() {
+		c.sweep()
+		c.buy("B", second)
+	})
 }
 
-func confirmedAgain(c *checkout) error {
-	a, err := c.buy("A", first)
-	if err != nil {
-		return err
-	}
-	return c.confirm(a, second, 1)
+func confirmedAgain(c *checkout) { c.confirm(c.buy("A", first), second, 1) }
+
+func paidTwice(c *checkout) { c.confirm(c.buy("A", first), second, 2) }
+
+func stolenReference(c *checkout) {
+	a := c.buy("A", first)
+	b := c.reserved("B", second, long)
+	c.ask(c.payment(b, a, second, 1), words.Of("story.payment", "count", 1, "who", "A", "other", "B"))
 }
 
-func paidTwice(c *checkout) error {
-	a, err := c.buy("A", first)
-	if err != nil {
-		return err
-	}
-	return c.confirm(a, second, 2)
-}
-
-func stolenReference(c *checkout) error {
-	a, err := c.buy("A", first)
-	if err != nil {
-		return err
-	}
-	b, err := c.reserved("B", second, long)
-	if err != nil {
-		return err
-	}
-	_, err = c.answered(c.Ask(c.ctx, c.payment(b, a, second, 1)), words.Of("story.payment", "count", 1, "who", "A", "other", "B"))
-	return err
-}
-
-func paidLate(c *checkout) error {
-	a, err := c.reserved("A", first, shortly)
-	if err != nil {
-		return err
-	}
-	if err := c.expire(a); err != nil {
-		return err
-	}
-	if _, err := c.buy("B", second); err != nil {
-		return err
-	}
-	return c.confirm(a, first, 1)
+func paidLate(c *checkout) {
+	a := c.reserved("A", first, shortly)
+	c.overdue(a)
+	c.sweep()
+	c.buy("B", second)
+	c.confirm(a, first, 1)
 }
 
 // paidLateAndFree has the payment come twice: the second answer is the first one's.
-func paidLateAndFree(c *checkout) error {
-	a, err := c.reserved("A", takesLate, shortly)
-	if err != nil {
-		return err
-	}
-	if err := c.expire(a); err != nil {
-		return err
-	}
+func paidLateAndFree(c *checkout) {
+	a := c.reserved("A", takesLate, shortly)
+	c.overdue(a)
+	c.sweep()
 	for range 2 {
-		if err := c.confirm(a, takesLate, 1); err != nil {
-			return err
-		}
+		c.confirm(a, takesLate, 1)
 	}
-	_, err = c.buy("B", takesLate)
-	return err
+	c.buy("B", takesLate)
 }
 
-func failureAfterConfirmation(c *checkout) error {
-	a, err := c.reserved("A", first, long)
-	if err != nil {
-		return err
-	}
-	if err := c.act(a, first, load.Paying, words.Of("story.to-provider", "who", "A")); err != nil {
-		return err
-	}
-	if err := c.confirm(a, first, 1); err != nil {
-		return err
-	}
-	return c.act(a, second, load.Failing, words.Of("story.payment-failed", "who", "A"))
+func failureAfterConfirmation(c *checkout) {
+	a := c.reserved("A", first, long)
+	c.toProvider(a)
+	c.confirm(a, first, 1)
+	c.act(a, second, load.Failing, words.Of("story.payment-failed", "who", "A"))
 }
 
-func releaseBesideConfirmation(c *checkout) error {
-	a, err := c.reserved("A", first, long)
-	if err != nil {
-		return err
-	}
-	released, err := c.held(trial.Wish{Name: "A", Shop: second, Act: load.Releasing, Of: a}, words.Of("story.release-writes", "who", "A"))
-	if err != nil {
-		return err
-	}
-	if err := c.confirm(a, first, 1); err != nil {
-		return err
-	}
-	c.Release(c.ctx, released)
-	_, err = c.answered(released, words.Of("story.release", "who", "A"))
-	return err
+func releaseBesideConfirmation(c *checkout) {
+	a := c.reserved("A", first, long)
+	release := trial.Wish{Name: "A", Shop: second, Act: load.Releasing, Of: a}
+	c.beside(release, words.Of("story.release-writes", "who", "A"), words.Of("story.release", "who", "A"), func() { c.confirm(a, first, 1) })
 }
