@@ -130,7 +130,8 @@
 // A lock keeps two from working at once, and not one after the other. A job that several machines start within a moment
 // runs on each of them in turn. [Lease.Leave] keeps the lock for the rest of the period. Where the job must not run
 // twice, whatever Redis loses, it writes a marker to its database under the lock, with its work and its token, and looks
-// for the marker first.
+// for the marker first. Where it must be done although its machine can die, the others wait with Acquire, in place of
+// TryAcquire, and release: the next one looks for the marker, and does the job where there is none.
 //
 // # The client
 //
@@ -184,7 +185,7 @@
 //
 // # Copying this package
 //
-// Run copy.sh with a folder and an import path, then go mod tidy. The package needs Go 1.26 and go-redis
-// 9.19, and imports nothing else. The clients of older versions send a request again by themselves, which the
-// lock must not allow: they do not compile. The tests also need a redis-server on the PATH.
+// Run copy.sh with a folder and an import path, then go mod tidy. The package is still called redislock. It needs
+// Go 1.26 and go-redis 9.19, and imports nothing else. The clients of older versions send a request again by
+// themselves, which the lock must not allow: they do not compile. The tests also need a redis-server on the PATH.
 package redislock
