@@ -13,8 +13,8 @@ set -eu
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- lock hot items crowds topologies baskets shops soaks
 
-repeat=3 seconds=0.5 each=1s soak='--for 90s' sales=100000
-[ -z "${SHORT:-}" ] || repeat=1 seconds=0.1 each=200ms soak='--for 6s' sales=4000
+repeat=3 seconds=0.5 each=800ms longer=2s crowd=5s soak='--for 1m' sales=100000
+[ -z "${SHORT:-}" ] || repeat=1 seconds=0.1 each=200ms longer=200ms crowd=200ms soak='--for 6s' sales=4000
 
 make ready
 scripts/lab-go.sh -C bench build -o ../bin/ . ./shops
@@ -44,8 +44,9 @@ for name; do
 	began=$(load)
 	case $name in
 	lock) measure bin/bench --loadtest bin/loadtest --repeat $repeat --seconds $seconds ;;
-	hot | items | crowds | topologies | baskets) measure bin/bench scale $name --repeat $repeat --each $each ;;
-	shops) measure bin/shops --cases one-item,64-items,sold-out,crossed --repeat $repeat --for $each ;;
+	hot | items | topologies | baskets) measure bin/bench scale $name --repeat $repeat --each $each ;;
+	crowds) measure bin/bench scale crowds --repeat $repeat --each $crowd ;;
+	shops) measure bin/shops --cases one-item,64-items,sold-out,crossed --repeat $repeat --for $longer ;;
 	soaks) # shellcheck disable=SC2086 # flags
 		measure bin/loadtest soak --seed 1 $soak
 		measure bin/loadtest soak --seed 2 $soak
