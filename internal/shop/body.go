@@ -34,10 +34,7 @@ var inRange = func() *validator.Validate {
 	if err := v.RegisterValidation("named", func(f validator.FieldLevel) bool { return named.MatchString(f.Field().String()) }); err != nil {
 		panic(err) // the tag's name cannot be
 	}
-	if err := v.RegisterValidation("word", func(f validator.FieldLevel) bool { return words.MatchString(f.Field().String()) }); err != nil {
-		panic(err) // nor can this one's
-	}
-	v.RegisterAlias("seconds", fmt.Sprintf("min=1,max=%d", maxSeconds))
+	checkReservations(v)
 	v.RegisterAlias("ordered", fmt.Sprintf("min=1,max=%d", maxQuantity))
 	v.RegisterAlias("lines", fmt.Sprintf("min=1,max=%d", maxLines))
 	v.RegisterAlias("restocked", fmt.Sprintf("min=1,max=%d", stock.MaxStock))
@@ -52,11 +49,6 @@ const (
 	spaces      = ` \xA0` + "\u1680\u2000-\u200A\u202F\u205F\u3000"
 	namePattern = "^[^" + notInNames + spaces + "]([^" + notInNames + "]*[^" + notInNames + spaces + "])?$"
 )
-
-// words are references of payments, and reasons. openapi.yaml has the pattern, too.
-var words = regexp.MustCompile(wordPattern)
-
-const wordPattern = `^[A-Za-z0-9_-]{1,64}$`
 
 // requestBody is the JSON object of a request, with the ranges of its values in tags. Its fields are
 // scalars, and lists of objects of scalars.

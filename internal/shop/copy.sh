@@ -2,19 +2,25 @@
 # Copies the shop into a module of its own: with the lock, the strategies fit for production, the
 # schema, the deployments and all tests, and without the lab.
 #   internal/shop/copy.sh ../shop example.com/shop
-#   internal/shop/copy.sh --ways conditional,batched ../shop example.com/shop
+#   internal/shop/copy.sh --ways conditional,batched [--reservations] ../shop example.com/shop
 # With --ways, it has only these strategies, of which the first is the default. Without one that needs a lock, it has
-# neither the lock nor Redis.
+# neither the lock nor Redis. Without --reservations, it has none; their tables stay in the schema.
 #
 # Then run make lint test there. It needs the module proxy, and the tests a MySQL, and a Redis where there are locks.
 set -eu
 ways=
+reservations=yes
 if [ "${1-}" = --ways ] && [ $# -gt 1 ]; then
 	ways=$(printf %s "$2" | tr , ' ')
+	reservations=
 	shift 2
+	if [ "${1-}" = --reservations ]; then
+		reservations=yes
+		shift
+	fi
 fi
 if [ $# -ne 2 ]; then
-	echo "usage: $0 [--ways STRATEGY,...] FOLDER MODULE" >&2
+	echo "usage: $0 [--ways STRATEGY,... [--reservations]] FOLDER MODULE" >&2
 	exit 2
 fi
 if [ -e "$1" ]; then
@@ -175,6 +181,100 @@ func (*Exporter) Equip(*strategy.Deps) error { return nil }
 END
 fi
 
+# Reservations lie in files of their own, too.
+if [ -z "$reservations" ]; then
+	rm internal/stock/hold*.go internal/stock/payment.go internal/stock/transitions_test.go internal/shop/reservations*.go internal/shop/program/reservations.go docs/reservations.md
+	for page in docs/*.md; do
+		edit "$page" 's#\[\([^]]*\)\](reservations\.md[^)]*)#\1#g'
+	done
+	edit docker-compose.production.yml '/SHOP_RESERVATIONS/d'
+	edit internal/shop/openapi.yaml 's#/problems/held-by-others, ##; /- .problems.\(held\|.*reservation\|already-confirmed\|already-extended\|.*payment\|.*reference\)/d'
+	awk '{ match($0, /^ */) }
+		skip && NF && RLENGTH <= depth { skip = 0 }
+		/^  (\/api\/v1|- name: )\/?(reservations|payments)|^    (New)?Reservation[A-Za-z]*:|^    (Extension|Release|Confirmation|Payment|Reference):/ { skip = 1; depth = RLENGTH }
+		!skip' internal/shop/openapi.yaml >openapi.new
+	mv openapi.new internal/shop/openapi.yaml
+	awk '/^      - alert:/ { skip = /Reservation|Payment/ } !skip' deploy/alerts.yml >alerts.new
+	mv alerts.new deploy/alerts.yml
+	edit deploy/alerts_test.yml '/- name: reservations/,$d'
+	cat >internal/stock/hold.go <<'END'
+package stock
+
+import (
+	"context"
+	"errors"
+
+	"gorm.io/gorm"
+)
+
+// Holder makes and ends reservations: there are none here.
+type Holder any
+
+// ErrHeld would refuse a sale because others hold the units.
+var ErrHeld = errors.New("stock: others hold the units")
+
+// EndOverdue ends nothing.
+func (*Store) EndOverdue(context.Context, string, Sale) (int, error) { return 0, nil }
+
+func (s *Store) readRefused(ctx context.Context, sale Sale) ([]Item, error) { return s.ReadLines(ctx, sale) }
+
+func heldOf(*gorm.DB, uint64) (int64, error) { return 0, nil }
+
+func (*Store) holdsNothing(context.Context, string) error { return nil }
+
+var erasesHolds []func(Tx, string) (int, error)
+
+func (*Store) confirmedBy(context.Context, Order) ([]struct{}, error) { return nil, nil }
+
+func (Tx) lock([]struct{}) error { return nil }
+
+func (Tx) unpay([]struct{}, Order) error { return nil }
+END
+	cat >internal/shop/reservations.go <<'END'
+package shop
+
+import (
+	"context"
+
+	"github.com/gin-gonic/gin"
+	"github.com/go-playground/validator/v10"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Reservations would be the terms of reservations: there are none here.
+type Reservations struct{}
+
+func (*Reservations) check(Config) error { return nil }
+
+func (*Shop) showHeld() {}
+
+func (*Shop) endReservations(context.Context) {}
+
+func (*Shop) reservationRoutes(*gin.RouterGroup) {}
+
+func (*Shop) paymentRoutes(*gin.RouterGroup) {}
+
+func checkReservations(*validator.Validate) {}
+
+var reservationAnswers []answerTo
+
+type reservationMetrics struct{}
+
+func (reservationMetrics) open(*Shop, *prometheus.Registry) {}
+END
+	cat >internal/shop/program/reservations.go <<'END'
+package program
+
+import "stocklock/internal/shop"
+
+type reservationSettings struct{}
+
+func (*settings) checkReservations() error { return nil }
+
+func (reservationSettings) reservations() *shop.Reservations { return nil }
+END
+fi
+
 # The image of the lab.
 awk '/^FROM/ { lab = /AS (build-)?lab$/ } /^#.*--target lab/ { next } !lab' Dockerfile >Dockerfile.new
 mv Dockerfile.new Dockerfile
@@ -232,6 +332,9 @@ jobs:
 END
 if [ -n "$ways" ]; then
 	gofmt -w internal
+fi
+if [ -z "$reservations" ]; then
+	edit README.md '/docs\/reservations/d'
 fi
 if [ -z "$locks" ]; then
 	edit README.md 's/, with a lock in Redis//; /docs\/lock-/d; s/, a Redis and a MySQL/ and a MySQL/'

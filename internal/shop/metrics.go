@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"stocklock/internal/sale"
-	"stocklock/internal/stock"
 )
 
 // metrics are those of a shop. Each shop has a registry of its own.
@@ -29,13 +28,7 @@ type metrics struct {
 	logDropped     *prometheus.CounterVec
 	keysNotCleared prometheus.Counter
 
-	reservations     *prometheus.CounterVec
-	liveReservations *prometheus.GaugeVec
-	heldUnits        *prometheus.GaugeVec
-	lateness         prometheus.Gauge
-	toReturn         prometheus.Gauge
-	refusedPayments  prometheus.Counter
-	sweepFailures    prometheus.Counter
+	reservationMetrics
 
 	batchSize prometheus.Histogram
 	batchWait prometheus.Histogram
@@ -65,27 +58,6 @@ func newMetrics(s *Shop) *metrics {
 		logDropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shop_log_dropped_total", Help: "Log records that were left out of a flood of the same, by level.",
 		}, []string{"level"}),
-		reservations: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "shop_reservations_total", Help: "Transitions of reservations that this shop has made, by the state that they led to.",
-		}, []string{"state"}),
-		liveReservations: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "shop_reservations_live", Help: "Reservations of all shops that hold units, by state: held or paying.",
-		}, []string{"state"}),
-		heldUnits: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "shop_reserved_units", Help: "Units that reservations of all shops hold, by state: held or paying.",
-		}, []string{"state"}),
-		lateness: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "shop_reservation_lateness_seconds", Help: "How long the longest overdue reservation was overdue when this shop last looked; 0 for none.",
-		}),
-		toReturn: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "shop_payments_to_return", Help: "Payments of all shops that were not taken, and whose money was not given back yet.",
-		}),
-		refusedPayments: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "shop_payments_refused_total", Help: "Confirmations whose payment was not taken: late, second, of another reservation, or one too many.",
-		}),
-		sweepFailures: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "shop_reservation_sweep_failures_total", Help: "Rounds of ending overdue reservations that failed. Another shop may end them.",
-		}),
 		batchSize: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "shop_batch_size", Buckets: prometheus.ExponentialBuckets(1, 2, 9),
 			Help: "Sales that were made in one transaction, by the strategy batched. Its count is the number of batches.",
@@ -108,12 +80,7 @@ func newMetrics(s *Shop) *metrics {
 	for _, level := range []string{"debug", "info", "warn", "error"} {
 		m.logDropped.WithLabelValues(level)
 	}
-	if s.Reservations != nil {
-		for _, state := range []stock.HoldState{stock.Held, stock.Paying, stock.Confirmed, stock.Released, stock.Expired} {
-			m.reservations.WithLabelValues(string(state))
-		}
-		m.registry.MustRegister(m.reservations, m.liveReservations, m.heldUnits, m.lateness, m.toReturn, m.refusedPayments, m.sweepFailures)
-	}
+	m.reservationMetrics.open(s, m.registry)
 	m.registry.MustRegister(
 		m.requests, m.lockWait, m.lockHold, m.logDropped, m.keysNotCleared, m.batchSize, m.batchWait,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{

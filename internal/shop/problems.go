@@ -65,8 +65,6 @@ var (
 		"Fewer units are left than were asked for. Nothing was sold, also of the other lines of an order.")
 	LimitReached = problemType("limit-reached", http.StatusConflict, 0, "The customer may not have so many units",
 		"A customer may have only so many units of an item in all its orders. Nothing was sold. Units of a cancelled order count no more.")
-	HeldByOthers = problemType("held-by-others", http.StatusConflict, 5, "Others hold the units",
-		"Too few units are free, and customers who are about to pay hold some. Nothing was sold. Some may come back: try again after Retry-After.")
 	FencedOff = problemType("fenced-off", http.StatusConflict, 1, "Overtaken by a newer holder of the lock",
 		"The sale was held up for longer than its lock lasted, and the database refused its write. Nothing was sold. Try again after Retry-After.")
 	cancelled = problemType("already-cancelled", http.StatusConflict, 0, "The order is cancelled already",
@@ -75,24 +73,6 @@ var (
 		"A customer may cancel an order only for some time after it was made. Nothing was done.")
 	tooMany = problemType("too-many-units", http.StatusConflict, 0, "The item would have too many units",
 		fmt.Sprintf("An item has at most %d units. Nothing was done.", stock.MaxStock))
-	tooManyReservations = problemType("too-many-reservations", http.StatusConflict, 0, "The customer has too many open reservations",
-		"Release one, pay for one, or wait until one ends. Nothing was reserved.")
-	ReservationEnded = problemType("reservation-ended", http.StatusGone, 0, "The reservation has ended",
-		"It was released, or its time was over. Its units are for sale again. Make a new one.")
-	AlreadyConfirmed = problemType("already-confirmed", http.StatusConflict, 0, "The reservation is confirmed",
-		"It was paid and has an order. What is undone from now on is the order. Nothing was done now.")
-	extended = problemType("already-extended", http.StatusConflict, 0, "The reservation was extended already",
-		"It can be extended once. Nothing was done.")
-	paying = problemType("payment-under-way", http.StatusConflict, 0, "The payment is under way",
-		"The payment window counts from its beginning on. Nothing was done.")
-	MustReturn = problemType("payment-must-be-returned", http.StatusConflict, 0, "The payment must be returned",
-		"The reservation was paid by another payment (409), or has ended (410). The payment was recorded: give the money back, and say so.")
-	ReferenceInUse = problemType("reference-in-use", http.StatusConflict, 0, "The reference is that of another reservation's payment",
-		"One payment pays one reservation. Nothing was recorded: find out whose money it is.")
-	tooManyReferences = problemType("too-many-references", http.StatusConflict, 0, "The reservation has too many payments",
-		fmt.Sprintf("At most %d payments are recorded for one reservation. This one was not: it is in the shop's log. Give the money back.", stock.MaxReferences))
-	paymentTaken = problemType("payment-taken", http.StatusConflict, 0, "The payment has paid an order",
-		"A line of the order stands. Cancel the order first. Nothing was done.")
 	versionChanged = problemType("version-changed", http.StatusPreconditionFailed, 0, "The item changed since it was read",
 		"If-Match has another ETag than the item. Nothing was done. Read the item again, and decide again.")
 	versionRequired = problemType("version-required", http.StatusPreconditionRequired, 0, "The version is missing",
@@ -144,13 +124,6 @@ var (
 	errNotNow   = refusal{Unavailable, "MySQL or Redis cannot work now: this request did nothing"}
 )
 
-// paidLate is MustReturn with the status of what is gone.
-var paidLate = func() Problem {
-	p := MustReturn
-	p.Status = http.StatusGone
-	return p
-}()
-
 // answerTo is the answer to an error.
 type answerTo struct {
 	err    error
@@ -159,21 +132,9 @@ type answerTo struct {
 }
 
 // answers has the answers to the errors of a sale or a change. The first match counts.
-var answers = append(lockAnswers, []answerTo{
+var answers = slices.Concat(lockAnswers, reservationAnswers, []answerTo{
 	{stock.ErrUnknown, Unavailable, errUnknown.detail},
 	{stock.ErrRepeated, Unavailable, "an order under this key is being made, or cannot be seen yet: this request did nothing"},
-	{stock.ErrHeld, HeldByOthers, "fewer units are free than were asked for, and others hold some"},
-	{stock.ErrTooManyHolds, tooManyReservations, "the customer has as many open reservations as one may have"},
-	{stock.ErrHoldEnded, ReservationEnded, "the reservation was released or has expired: nothing was done"},
-	{stock.ErrConfirmed, AlreadyConfirmed, "the reservation was confirmed before: nothing was done"},
-	{stock.ErrExtended, extended, "the reservation was extended before: nothing was done"},
-	{stock.ErrPaying, paying, "the payment has begun: nothing was done"},
-	{stock.ErrTooLong, invalid, "the reservation would last longer than one may here: nothing was done"},
-	{stock.ErrPaidTwice, MustReturn, "another payment has confirmed the reservation: this one was recorded, to be returned"},
-	{stock.ErrPaidLate, paidLate, "the reservation ended before its payment: the payment was recorded, to be returned"},
-	{stock.ErrReference, ReferenceInUse, "the reference is that of a payment for another reservation: nothing was recorded"},
-	{stock.ErrReferences, tooManyReferences, "the reservation has too many payments: this one was not recorded"},
-	{stock.ErrTaken, paymentTaken, "the payment has paid an order that stands: nothing was done"},
 	{stock.ErrSoldOut, SoldOut, "fewer units are left than were asked for"},
 	{stock.ErrLimit, LimitReached, "the customer would have more units than one may have"},
 	{stock.ErrNotFound, notFound, "there is no item, order or reservation with this id"},
@@ -184,7 +145,7 @@ var answers = append(lockAnswers, []answerTo{
 	{stock.ErrTooMany, tooMany, fmt.Sprintf("an item has at most %d units: nothing was done", stock.MaxStock)},
 	{strategy.ErrOneItem, invalid, "the strategy of this request sells one item at a time"},
 	{strategy.ErrBusy, Busy, "the lock was not free in time: nothing was sold"},
-}...)
+})
 
 // explain finds the answer to an error.
 func explain(ctx context.Context, err error) refusal {

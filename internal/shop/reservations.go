@@ -1,15 +1,18 @@
 package shop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"github.com/go-playground/validator/v10"
 
 	"stocklock/internal/stock"
 )
@@ -46,6 +49,13 @@ const (
 	oneReservation   = "/reservations/:reservation"
 )
 
+// showHeld has items shown with what is held of them.
+func (s *Shop) showHeld() {
+	if s.Reservations != nil {
+		s.view, s.list = s.store.View, s.store.ViewItems
+	}
+}
+
 // reservationRoutes are those of customers.
 func (s *Shop) reservationRoutes(api *gin.RouterGroup) {
 	api.POST("/reservations", s.reserving(s.reserve))
@@ -63,6 +73,19 @@ func (s *Shop) paymentRoutes(staff *gin.RouterGroup) {
 	staff.Match(read, "/payments/:reference", s.reserving(s.getPayment))
 	staff.POST("/payments/:reference/return", s.reserving(s.returnPayment))
 }
+
+// checkReservations adds the tags of reservations' bodies: see [inRange].
+func checkReservations(v *validator.Validate) {
+	if err := v.RegisterValidation("word", func(f validator.FieldLevel) bool { return words.MatchString(f.Field().String()) }); err != nil {
+		panic(err) // the tag's name cannot be
+	}
+	v.RegisterAlias("seconds", fmt.Sprintf("min=1,max=%d", maxSeconds))
+}
+
+// words are references of payments, and reasons. openapi.yaml has the pattern, too.
+var words = regexp.MustCompile(wordPattern)
+
+const wordPattern = `^[A-Za-z0-9_-]{1,64}$`
 
 // reserving is [Shop.handle] for a shop that offers reservations.
 func (s *Shop) reserving(handler func(*gin.Context) error) gin.HandlerFunc {
@@ -437,7 +460,7 @@ func (s *Shop) endReservations(ctx context.Context) {
 			continue
 		}
 		select {
-		case <-time.After(s.SweepInterval):
+		case <-time.After(cmp.Or(s.SweepInterval, sweepInterval)):
 		case <-ctx.Done():
 		}
 	}

@@ -581,3 +581,18 @@ func TestAShopMustBeFitForReservations(t *testing.T) {
 		t.Errorf("a shop without reservations: %d %s", got.status, got.body)
 	}
 }
+
+func TestTheContractHasTheBoundsOfReservations(t *testing.T) {
+	doc, err := readContract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, schema := range []string{"NewReservation", "Extension"} {
+		if got := doc.Components.Schemas[schema].Value.Properties["seconds"].Value.Max; got == nil || *got != maxSeconds {
+			t.Errorf("openapi.yaml: the maximum of %s.seconds is not %d", schema, maxSeconds)
+		}
+	}
+	if got := doc.Components.Parameters["Reference"].Value.Schema.Value.Pattern; got != wordPattern {
+		t.Errorf("openapi.yaml has the pattern %q\nthe shop has %q", got, wordPattern)
+	}
+}

@@ -154,7 +154,6 @@ func New(cfg Config) (*Shop, error) {
 	cfg.PingInterval = cmp.Or(cfg.PingInterval, pingInterval)
 	cfg.PingTimeout = cmp.Or(cfg.PingTimeout, pingTimeout)
 	cfg.KeyInterval = cmp.Or(cfg.KeyInterval, keyInterval)
-	cfg.SweepInterval = cmp.Or(cfg.SweepInterval, sweepInterval)
 	s := &Shop{Config: cfg, store: store, sales: newSlots(cfg.MaxInFlight), serving: context.Background()}
 	s.reads, s.changes = newSlots(s.maxReads()), newSlots(s.maxReads())
 	s.Log = newLog(cfg.Log, func(level slog.Level) { s.metrics.logDropped.WithLabelValues(strings.ToLower(level.String())).Inc() })
@@ -171,9 +170,7 @@ func New(cfg Config) (*Shop, error) {
 	s.Deps.Batched = s.metrics.batched
 	s.seller = strategy.New(cfg.Strategy, s.Deps)
 	s.sellBy, s.view, s.holds, s.list, s.show = s.seller.Sell, store.Read, store, store.Items, showToCustomer
-	if s.Reservations != nil {
-		s.view, s.list = store.View, store.ViewItems
-	}
+	s.showHeld()
 	return s, nil
 }
 

@@ -111,8 +111,7 @@ func (s *Store) Restock(ctx context.Context, by Author, itemID uint64, units int
 
 // setUnits sets the units after a change, unless they would be too many with those that are held.
 func (c *Change) setUnits(tx *gorm.DB, units int64) error {
-	var held int64
-	err := tx.Raw("SELECT COALESCE(SUM(quantity), 0) FROM hold_lines WHERE item_id = ? AND live_until IS NOT NULL", c.ItemID).Scan(&held).Error
+	held, err := heldOf(tx, c.ItemID)
 	if err == nil && units > MaxStock-held {
 		err = ErrTooMany
 	}

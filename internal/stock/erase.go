@@ -9,9 +9,6 @@ import (
 // eraseBatch bounds the orders, or the holds, that Erase locks at once.
 const eraseBatch = 500
 
-// ErrHolding: a customer whose data is to be erased has live holds. Release them before, or wait for their end.
-var ErrHolding = errors.New("stock: the customer has live reservations")
-
 // Erase removes who a customer is from its orders, its cancellations and its holds: the subject, the keys and the
 // ids of the requests. The orders stay, as those of nobody. It returns how many orders it has changed, also with
 // an error. What the customer does meanwhile may be left.
@@ -19,15 +16,10 @@ func (s *Store) Erase(ctx context.Context, subject string) (orders int, err erro
 	if subject == "" {
 		return 0, errors.New("stock: the orders of nobody have nothing to erase")
 	}
-	var live []int
-	err = s.read(ctx, &live, "SELECT COUNT(*) FROM holds WHERE subject = ? AND live_until IS NOT NULL", subject)
-	if err == nil && live[0] > 0 {
-		err = ErrHolding
-	}
-	if err != nil {
+	if err := s.holdsNothing(ctx, subject); err != nil {
 		return 0, found("erase a customer", err)
 	}
-	for i, erase := range []func(Tx, string) (int, error){Tx.eraseOrders, Tx.eraseHolds, Tx.eraseHolder} {
+	for i, erase := range append([]func(Tx, string) (int, error){Tx.eraseOrders}, erasesHolds...) {
 		for {
 			n := 0
 			err := s.Transact(ctx, func(tx Tx) (err error) {
@@ -68,18 +60,4 @@ func (t Tx) eraseOrders(subject string) (int, error) {
 	}
 	_, _, err = t.Exec("UPDATE orders SET subject = '', idempotency_key = NULL, keyed_at = NULL, request_id = '' WHERE id IN ("+marks(len(in))+")", in...)
 	return len(first), err
-}
-
-func (t Tx) eraseHolds(subject string) (int, error) {
-	return t.forgetHolds("holds_subject) WHERE subject = ? AND ended_at IS NOT NULL LIMIT ? FOR UPDATE", subject, eraseBatch)
-}
-
-// eraseHolder removes what a customer's holds share.
-func (t Tx) eraseHolder(subject string) (int, error) {
-	for _, table := range []string{"hold_keys", "hold_customers"} {
-		if _, _, err := t.Exec("DELETE FROM "+table+" WHERE subject = ?", subject); err != nil {
-			return 0, err
-		}
-	}
-	return 0, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -64,31 +63,6 @@ func (s *Store) ReadLines(ctx context.Context, sale Sale) ([]Item, error) {
 	return inOrder(ids, there), nil
 }
 
-// readRefused is [Store.ReadLines] for a sale that is refused. It also looks whether units of an item are held.
-func (s *Store) readRefused(ctx context.Context, sale Sale) ([]Item, error) {
-	if !sale.Holds {
-		return s.ReadLines(ctx, sale)
-	}
-	ids := itemsOf(sale.Lines())
-	var there []Item
-	var args []any
-	for _, id := range ids {
-		args = append(args, id, id)
-	}
-	err := s.read(ctx, &there, "SELECT *, withdrawn IS NULL AND CASE id"+strings.Repeat(" WHEN ? THEN EXISTS (SELECT 1"+liveLines+")", len(ids))+" END AS held FROM items WHERE id IN ?", append(args, ids)...)
-	if err == nil && len(there) == 0 && len(ids) == 1 {
-		err = ErrNotFound
-	}
-	if err != nil {
-		return nil, found("read items", err)
-	}
-	return inOrder(ids, there), nil
-}
-
-// liveLines are what is held of one item, by entries of an index. The server has to know the id before: of an item that
-// it reads first, it reads the lines that are over, too.
-const liveLines = " FROM hold_lines FORCE INDEX (hold_lines_live) WHERE item_id = ? AND live_until IS NOT NULL"
-
 // inOrder puts items in the order of ids. An item that is missing has no id.
 func inOrder(ids []uint64, there []Item) []Item {
 	items := make([]Item, len(ids))
@@ -96,37 +70,6 @@ func inOrder(ids []uint64, there []Item) []Item {
 		items[slices.Index(ids, item.ID)] = item
 	}
 	return items
-}
-
-// View is [Store.Read] that also counts the units that are held.
-func (s *Store) View(ctx context.Context, itemID uint64) (Item, error) {
-	rows, err := s.view(ctx, []uint64{itemID})
-	if err == nil && len(rows) == 0 {
-		err = ErrNotFound
-	}
-	if err != nil {
-		return Item{}, err
-	}
-	return rows[0], nil
-}
-
-func (s *Store) view(ctx context.Context, ids []uint64) (items []Item, err error) {
-	items = []Item{}
-	if len(ids) > 0 {
-		held := "SELECT MIN(item_id) AS item_id, SUM(quantity) AS units" + liveLines
-		err = s.read(ctx, &items, "SELECT items.*, COALESCE(h.units, 0) AS held FROM items LEFT JOIN ("+held+strings.Repeat(" UNION ALL "+held, len(ids)-1)+
-			") h ON h.item_id = items.id WHERE items.id IN ? ORDER BY items.id", append(anyOf(ids), ids)...)
-	}
-	return items, found("read items", err)
-}
-
-// ViewItems is [Store.Items] that also counts the units that are held.
-func (s *Store) ViewItems(ctx context.Context, after uint64, limit int) ([]Item, error) {
-	var ids []uint64
-	if err := s.read(ctx, &ids, "SELECT id FROM items WHERE id > ? ORDER BY id LIMIT ?", after, limit); err != nil {
-		return nil, found("list items", err)
-	}
-	return s.view(ctx, ids)
 }
 
 // found turns gorm's error for no row into ErrNotFound. The server may end a plain read, too.

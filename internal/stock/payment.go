@@ -308,6 +308,14 @@ func (s *Store) confirmedBy(ctx context.Context, row Order) (holds []Hold, err e
 	return holds, found("look for the reservation of an order", err)
 }
 
+// first is the id of the first row of the order of a row.
+func (o Order) first() uint64 {
+	if o.LineOf != nil {
+		return *o.LineOf
+	}
+	return o.ID
+}
+
 // lock locks the rows of holds until the transaction ends.
 func (t Tx) lock(holds []Hold) error {
 	for _, h := range holds {

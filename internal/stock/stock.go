@@ -206,14 +206,6 @@ type Order struct {
 	More []Order `json:"more,omitempty" gorm:"-"` // the further rows, in the order of their items
 }
 
-// first is the id of the first row of the order of a row.
-func (o Order) first() uint64 {
-	if o.LineOf != nil {
-		return *o.LineOf
-	}
-	return o.ID
-}
-
 // Rows returns the rows of an order without their further rows.
 func (o Order) Rows() []Order {
 	rows := append([]Order{o}, o.More...)

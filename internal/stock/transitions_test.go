@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 )
 
 // transition is a request that changes a hold of two of an item's three units, and of one of another's.
@@ -205,5 +207,63 @@ func TestUnitsThatComeBackAreAConflict(t *testing.T) {
 		if _, err := store.Decrement(t.Context(), sale); !errors.Is(err, want) || restock.Load() != nil {
 			t.Errorf("holds %t: %v, want %v", holds, err, want)
 		}
+	}
+}
+
+// hold has an item of ten units, of which a customer holds some.
+func hold(t *testing.T, store *stock.Store, subject string, units int64) (stock.Item, stock.Hold) {
+	t.Helper()
+	item := newItem(t, store, 10)
+	held, err := store.Hold(t.Context(), stock.Sale{ItemID: item.ID, Quantity: units, Subject: subject, IdempotencyKey: "k-hold", RequestID: "of " + subject}, 60,
+		stock.Terms{Open: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return item, held
+}
+
+// TestUnitsThatComeBackToAWithdrawnItem were held when it was withdrawn.
+func TestUnitsThatComeBackToAWithdrawnItem(t *testing.T) {
+	store := stocktest.Open(t)
+	item, held := hold(t, store, "ann", 3)
+	by := stock.Author{Subject: "staff", IdempotencyKey: "k"}
+	if _, err := store.Withdraw(t.Context(), by, item.ID); err != nil {
+		t.Fatal(err)
+	}
+	sale := one(item)
+	sale.Holds = true
+	if _, err := store.Decrement(t.Context(), sale); !errors.Is(err, stock.ErrSoldOut) || errors.Is(err, stock.ErrHeld) {
+		t.Errorf("a sale while others hold units of the withdrawn item: %v, want ErrSoldOut", err)
+	}
+	if _, err := store.Release(t.Context(), by, held.PublicID, ""); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := store.Read(t.Context(), item.ID); err != nil || now.Stock != 0 || *now.Withdrawn != 10 {
+		t.Errorf("the item is %+v, %v, want 10 units, all withdrawn", now, err)
+	}
+}
+
+// TestEraseHolds leaves live ones, which have to end before.
+func TestEraseHolds(t *testing.T) {
+	store := stocktest.Open(t)
+	_, held := hold(t, store, "ann", 3)
+	if _, err := store.Erase(t.Context(), "ann"); !errors.Is(err, stock.ErrHolding) {
+		t.Errorf("erase while a hold is live: %v, want ErrHolding", err)
+	}
+	if _, err := store.Release(t.Context(), stock.Author{Subject: "ann"}, held.PublicID, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Erase(t.Context(), "ann"); err != nil {
+		t.Fatal(err)
+	}
+	for _, column := range []string{"holds.subject", "holds.ended_by", "hold_lines.subject", "hold_history.done_by", "hold_keys.subject", "hold_customers.subject"} {
+		var n int
+		table, name, _ := strings.Cut(column, ".")
+		if err := store.Pool().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+table+" WHERE "+name+" = 'ann'").Scan(&n); err != nil || n != 0 {
+			t.Errorf("%d rows of %s name the customer, %v", n, column, err)
+		}
+	}
+	if now, err := store.HoldByID(t.Context(), held.PublicID); err != nil || now.State != stock.Released {
+		t.Errorf("the hold is %+v, %v, want it released", now, err)
 	}
 }

@@ -131,14 +131,21 @@ func TestTheShopCanBeCopied(t *testing.T) {
 	copied(t)
 }
 
-// TestAWayCanBeCopied has copies without the lock, and with some of its strategies.
+// TestAWayCanBeCopied has copies without the lock, with some of its strategies, and without reservations.
 func TestAWayCanBeCopied(t *testing.T) {
 	for _, ways := range []string{"conditional", "batched,optimistic", "fenced-relative,conditional"} {
 		t.Run(ways, func(t *testing.T) {
 			if ways != "conditional" && os.Getenv(wholeCopyEnv) == "" {
 				t.Skip("compiled only with " + wholeCopyEnv)
 			}
-			dir := copied(t, "--ways", ways)
+			options, reserves := []string{"--ways", ways}, ways == "batched,optimistic"
+			if reserves {
+				options = append(options, "--reservations")
+			}
+			dir := copied(t, options...)
+			if _, err := os.Stat(filepath.Join(dir, "internal/stock/payment.go")); reserves != (err == nil) {
+				t.Errorf("payments in the copy: %v", err)
+			}
 			_, err := os.Stat(filepath.Join(dir, "internal/redislock"))
 			if locked := strings.Contains(ways, "fenced"); locked != (err == nil) {
 				t.Errorf("the lock in the copy: %v", err)

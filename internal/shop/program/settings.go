@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"stocklock/internal/shop"
-	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
 
@@ -37,13 +36,7 @@ type settings struct {
 	StaffAddr     string        `env:"SHOP_STAFF_ADDR" placeholder:"HOST:PORT" help:"Where the staff changes items: create, rename, restock, correct, and cancel an order. Without it nowhere. It needs a gateway of its own, which sets --staff-subject-header."`
 	StaffHeader   string        `name:"staff-subject-header" env:"SHOP_STAFF_SUBJECT_HEADER" placeholder:"NAME" help:"The header in which the staff's gateway names who asks, for the audit."`
 
-	Reservations     bool          `env:"SHOP_RESERVATIONS" help:"Offer reservations: units are held while a customer pays. They need --subject-header, --limit, --staff-addr, and all shops of the database with the same setting."`
-	ReservationMax   time.Duration `env:"SHOP_RESERVATION_MAX" default:"15m" min:"1s" max:"24h" help:"How long units may be held before the payment begins, with the one extension."`
-	OpenReservations int           `env:"SHOP_OPEN_RESERVATIONS" default:"5" min:"1" max:"100" help:"How many open reservations a customer may have."`
-	PaymentWindow    time.Duration `env:"SHOP_PAYMENT_WINDOW" default:"30m" min:"1s" max:"168h" help:"How long a payment may take once it has begun: longer than the provider's session."`
-	PaymentGrace     time.Duration `env:"SHOP_PAYMENT_GRACE" default:"5m" min:"0s" max:"168h" help:"How long after the payment window the units are still held, for news of the payment that are late."`
-	LatePayment      string        `env:"SHOP_LATE_PAYMENT" enum:"return,take-if-free" default:"return" help:"What becomes of a payment for a reservation that has ended: return, or take-if-free, which makes a new one if the units are free."`
-	ReservationsKept time.Duration `env:"SHOP_RESERVATIONS_KEPT" default:"0s" min:"0s" max:"87600h" help:"How long the customer, the lines and the history of ended reservations are kept; 0 keeps them. References of payments are always kept."`
+	reservationSettings
 
 	MySQLPool int `name:"mysql-pool" env:"SHOP_MYSQL_POOL" default:"50" min:"1" max:"1000" help:"How many connections to MySQL this process opens at most, and keeps. Probes and migrations take two more. The sum over all shops must stay below max_connections."`
 
@@ -89,17 +82,8 @@ func (s *settings) check() error {
 	if s.Limit > 0 && s.SubjectHeader == "" {
 		return usage("--limit (SHOP_LIMIT) needs --subject-header (SHOP_SUBJECT_HEADER)")
 	}
-	if s.Reservations {
-		switch {
-		case s.SubjectHeader == "" || s.Anonymous:
-			return usage("--reservations (SHOP_RESERVATIONS) needs --subject-header (SHOP_SUBJECT_HEADER), and no --anonymous (SHOP_ANONYMOUS)")
-		case s.Limit == 0:
-			return usage("--reservations (SHOP_RESERVATIONS) needs --limit (SHOP_LIMIT): units cost nothing to hold")
-		case s.StaffAddr == "":
-			return usage("--reservations (SHOP_RESERVATIONS) needs --staff-addr (SHOP_STAFF_ADDR), where payments are confirmed")
-		case s.ReservationMax >= s.KeyTTL:
-			return usage("--reservation-max (SHOP_RESERVATION_MAX) is %s: want less than --key-ttl (SHOP_KEY_TTL), which is %s", s.ReservationMax, s.KeyTTL)
-		}
+	if err := s.checkReservations(); err != nil {
+		return err
 	}
 	if s.CancelWithin > 0 && s.SubjectHeader == "" {
 		return usage("--cancel-within (SHOP_CANCEL_WITHIN) needs --subject-header (SHOP_SUBJECT_HEADER)")
@@ -157,16 +141,6 @@ func subject(header string) func(*http.Request) (string, error) {
 		return nil
 	}
 	return shop.SubjectHeader(header)
-}
-
-// reservations are the terms of reservations, or nil for a shop that offers none.
-func (s *settings) reservations() *shop.Reservations {
-	if !s.Reservations {
-		return nil
-	}
-	return &shop.Reservations{Kept: s.ReservationsKept, Terms: stock.Terms{
-		Open: s.OpenReservations, Longest: s.ReservationMax, Window: s.PaymentWindow, Grace: s.PaymentGrace, TakeLate: s.LatePayment == "take-if-free",
-	}}
 }
 
 func (s *settings) options() strategy.Options {
