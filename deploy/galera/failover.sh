@@ -36,12 +36,13 @@ clean_up() {
 }
 trap clean_up EXIT
 
+subject_header=$(sed -n 's/^SHOP_SUBJECT_HEADER=//p' "$secrets") # without which the shops refuse a sale
 buy() { # what each line says: when the answer came in nanoseconds, its status, and the request
 	for ((n = 0; ; n++)); do
 		[ ! -e "$end" ] || return 0
 		request=failover-$item-$1-$n
 		status=$(curl --silent --max-time 10 --output /dev/null --write-out '%{http_code}' --data '{"quantity":1}' \
-			--header 'Content-Type: application/json' --header "X-Request-Id: $request" \
+			--header 'Content-Type: application/json' --header "X-Request-Id: $request" --header "${subject_header:-X-Subject}: customer-$1" \
 			"http://$address/api/v1/items/$item/orders") || true
 		echo "$(date +%s%N) $status $request" >>"$answers"
 	done
