@@ -130,8 +130,8 @@ func (m measured) scale(unit, base string, rows ...string) string {
 	})
 }
 
-// holds has a number of every lock in each shape in which it competes with a mutex.
-func (m measured) holds(unit string, times float64, decimals int) string {
+// holds has the share of every lock in each shape in which it competes with a mutex.
+func (m measured) holds() string {
 	var shapes []string
 	for _, t := range m.tables {
 		if slices.Contains(m.rows[t], "mutex") && strings.HasPrefix(t, "Hold/") && !strings.Contains(t, "shape=1x1/") {
@@ -142,7 +142,7 @@ func (m measured) holds(unit string, times float64, decimals int) string {
 	return grid("shape, section", append([]string{"section, µs"}, each(locks, code)...), shapes, func(t string) (string, []string) {
 		cells := []string{show(1e6/m.median(t, "mutex", "holds/s"), 0)}
 		for _, l := range locks {
-			cells = append(cells, show(times*m.median(t, l, unit), decimals))
+			cells = append(cells, show(m.median(t, l, "of-mutex"), 2))
 		}
 		shape := strings.NewReplacer("Hold/shape=", "", "/section=", ", ", "/pause=", ", with pauses of ").Replace(strings.TrimSuffix(t, "/"))
 		return shape, cells
@@ -159,9 +159,9 @@ func each(names []string, f func(string) string) (all []string) {
 // cost has what else a hold costs, and what a pair costs without contention.
 func (m measured) cost() string {
 	const contended, alone, kept = "Hold/shape=4x8/section=redis/", "Hold/shape=pairs/section=empty/", "Hold/shape=hold-1000/section=empty/"
-	columns := []string{"of the mutex", "fairness", "requests", "Redis µs", "allocations", "uncontended, of `SET NX PX`", "requests for each kept lock and lease"}
+	columns := []string{"of the mutex", "longest wait, ms", "fairness", "requests", "Redis µs", "allocations", "uncontended, of `SET NX PX`", "requests for each kept lock and lease"}
 	return grid("lock", columns, m.rows[contended], func(l string) (string, []string) {
-		return code(l), []string{show(m.median(contended, l, "of-mutex"), 2), show(m.median(contended, l, "jain"), 3), show(m.median(contended, l, "requests/op"), 2),
+		return code(l), []string{show(m.median(contended, l, "of-mutex"), 2), show(1000*m.median(contended, l, "max-sec"), 0), show(m.median(contended, l, "jain"), 3), show(m.median(contended, l, "requests/op"), 2),
 			show(1e6*m.median(contended, l, "redis-sec/op"), 0), show(m.median(contended, l, "allocs/op"), 0),
 			show(m.median(alone, l, "of-raw"), 2), show(m.median(kept, l, "requests/op")/1000, 1)}
 	})
@@ -232,8 +232,8 @@ func measuredPages(folder string) ([]page, error) {
 	return []page{
 		{language: english, path: "operate.md", made: map[string]string{"items": scaled("items")}},
 		{language: english, path: "measurements.md", made: map[string]string{
-			"lock": lock.holds("of-mutex", 1, 2) + lock.source("lock"), "lock: waits": lock.holds("max-sec", 1000, 0), "lock: cost": lock.cost(),
-			"lock: pairs": lock.pairs(), "lock: sales": lock.sales(), "hot": scaled("hot"), "hot: p99": hot.scale("p99-of-first", ""),
+			"lock": lock.holds() + lock.source("lock"), "lock: cost": lock.cost(),
+			"lock: pairs": lock.pairs(), "lock: sales": lock.sales(), "hot": scaled("hot"), "hot: p99": hot.scale("p99-of-first", "", "batched", "for-update"),
 			"hot: fence": hot.scale("of-first", "for-update", "for-update", "fenced-relative", "reentrant", "fenced"),
 			"crowds":     scaled("crowds"), "topologies": scaled("topologies"), "baskets": scaled("baskets"),
 			"shops": files["shops"].shops() + files["shops"].source("shops"), "soaks": files["soaks"].soaks() + files["soaks"].source("soaks"),
