@@ -176,7 +176,18 @@ func asRoot() []string {
 
 // prepare creates the user and the database, which is also the proof that the
 // server works, and that it is ours and not another one on the same port.
+//
+// A server that was started again has both. Beside transactions, MySQL then waits for their locks on the schema, and
+// they for its own, until a row was waited for too long.
 func (m *MySQL) prepare(ctx context.Context) error {
+	db, err := sql.Open("mysql", m.DSN())
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if db.PingContext(ctx) == nil {
+		return m.asAdmin(ctx, m.alone...)
+	}
 	return m.asAdmin(ctx, append(slices.Clone(m.alone),
 		"CREATE USER IF NOT EXISTS '"+mysqlUser+"'@'127.0.0.1' IDENTIFIED BY '"+m.password+"'",
 		"GRANT ALL ON *.* TO '"+mysqlUser+"'@'127.0.0.1' WITH GRANT OPTION",
