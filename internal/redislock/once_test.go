@@ -49,8 +49,7 @@ func TestClientDoesNotSendAnAttemptAgain(t *testing.T) {
 	} {
 		must(t, newPeer(direct, time.Second).cancel(t.Context(), n, 1)) // Redis knows the script
 		w := newWire(t, server.addr)
-		client := redis.NewClient(&redis.Options{Addr: w.addr, ReadTimeout: time.Minute})
-		defer client.Close()
+		client := defaults(t, w.addr, time.Minute)
 		must(t, c.do(client)) // connects
 		before := commandCalls(t, direct, "evalsha")
 		w.cutDown.Store(true)

@@ -29,7 +29,7 @@ func defaults(t *testing.T, addr string, timeout time.Duration, db ...int) *redi
 func TestAcquireReturnsWhenItsCallerDoes(t *testing.T) {
 	t.Parallel()
 	contract(t, func(t *testing.T, k Kind) {
-		const patience = 100 * time.Millisecond
+		const patience = 300 * time.Millisecond
 		for name, end := range map[string]error{"Wait": nil, "deadline": context.DeadlineExceeded, "cancelled": context.Canceled, "try": context.DeadlineExceeded} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
