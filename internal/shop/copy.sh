@@ -60,7 +60,7 @@ rm -rf internal/shop/copy.sh scripts docker-compose.yml deploy/lab.sh .ci .githu
 # Of the pages, those on the shop and its lock, without their links to the others.
 find docs -mindepth 1 -maxdepth 1 ! -name guarantees.md ! -name 'lock-*.md' ! -name operate.md ! -name reservations.md -exec rm -r {} +
 for page in docs/*.md; do
-	sed -E 's#\[([^]]*)\]\(((measurements|schedules|choose|using|peers|glossary|mistakes/[a-z-]*)\.md|\.\./examples/)[^)]*\)#\1#g' "$page" >"$page.new"
+	sed -E 's#\[([^]]*)\]\(((measurements|schedules|choose|using|peers|glossary|mistakes/[a-z-]*)\.md|\.\./examples/|\.\./bench/)[^)]*\)#\1#g; /^<!-- (made by|end of what is made)/d' "$page" >"$page.new"
 	mv "$page.new" "$page"
 done
 
