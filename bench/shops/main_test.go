@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -51,18 +52,21 @@ func TestMeasures(t *testing.T) {
 	}
 }
 
-// TestConflictsAreCounted has a shop that refuses one order as conflict, and all others as busy.
+// TestConflictsAreCounted has a shop that refuses one order as conflict and two as busy, and then the customer leaves.
 func TestConflictsAreCounted(t *testing.T) {
-	problem := "conflict"
+	ctx, leave := context.WithCancel(t.Context())
+	problems := []string{"conflict", "busy", "busy"}
 	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintf(w, `{"type": "/problems/%s"}`, problem)
-		problem = "busy"
+		fmt.Fprintf(w, `{"type": "/problems/%s"}`, problems[0])
+		if problems = problems[1:]; len(problems) == 0 {
+			leave()
+		}
 	}))
 	defer shop.Close()
 	l := &load{testCase: testCase{customers: 1, lines: 2}, client: shop.Client(), urls: []string{shop.URL}, items: []uint64{1, 2}}
-	if r := l.sell(t.Context(), 50*time.Millisecond); r.conflicts != 1 || r.requests < 2 || r.orders != 0 {
-		t.Errorf("measured %+v, want one conflict among several requests", r)
+	if r := l.sell(ctx, time.Minute); r.conflicts != 1 || r.requests != 3 || r.orders != 0 {
+		t.Errorf("measured %+v, want one conflict among three requests", r)
 	}
 }
 
