@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"stocklock/internal/lab/mistakes"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -56,6 +58,7 @@ type commands struct {
 	Soak     soakCommand     `cmd:"" help:"Sell for a long time while everything goes wrong at once, or a million units while shops are killed, and count."`
 	Exercise exerciseCommand `cmd:"" help:"Begin an exercise of the course, or check your solution. Needs Go and a checkout. With --shell, servers to type to."`
 	List     listCommand     `cmd:"" help:"Describe the strategies, their properties, and the scenarios."`
+	Lang     string          `enum:",en,zh" default:"" placeholder:"LANGUAGE" help:"The language of results, drawings, explanations and exercises: en or zh. Without it, on a terminal, the one of LANG. Help, errors and files are in English."`
 	flags.VersionFlag
 }
 
@@ -84,7 +87,8 @@ Exit codes: 0 all as expected, 1 a surprise or a --fail-if, 2 bad usage, 3 the h
 
 // run is the program: it returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	parsed, done, err := (&commands{}).parse(ctx, streams{stdout, stderr, args})
+	c, s := &commands{}, streams{out: stdout, err: stderr, args: args}
+	parsed, done, err := c.parse(ctx, s)
 	switch {
 	case done:
 		return exitExpected
@@ -93,7 +97,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err != nil:
 		err = usage("%w; see loadtest --help", err)
 	default:
-		err = parsed.Run()
+		s.lang = language(c.Lang, stdout)
+		err = parsed.Run(s)
 	}
 	code := exitCode(ctx, err)
 	switch {
@@ -117,7 +122,6 @@ func (c *commands) parse(ctx context.Context, s streams) (parsed *kong.Context, 
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Vars(defaults),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(s),
 	)
 }
 
@@ -142,10 +146,23 @@ func exitCode(ctx context.Context, err error) int {
 type streams struct {
 	out, err io.Writer
 	args     []string
+	lang     *words.Language // nil for English
 }
 
+// language is the one of --lang. Without it, a terminal speaks that of its user.
+func language(flag string, out io.Writer) *words.Language {
+	if flag == "" && isTerminal(out) {
+		flag, _, _ = strings.Cut(cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_MESSAGES"), os.Getenv("LANG")), "_")
+	}
+	return words.In(flag)
+}
+
+func (s streams) in() *words.Language { return cmp.Or(s.lang, words.English) }
+
+func (s streams) say(key string, facts ...any) string { return s.in().Say(words.Of(key, facts...)) }
+
 func (s streams) terminal() report.Terminal {
-	return report.Terminal{Out: s.out, Colour: isTerminal(s.out) && os.Getenv("NO_COLOR") == "", Width: widthOf(s.out)}
+	return report.Terminal{Out: s.out, Colour: isTerminal(s.out) && os.Getenv("NO_COLOR") == "", Width: widthOf(s.out), Lang: s.lang}
 }
 
 // widthOf is the width of a terminal in columns, and 0 for anything else.

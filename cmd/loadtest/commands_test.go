@@ -87,7 +87,7 @@ func TestTheProgramReadsTheCommandsThatAreShown(t *testing.T) {
 	for _, of := range all {
 		files[filepath.Base(of.file)]++
 		var c commands
-		_, _, err := c.parse(t.Context(), streams{io.Discard, io.Discard, of.args})
+		_, _, err := c.parse(t.Context(), streams{out: io.Discard, err: io.Discard, args: of.args})
 		if words := slices.Concat(c.Run.Words, c.Serve.Words); err == nil && !slices.ContainsFunc(words, placeholder.MatchString) {
 			_, err = cells.Pairs(words, shop)
 		}
@@ -150,7 +150,7 @@ func TestWhatThereWasIsRefused(t *testing.T) {
 		command, flags, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		for _, flag := range strings.Fields(flags) {
 			args := []string{command, "--" + flag}
-			_, _, err := new(commands).parse(t.Context(), streams{io.Discard, io.Discard, args})
+			_, _, err := new(commands).parse(t.Context(), streams{out: io.Discard, err: io.Discard, args: args})
 			if err == nil || !strings.Contains(err.Error(), "unknown") && !strings.Contains(err.Error(), "there is no") {
 				continue // it is a flag, which may want a value
 			}
@@ -178,7 +178,7 @@ func TestThereAreFewFlags(t *testing.T) {
 		if code := run(t.Context(), []string{command, "--help"}, &help, io.Discard); code != exitExpected {
 			t.Errorf("%s --help: exit code %d", command, code)
 		}
-		count += len(regexp.MustCompile(`(?m)^  (?:-.,|   ) --`).FindAllString(help.String(), -1)) - 2 // --help and --version
+		count += len(regexp.MustCompile(`(?m)^  (?:-.,|   ) --`).FindAllString(help.String(), -1)) - 3 // --help, --version and --lang, which all have
 	}
 	if count > 90 || count < 60 {
 		t.Errorf("there are %d flags: want at most 90", count)

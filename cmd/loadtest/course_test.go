@@ -152,7 +152,7 @@ func TestLessons(t *testing.T) {
 					continue
 				}
 				var out, errs bytes.Buffer
-				code := room.run(t.Context(), streams{&out, &errs, c.Args()})
+				code := room.run(t.Context(), streams{out: &out, err: &errs, args: c.Args()})
 				if wrong := missing(c.Marks, out.String()); len(wrong) > 0 || code != wantedCode(c.Marks) {
 					t.Errorf("loadtest %s: exit code %d, does not print %s\n%s%s", strings.Join(c.Args(), " "), code, wrong, out.String(), errs.String())
 					continue
@@ -310,9 +310,13 @@ func TestWhatIsNoExerciseIsOneLine(t *testing.T) {
 			t.Errorf("loadtest %s: exit code %d, %q, want %d and one line with %q", args, code, errs.String(), exitUsage, want)
 		}
 	}
-	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"exercise"}, &out, &errs); code != 0 || strings.Count(out.String(), "\n") != len(lessons) {
-		t.Errorf("loadtest exercise: exit code %d, %q, %q", code, out.String(), errs.String())
+	t.Setenv("LANG", "zh_CN.UTF-8") // which is asked on a terminal alone
+	for _, tt := range []struct{ args, task string }{{"exercise", "nobody else's"}, {"exercise --lang zh", "不释放别人的"}, {"--lang en exercise", "nobody else's"}} {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), strings.Fields(tt.args), &out, &errs)
+		if code != 0 || strings.Count(out.String(), "\n") != len(lessons) || !strings.Contains(out.String(), tt.task) {
+			t.Errorf("loadtest %s: exit code %d, %q, %q", tt.args, code, out.String(), errs.String())
+		}
 	}
 }
 
@@ -322,7 +326,7 @@ func TestThePageStartsTheCommands(t *testing.T) {
 	for _, path := range lessons(t) {
 		for _, of := range course.Commands(readPage(t, path)) {
 			var c commands
-			_, _, err := c.parse(t.Context(), streams{io.Discard, io.Discard, of.Args()})
+			_, _, err := c.parse(t.Context(), streams{out: io.Discard, err: io.Discard, args: of.Args()})
 			if err != nil {
 				t.Fatalf("%s: %v", of.Line(), err)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"stocklock/internal/lab/exercise"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/words"
 )
 
 type exerciseCommand struct {
@@ -45,7 +46,7 @@ func (c *exerciseCommand) Run(ctx context.Context, s streams) error {
 			return usage("--check, --hint and --from want a lesson: loadtest exercise 3 --check")
 		}
 		for _, e := range exercise.All() {
-			fmt.Fprintf(s.out, "loadtest exercise %d  %s\n", e.Lesson, e.Task)
+			fmt.Fprintf(s.out, "loadtest exercise %d  %s\n", e.Lesson, s.in().Say(e.Asks()))
 		}
 		return nil
 	}
@@ -54,8 +55,8 @@ func (c *exerciseCommand) Run(ctx context.Context, s streams) error {
 		return usage("%w", err)
 	}
 	if c.Hint > 0 {
-		for i, hint := range e.Hints[:min(c.Hint, len(e.Hints))] {
-			fmt.Fprintf(s.out, "%d. %s\n", i+1, hint)
+		for i, hint := range e.Helps()[:min(c.Hint, len(e.Hints))] {
+			fmt.Fprintf(s.out, "%d. %s\n", i+1, s.in().Say(hint))
 		}
 		return nil
 	}
@@ -85,12 +86,16 @@ func (c *exerciseCommand) begin(s streams, e exercise.Exercise, root string) err
 	if err != nil {
 		return err
 	}
-	begun := "Your code is there already"
+	begun := "exercise.begun"
 	if written {
-		begun = "Begin in"
+		begun = "exercise.begin"
 	}
-	fmt.Fprintf(s.out, "Exercise %d: %s.\n%s: %s\nThen: loadtest exercise %d --check\n", e.Lesson, e.Task, begun, e.File(), e.Lesson)
+	fmt.Fprintf(s.out, "%s\n%s\n%s\n", exerciseTitle(s, e), s.say(begun, "file", e.File()), s.say("exercise.then", "n", e.Lesson))
 	return nil
+}
+
+func exerciseTitle(s streams, e exercise.Exercise) string {
+	return s.say("exercise.title", "n", e.Lesson, "task", e.Asks())
 }
 
 func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exercise, root string) error {
@@ -99,22 +104,22 @@ func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exerc
 	}
 	// The program stays, so that a schedule that fails can be played again.
 	program := filepath.Join(e.Folder(), "shop")
-	fmt.Fprintf(s.out, "Exercise %d: %s\n", e.Lesson, e.Task)
+	fmt.Fprintln(s.out, exerciseTitle(s, e))
 	built := s.late("compiling the shop")
 	err := exercise.Build(ctx, root, filepath.Join(root, program), e.Mine())
 	built()
 	if said, not := exercise.Compiler(err); not {
-		fmt.Fprintf(s.out, "  does not build:\n%s\n", said)
+		fmt.Fprintf(s.out, "  %s\n%s\n", s.say("exercise.does-not-build"), said)
 		return errSurprised
 	}
 	if err != nil {
 		return err
 	}
-	done := func(step string) {
+	done := func(step words.Text) {
 		clearProgress(s)
-		fmt.Fprintf(s.out, "  holds: %s\n", step)
+		fmt.Fprintln(s.out, "  "+s.say("exercise.holds", "what", step))
 	}
-	done("it builds")
+	done(words.Of("exercise.builds"))
 	checker, err := exercise.Open(ctx, filepath.Join(root, program))
 	if err != nil {
 		return err
@@ -122,8 +127,8 @@ func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exerc
 	defer checker.Close()
 	checker.RedisServer = string(c.RedisServer)
 	if isTerminal(s.err) {
-		checker.Progress = func(step string, done, left int) {
-			fmt.Fprintf(s.err, "\r\x1b[2K%s: %d run, %d known to be left", step, done, left)
+		checker.Progress = func(step words.Text, done, left int) {
+			fmt.Fprint(s.err, "\r\x1b[2K"+s.say("explore.progress", "name", step, "done", done, "left", left))
 		}
 	}
 	v, err := checker.Check(ctx, e.Mine(), done)
@@ -132,14 +137,16 @@ func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exerc
 		return err
 	}
 	if v.Solved {
-		fmt.Fprintln(s.out, "Solved.")
+		fmt.Fprintln(s.out, s.say("exercise.solved"))
 		return nil
 	}
-	fmt.Fprintf(s.out, "  fails: %s\n\n", v.Cause)
-	fmt.Fprintln(s.out, v.Said)
+	fmt.Fprintf(s.out, "  %s\n\n%s\n", s.say("exercise.fails", "cause", v.Cause), s.in().Say(v.Said))
+	for _, line := range v.Story {
+		fmt.Fprintln(s.out, "  "+s.in().Say(line))
+	}
 	if v.Record != nil {
 		fmt.Fprintf(s.out, "%s --shop-binary %s --draw\n\n", v.StepCommand(), program)
-		schedule.Draw(s.out, *v.Record, widthOf(s.out))
+		schedule.Draw(s.out, s.in(), *v.Record, widthOf(s.out))
 	}
 	return errSurprised
 }

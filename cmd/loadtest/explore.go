@@ -118,7 +118,7 @@ func (c *exploreCommand) search(ctx context.Context, s streams, on *step.Shops, 
 			return err
 		}
 		if why != "" {
-			fmt.Fprintf(s.err, "%s: skipped: %s\n", st.Name, why)
+			fmt.Fprintln(s.err, s.say("explore.skipped", "name", st.Name, "why", why))
 			continue
 		}
 		surveys, err := c.run(ctx, s, on, st, func(r survey.Result) {
@@ -128,7 +128,7 @@ func (c *exploreCommand) search(ctx context.Context, s streams, on *step.Shops, 
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(people.out, "%s: left out: %s\n", st.Name, survey.LeftOut(st, surveys))
+		fmt.Fprintln(people.out, s.say("explore.left-out", "name", st.Name, "what", survey.LeftOut(s.in(), st, surveys)))
 	}
 	if err := c.writeJSON(s, results); err != nil {
 		return err
@@ -203,7 +203,7 @@ func progress(s streams) func(survey.Result, int, int) {
 		return func(survey.Result, int, int) {}
 	}
 	return func(r survey.Result, done, left int) {
-		fmt.Fprintf(s.err, "\r\x1b[2K%s, %s: %d run, %d known to be left", r.Strategy, r.Name(), done, left)
+		fmt.Fprint(s.err, "\r\x1b[2K"+s.say("explore.progress", "name", r.Strategy+", "+s.in().Say(r.Name()), "done", done, "left", left))
 	}
 }
 
@@ -214,15 +214,16 @@ func clearProgress(s streams) {
 }
 
 func printResult(s streams, r survey.Result) {
+	name := r.Strategy + ", " + s.in().Say(r.Name())
 	if r.Skipped != "" {
-		fmt.Fprintf(s.out, "%s, %s: skipped: %s\n", r.Strategy, r.Name(), r.Skipped)
+		fmt.Fprintln(s.out, s.say("explore.skipped", "name", name, "why", r.Skipped))
 		return
 	}
-	ended := ""
+	facts := []any{"name", name, "runs", r.Found.Runs, "bad", r.Found.Bad}
 	if n := r.Found.Deadlocks; n > 0 {
-		ended = fmt.Sprintf(", %d with a deadlock that MySQL ended", n)
+		facts = append(facts, "deadlocks", n)
 	}
-	fmt.Fprintf(s.out, "%s, %s: %s, %d bad%s\n", r.Strategy, r.Name(), schedule.Plural(int64(r.Found.Runs), "run"), r.Found.Bad, ended)
+	fmt.Fprintln(s.out, s.say("explore.result", facts...))
 	for _, found := range r.Found.Shortest {
 		as := ""
 		switch {
@@ -233,18 +234,18 @@ func printResult(s streams, r survey.Result) {
 		case r.Reservations:
 			as = asReservations
 		}
-		fmt.Fprintf(s.out, "\n  %s\n  %s\n\n", found.Sentence(), stepCommandOf(r.Strategy, found.Schedule, as))
-		schedule.Draw(s.out, found, widthOf(s.out))
+		fmt.Fprintf(s.out, "\n  %s\n  %s\n\n", s.in().Say(found.Sentence()), stepCommandOf(r.Strategy, found.Schedule, as))
+		schedule.Draw(s.out, s.in(), found, widthOf(s.out))
 		fmt.Fprintln(s.out)
 	}
 	for _, once := range r.Found.Once {
-		fmt.Fprintf(s.out, "  not seen again: %s\n", once)
+		fmt.Fprintln(s.out, "  "+s.say("explore.once", "what", once.String()))
 	}
 	if r.Starved > 0 {
-		fmt.Fprintf(s.out, "  seen and not judged: %s in which a renewal came after its lease\n", schedule.Plural(r.Starved, "run"))
+		fmt.Fprintln(s.out, "  "+s.say("explore.starved", "runs", r.Starved))
 	}
 	for _, place := range r.Found.Unreached {
-		fmt.Fprintf(s.out, "  one run came there, and no other: %s\n", place)
+		fmt.Fprintln(s.out, "  "+s.say("explore.unreached", "what", place))
 	}
 	for _, surprise := range r.Surprises {
 		fmt.Fprintf(s.out, "  !! %s\n", surprise)

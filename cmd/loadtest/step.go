@@ -13,6 +13,7 @@ import (
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -34,7 +35,7 @@ func (*stepCommand) Help() string {
 	b.WriteString("A step is a customer and a command, with a number from the second time on: A.set, A.get2, A.release for a script.\n\nEvents:\n\n")
 	for i, form := range schedule.EventForms() {
 		event, _, _ := strings.Cut(form, ":")
-		fmt.Fprintf(&b, "    %-11s %s\n", schedule.EventForms()[i], schedule.Event(event).Doc())
+		fmt.Fprintf(&b, "    %-11s %s\n", schedule.EventForms()[i], schedule.Event(event).Doc(words.English))
 	}
 	b.WriteString("\nExamples:\n\n" +
 		"    loadtest step none A.select B.select\n" +
@@ -131,17 +132,17 @@ func (c *stepCommand) show(s streams, on step.As, record schedule.Record) error 
 	people, shown := c.beside(s), record
 	switch {
 	case c.Transcript:
-		schedule.Transcript(people.out, record, on.Script)
+		schedule.Transcript(people.out, s.in(), record, on.Script)
 		return c.writeJSON(s, record)
 	case c.Draw || c.NoTimes:
 		if c.NoTimes {
 			shown = record.WithoutTimes()
 		}
-		schedule.Draw(people.out, shown, widthOf(people.out))
+		schedule.Draw(people.out, s.in(), shown, widthOf(people.out))
 	default:
-		schedule.Print(people.out, record)
+		schedule.Print(people.out, s.in(), record)
 	}
-	fmt.Fprintln(people.out, shown.Sentence())
+	fmt.Fprintln(people.out, s.in().Say(shown.Sentence()))
 	c.printCommand(people, record.Schedule)
 	return c.writeJSON(s, record)
 }
@@ -180,15 +181,15 @@ func (c *stepCommand) interact(ctx context.Context, s streams, on step.As, n int
 		if err != nil {
 			return err
 		}
-		schedule.Draw(s.out, position.Record, widthOf(s.out))
+		schedule.Draw(s.out, s.in(), position.Record, widthOf(s.out))
 		if position.Ended {
-			fmt.Fprintln(s.out, position.Sentence())
+			fmt.Fprintln(s.out, s.in().Say(position.Sentence()))
 		}
 		c.printCommand(s, plan)
 		for i, option := range position.Options {
 			fmt.Fprintf(s.out, "  %d %s", i+1, option)
 		}
-		fmt.Fprint(s.out, "  u back  e to the end  q quit: ")
+		fmt.Fprint(s.out, "  "+s.say("step.ask"))
 		var line string
 		var more bool
 		select {
@@ -220,7 +221,7 @@ func (c *stepCommand) choose(s streams, at step.Position, plan schedule.Schedule
 		if i >= 1 && i <= len(at.Options) {
 			return append(plan, at.Options[i-1])
 		}
-		fmt.Fprintf(s.out, "want 1 to %d\n", len(at.Options))
+		fmt.Fprintln(s.out, s.say("step.want", "n", len(at.Options)))
 		return plan
 	}
 	if line == "" || line == "e" {

@@ -15,6 +15,7 @@ import (
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/survey"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 // task is what is played of a part, with a share of the time.
@@ -93,8 +94,8 @@ func (t *try) step(ctx context.Context, on *step.Service) []task {
 		if err != nil {
 			return err
 		}
-		schedule.Print(t.out, record)
-		part := report.TriedPart{Part: "step", Verdict: record.Outcome.Verdict, Reason: strings.TrimPrefix(record.Sentence(), string(record.Outcome.Verdict)+": "), Record: &record}
+		schedule.Print(t.out, words.English, record)
+		part := report.TriedPart{Part: "step", Verdict: record.Outcome.Verdict, Reason: strings.TrimPrefix(record.Sentence().String(), string(record.Outcome.Verdict)+": "), Record: &record}
 		if why := record.Undecided(); why != "" {
 			part.Verdict, part.Reason = verdict.Invalid, "it decides nothing: "+why
 		}
@@ -189,7 +190,7 @@ func (t *try) search(ctx context.Context, on *step.Service, plan step.Plan, what
 				return err
 			}
 			if err != nil || !again.Outcome.Bad() {
-				why := again.Sentence()
+				why := again.Sentence().String()
 				if err != nil {
 					why = firstLine(err)
 				}
@@ -246,12 +247,12 @@ func firstLine(err error) string {
 
 // draw prints a bad schedule, and what mends it.
 func (t *try) draw(record schedule.Record) {
-	fmt.Fprintf(t.out, "\n  %s\n", record.Sentence())
+	fmt.Fprintf(t.out, "\n  %s\n", record.Sentence().String())
 	if page := mendedAt(record.Outcome.Cause); page != "" {
 		fmt.Fprintf(t.out, "  what mends it: %s\n", page)
 	}
 	fmt.Fprintf(t.out, "  %s\n\n", t.replay(record))
-	schedule.Draw(t.out, record, widthOf(t.out))
+	schedule.Draw(t.out, words.English, record, widthOf(t.out))
 	fmt.Fprintln(t.out)
 }
 

@@ -121,8 +121,8 @@ func playAll(ctx context.Context, shop *catalog.Catalog) (map[string]string, err
 			return nil, fmt.Errorf("%s ended %s, want %s %s", command, r.Sentence(), v, cause)
 		}
 		var b strings.Builder
-		schedule.Draw(&b, r.WithoutTimes(), 0)
-		printed[command] = b.String() + r.Sentence() + "\n"
+		schedule.Draw(&b, words.English, r.WithoutTimes(), 0)
+		printed[command] = fmt.Sprintf("%s%s\n", &b, r.Sentence())
 	}
 	return printed, nil
 }

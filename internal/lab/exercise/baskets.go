@@ -16,7 +16,7 @@ import (
 const basketTries = 3
 
 // baskets runs the cells of the exercise. The first that breaks decides.
-func (c *Checker) baskets(ctx context.Context, a Answer, done func(string)) (Verdict, error) {
+func (c *Checker) baskets(ctx context.Context, a Answer, done func(words.Text)) (Verdict, error) {
 	if len(a.Exercise.Baskets) == 0 {
 		return Verdict{}, nil
 	}
@@ -41,13 +41,13 @@ func (c *Checker) baskets(ctx context.Context, a Answer, done func(string)) (Ver
 		}
 		for _, cell := range r.Cells {
 			if cell.Verdict != verdict.Held {
-				if v := judgeCell(left[0].Doc, cell); v.Cause != "" {
+				if v := judgeCell(docOf(left[0]), cell); v.Cause != "" {
 					return v, nil
 				}
 				err = fmt.Errorf("%s: nothing is known, check again on a quieter machine: %s", left[0].Name, cell.Problem)
 				break
 			}
-			done(left[0].Name + ": " + left[0].Doc)
+			done(words.Of("exercise.cell", "name", left[0].Name, "doc", docOf(left[0])))
 			left = left[1:]
 		}
 		if len(left) == 0 {
@@ -58,18 +58,18 @@ func (c *Checker) baskets(ctx context.Context, a Answer, done func(string)) (Ver
 	return Verdict{}, unknown
 }
 
+// docOf is what a scenario does.
+func docOf(s trial.Scenario) words.Text { return words.Text{Key: "scenario." + s.Name, Words: s.Doc} }
+
 // judgeCell says why a cell did not hold. It returns no cause where that is not known.
-func judgeCell(doc string, r trial.Result) Verdict {
+func judgeCell(doc words.Text, r trial.Result) Verdict {
 	v := verdict.Of(r.Verdict)
 	switch {
 	case v.Bad:
-		said := fmt.Sprintf("%s: %s: %s", doc, v.Counted(r.Facts()), strings.TrimSuffix(words.English.Say(v.Means()), "."))
-		if len(r.Story) > 0 {
-			said += ": " + words.English.Joined("; ", r.Story...)
-		}
-		return Verdict{Cause: verdict.Cause(r.Scenario), Said: said}
+		said := words.Of("exercise.broke", "doc", doc, "verdict", v.Kind, "n", v.Number(r.Facts()), "means", v.Means())
+		return Verdict{Cause: verdict.Cause(r.Scenario), Said: said, Story: r.Story}
 	case strings.Contains(r.Problem, trial.ErrPassedBy.Error()):
-		return Verdict{Cause: verdict.NotSeen, Said: doc + ": A was sold all of it, and was never seen between two lines: call taken after each line"}
+		return Verdict{Cause: verdict.NotSeen, Said: words.Of("exercise.not-seen", "doc", doc)}
 	}
 	return Verdict{}
 }

@@ -6,6 +6,7 @@ import (
 
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 // TestABasketThatIsRefusedWasNotMissed: only a customer who was sold everything has passed a point without call taken.
@@ -17,7 +18,7 @@ func TestABasketThatIsRefusedWasNotMissed(t *testing.T) {
 		{fmt.Errorf("%w: A was answered with sold", trial.ErrPassedBy), verdict.NotSeen},
 		{fmt.Errorf("%w: A was answered with sold_out", trial.ErrNotSeen), ""},
 	} {
-		if got := judgeCell("two lines", trial.Result{Verdict: verdict.Invalid, Problem: tt.problem.Error()}); got.Cause != tt.want {
+		if got := judgeCell(words.AsItStands("two lines"), trial.Result{Verdict: verdict.Invalid, Problem: tt.problem.Error()}); got.Cause != tt.want {
 			t.Errorf("%v: %q, want %q", tt.problem, got.Cause, tt.want)
 		}
 	}

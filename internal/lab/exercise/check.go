@@ -13,6 +13,7 @@ import (
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -20,7 +21,8 @@ import (
 type Verdict struct {
 	Solved bool
 	Cause  verdict.Cause // why not
-	Said   string        // the same in a sentence
+	Said   words.Text    // the same in a sentence
+	Story  []words.Text  // what the customers of a cell met
 	// Record is the shortest schedule that fails, nil where no schedule decided. OneShop says that its
 	// customers bought at one shop.
 	Record  *schedule.Record
@@ -36,7 +38,7 @@ var leases = []time.Duration{300 * time.Millisecond, time.Second, 2 * time.Secon
 type Checker struct {
 	// Progress is called with the number of schedules that were run, and of those that are known to
 	// be left. It may be nil.
-	Progress func(step string, done, left int)
+	Progress func(step words.Text, done, left int)
 	// RedisServer is the program that is started as Redis, empty for the one of the machine.
 	RedisServer string
 
@@ -87,7 +89,7 @@ func (c *Checker) player(e Exercise, lease time.Duration) (player, error) {
 
 // Check has explorations decide, in the order of the exercise, then cells, and then a crowd. It ends with the first
 // that fails. Done is called for each step that held. An error means that nothing is known of the code.
-func (c *Checker) Check(ctx context.Context, a Answer, done func(step string)) (Verdict, error) {
+func (c *Checker) Check(ctx context.Context, a Answer, done func(words.Text)) (Verdict, error) {
 	for _, s := range a.Exercise.Searches {
 		if v, err := c.search(ctx, a, s, done); err != nil || v.Cause != "" {
 			return v, err
@@ -111,7 +113,7 @@ func (c *Checker) Check(ctx context.Context, a Answer, done func(step string)) (
 }
 
 // search explores. Where the machine was too slow for the lease, it explores again with a longer one.
-func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(string)) (Verdict, error) {
+func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(words.Text)) (Verdict, error) {
 	var unknown string
 	for i, lease := range leases {
 		on, err := c.player(a.Exercise, lease)
@@ -125,7 +127,7 @@ func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(stri
 		}
 		found, err := explore.Explore(ctx, play, explore.Search{Switches: s.Switches, Slots: on.Slots(plan.Events)}, func(done, left int) {
 			if c.Progress != nil {
-				c.Progress(s.String(), done, left)
+				c.Progress(s.text(), done, left)
 			}
 		})
 		if err == nil {
@@ -155,7 +157,7 @@ func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(stri
 		case found.Unknown() != "":
 			unknown = found.Unknown()
 		default:
-			done(fmt.Sprintf("%s: %d schedules", s, found.Runs))
+			done(words.Of("exercise.searched", "search", s.text(), "n", found.Runs))
 			return Verdict{}, nil
 		}
 		if i > 0 {
@@ -165,7 +167,7 @@ func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(stri
 			return v, err
 		}
 	}
-	return Verdict{}, fmt.Errorf("%s: nothing is known, check again on a quieter machine: %s", s, unknown)
+	return Verdict{}, fmt.Errorf("%s: nothing is known, check again on a quieter machine: %s", s.text(), unknown)
 }
 
 // shown is a run that failed, and who says why.
@@ -202,7 +204,7 @@ func (c *Checker) alsoWith(ctx context.Context, a Answer, found schedule.Record,
 }
 
 // play plays one of the exercise's schedules. It fails if it does so with the next longer lease, too.
-func (c *Checker) play(ctx context.Context, a Answer, text string, done func(string)) (Verdict, error) {
+func (c *Checker) play(ctx context.Context, a Answer, text string, done func(words.Text)) (Verdict, error) {
 	for i, lease := range leases {
 		on, err := c.player(a.Exercise, lease)
 		if err != nil {
@@ -216,7 +218,7 @@ func (c *Checker) play(ctx context.Context, a Answer, text string, done func(str
 			return failed(ctx, on, err)
 		}
 		if !record.Outcome.Bad() {
-			done(text)
+			done(words.AsItStands(text))
 			return Verdict{}, nil
 		}
 		if shown, err := c.alsoWith(ctx, a, record, leases[min(i+1, len(leases)-1)], false); err != nil || shown != nil {
@@ -265,9 +267,9 @@ func failed(ctx context.Context, on player, err error) (Verdict, error) {
 	if ctx.Err() != nil || !first {
 		return Verdict{}, err
 	}
-	v := Verdict{Cause: verdict.NeverSold, Said: "two customers wanted one unit each of the two that were there, and the first was answered with " + unsold.Answer}
+	v := Verdict{Cause: verdict.NeverSold, Said: words.Of("exercise.never-sold", "answer", unsold.Answer)}
 	if why := on.Panic(); why != "" {
-		v.Cause, v.Said = verdict.Crash, v.Said+": "+why
+		v.Cause, v.Said = verdict.Crash, words.Of("exercise.panic", "said", v.Said, "panic", why)
 	}
 	return v, nil
 }

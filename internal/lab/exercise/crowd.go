@@ -16,6 +16,7 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/stock"
 )
 
@@ -67,7 +68,7 @@ func openMarket(ctx context.Context, program, redisServer string) (_ *market, er
 // crowd has many customers buy at once while nothing goes wrong, and compares their answers with the
 // orders. A crowd that gathers buys two items at one shop, and none of it is served before all are
 // there: what a sale shares with those that wait does not depend on the machine.
-func (c *Checker) crowd(ctx context.Context, a Answer, done func(string)) (Verdict, error) {
+func (c *Checker) crowd(ctx context.Context, a Answer, done func(words.Text)) (Verdict, error) {
 	if c.market == nil {
 		var err error
 		if c.market, err = openMarket(c.background, c.shop.Program, c.RedisServer); err != nil {
@@ -81,7 +82,7 @@ func (c *Checker) crowd(ctx context.Context, a Answer, done func(string)) (Verdi
 		}
 		v, err := b.verdict(ctx)
 		if err == nil && v.Cause == "" {
-			done(fmt.Sprintf("%d customers at once", crowdCustomers))
+			done(b.text())
 		}
 		return v, err
 	}
@@ -89,7 +90,7 @@ func (c *Checker) crowd(ctx context.Context, a Answer, done func(string)) (Verdi
 }
 
 // gather serves a crowd that has gathered, and holds the number of commits to its bound.
-func (m *market) gather(ctx context.Context, a Answer, done func(string)) (Verdict, error) {
+func (m *market) gather(ctx context.Context, a Answer, done func(words.Text)) (Verdict, error) {
 	for range gatherings {
 		var commits [2]int64
 		b, err := m.send(ctx, a.Name, 2, m.shops[:1], func(b *buying) (err error) {
@@ -110,9 +111,9 @@ func (m *market) gather(ctx context.Context, a Answer, done func(string)) (Verdi
 		}
 		each, most := float64(commits[1]-commits[0])/float64(b.orders), a.Exercise.MaxCommits
 		if each > most {
-			return Verdict{Cause: verdict.TooManyCommits, Said: fmt.Sprintf("%s: %.2f commits for each of %d sales, want at most %.1f", b, each, b.orders, most)}, nil
+			return Verdict{Cause: verdict.TooManyCommits, Said: words.Of("exercise.many-commits", "crowd", b.text(), "each", fmt.Sprintf("%.2f", each), "sales", b.orders, "most", fmt.Sprintf("%.1f", most))}, nil
 		}
-		done(fmt.Sprintf("%s: %.2f commits for each sale, at most %.1f wanted", b, each, most))
+		done(words.Of("exercise.few-commits", "crowd", b.text(), "each", fmt.Sprintf("%.2f", each), "most", fmt.Sprintf("%.1f", most)))
 		return Verdict{}, nil
 	}
 	return Verdict{}, fmt.Errorf("a crowd did not gather within %s, %d times: nothing is known: check again on a quieter machine", longestGathering, gatherings)
@@ -131,11 +132,11 @@ type buying struct {
 	answers []load.Answer
 }
 
-func (b *buying) String() string {
+func (b *buying) text() words.Text {
 	if !b.held {
-		return fmt.Sprintf("%d customers at once", crowdCustomers)
+		return words.Of("exercise.crowd", "n", crowdCustomers)
 	}
-	return fmt.Sprintf("%d customers of each of two items, while the items' rows were locked until all were there", crowdCustomers)
+	return words.Of("exercise.gathered", "n", crowdCustomers)
 }
 
 // send has a crowd buy each of so many items at some shops, and returns when all have their answers. With
@@ -234,7 +235,7 @@ func (b *buying) verdict(ctx context.Context) (Verdict, error) {
 			}
 		}
 		if cause, said := compare(now.Stock, orders, answers); cause != "" {
-			return Verdict{Cause: cause, Said: fmt.Sprintf("%s: %s", b, said)}, nil
+			return Verdict{Cause: cause, Said: words.Of("exercise.of-crowd", "crowd", b.text(), "said", said)}, nil
 		}
 	}
 	return Verdict{}, ctx.Err()
@@ -258,7 +259,7 @@ func (m *market) commits(ctx context.Context) (n int64, err error) {
 
 // compare is what is wrong with the answers of the customers of one item, of which so many units are
 // left: what the orders and the stock show, and then the worst of the answers.
-func compare(left int64, orders []stock.Order, answers []load.Answer) (cause verdict.Cause, said string) {
+func compare(left int64, orders []stock.Order, answers []load.Answer) (cause verdict.Cause, said words.Text) {
 	has := map[string][]count.Order{}
 	var sold int64
 	for _, o := range orders {
@@ -266,7 +267,7 @@ func compare(left int64, orders []stock.Order, answers []load.Answer) (cause ver
 		sold += o.Quantity
 	}
 	if sold > crowdUnits {
-		return verdict.Cause(verdict.Oversold), fmt.Sprintf("%d units are in orders, and there were %d", sold, crowdUnits)
+		return verdict.Cause(verdict.Oversold), words.Of("exercise.oversold", "sold", sold, "stock", crowdUnits)
 	}
 	rank := len(worst)
 	for _, a := range answers {
@@ -276,11 +277,11 @@ func compare(left int64, orders []stock.Order, answers []load.Answer) (cause ver
 			Answers: []count.Answer{{Outcome: a.Outcome, Order: answered.PublicID}},
 		}
 		if of, why := wrong(a, p.Facts(), left); of != "" && slices.Index(worst, of) < rank {
-			rank, cause, said = slices.Index(worst, of), of, fmt.Sprintf("customer %s %s", a.Order.RequestID, why)
+			rank, cause, said = slices.Index(worst, of), of, words.Of("exercise.customer", "who", a.Order.RequestID, "why", why)
 		}
 	}
 	if sold+left != crowdUnits && rank > slices.Index(worst, verdict.Cause(verdict.Unbalanced)) {
-		return verdict.Cause(verdict.Unbalanced), fmt.Sprintf("%d units are in orders and %d are left, and there were %d", sold, left, crowdUnits)
+		return verdict.Cause(verdict.Unbalanced), words.Of("exercise.unbalanced", "sold", sold, "left", left, "stock", crowdUnits)
 	}
 	return cause, said
 }
@@ -289,23 +290,23 @@ func compare(left int64, orders []stock.Order, answers []load.Answer) (cause ver
 var worst = []verdict.Cause{verdict.SoldAgain, verdict.NoOrder, verdict.Denial, verdict.Cause(verdict.Unbalanced), verdict.Crash, verdict.TooSilent, verdict.TurnedAway, verdict.Unreturned}
 
 // wrong is what is wrong with an answer, empty for nothing.
-func wrong(a load.Answer, f verdict.Facts, left int64) (cause verdict.Cause, why string) {
+func wrong(a load.Answer, f verdict.Facts, left int64) (cause verdict.Cause, why words.Text) {
 	wanted := a.Order.Quantity
 	switch {
 	case f.Twice > 0:
-		return verdict.SoldAgain, fmt.Sprintf("asked once, and has %d orders", f.Twice+1)
+		return verdict.SoldAgain, words.Of("exercise.twice", "n", f.Twice+1)
 	case f.Unordered > 0:
-		return verdict.NoOrder, fmt.Sprintf("wanted %d, was answered as sold, and has no such order: %d units are ordered", wanted, f.Sold)
+		return verdict.NoOrder, words.Of("exercise.no-order", "wanted", wanted, "sold", f.Sold)
 	case f.Unanswered > 0:
-		return verdict.Denial, fmt.Sprintf("has an order, and was answered with %s", a.Outcome)
+		return verdict.Denial, words.Of("exercise.denied", "outcome", a.Outcome)
 	case a.Err != nil:
-		return verdict.TooSilent, fmt.Sprintf("had no answer after %s", crowdTimeout)
+		return verdict.TooSilent, words.Of("exercise.no-answer", "time", crowdTimeout.String())
 	case a.Outcome == load.Failed || a.Outcome == load.Refused:
-		return verdict.Crash, fmt.Sprintf("was answered with %d: %s", a.Status, a.Detail())
+		return verdict.Crash, words.Of("exercise.failed", "status", a.Status, "detail", a.Detail())
 	case a.Outcome != load.Sold && a.Outcome != load.SoldOut:
-		return verdict.TurnedAway, fmt.Sprintf("was answered with %s, and nothing had gone wrong: %s", a.Outcome, a.Detail())
+		return verdict.TurnedAway, words.Of("exercise.turned-away", "outcome", a.Outcome, "detail", a.Detail())
 	case a.Outcome == load.SoldOut && left >= int64(wanted):
-		return verdict.Unreturned, fmt.Sprintf("wanted %d, was answered as sold out, and %d are left", wanted, left)
+		return verdict.Unreturned, words.Of("exercise.left", "wanted", wanted, "left", left)
 	}
-	return "", ""
+	return "", words.Text{}
 }

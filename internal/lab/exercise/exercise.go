@@ -37,6 +37,7 @@ import (
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -76,22 +77,35 @@ type Search struct {
 	Allowed []verdict.Cause
 }
 
-// String names a search in a few words.
-func (s Search) String() string {
-	name := fmt.Sprintf("every order of %d customers", s.Customers)
+// text names a search in a few words.
+func (s Search) text() words.Text {
+	var switches, shop, event, row words.Text
 	if s.Switches > 0 {
-		name += fmt.Sprintf(" with at most %d switches", s.Switches)
+		switches = words.Of("search.switches", "n", s.Switches)
 	}
 	if s.OneShop {
-		name += " at one shop"
+		shop = words.Of("search.one-shop")
 	}
 	if s.Event != "" {
-		name += fmt.Sprintf(", %s at every place", s.Event)
+		event = words.Of("search.event", "event", s.Event)
 	}
 	if s.InARow > 1 {
-		name += fmt.Sprintf(", up to %d times in a row", s.InARow)
+		row = words.Of("search.in-a-row", "n", s.InARow)
 	}
-	return name
+	return words.Of("search", "customers", s.Customers, "switches", switches, "shop", shop, "event", event, "row", row)
+}
+
+// Asks is the task.
+func (e Exercise) Asks() words.Text {
+	return words.Text{Key: fmt.Sprintf("task.%d", e.Lesson), Words: e.Task}
+}
+
+// Helps are the hints, each of which says more than the one before.
+func (e Exercise) Helps() (hints []words.Text) {
+	for i, hint := range e.Hints {
+		hints = append(hints, words.Text{Key: fmt.Sprintf("hint.%d.%d", e.Lesson, i+1), Words: hint})
+	}
+	return hints
 }
 
 // inDatabase are the properties of what only MySQL keeps apart.

@@ -23,6 +23,7 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/testserver"
 )
 
@@ -216,7 +217,7 @@ func TestAnswers(t *testing.T) {
 			searches = nil
 		}
 		of.Exercise.Searches = searches
-		v, err := c.Check(t.Context(), of, func(string) {})
+		v, err := c.Check(t.Context(), of, func(words.Text) {})
 		holdToName(t, a.name, "the first search and a crowd", v, err)
 	}
 }
@@ -235,7 +236,7 @@ func withoutALock(t *testing.T) (all []task) {
 func TestASaleWithoutALockIsNoLaterSolution(t *testing.T) {
 	c := open(t)
 	for _, a := range withoutALock(t) {
-		v, err := c.Check(t.Context(), c.answers[a.name], func(string) {})
+		v, err := c.Check(t.Context(), c.answers[a.name], func(words.Text) {})
 		want := verdict.NoLock
 		if !a.of.GuardAlone {
 			want = verdict.Unlocked
@@ -337,8 +338,8 @@ func TestBounds(t *testing.T) {
 	for _, tt := range bounds {
 		t.Run(tt.name, func(t *testing.T) {
 			begun := time.Now()
-			v, err := c.Check(t.Context(), all.answers[tt.name], func(step string) { t.Log(step) })
-			if err != nil || v.Solved || v.Cause != tt.cause || !strings.Contains(v.Said, tt.said) {
+			v, err := c.Check(t.Context(), all.answers[tt.name], func(step words.Text) { t.Log(step) })
+			if err != nil || v.Solved || v.Cause != tt.cause || !strings.Contains(v.Said.String(), tt.said) {
 				t.Errorf("Check = %+v, %v, want %s: %s", v, err, tt.cause, tt.said)
 			}
 			t.Logf("%s after %s", v.Said, time.Since(begun).Round(time.Second))
@@ -466,9 +467,14 @@ func TestAnExerciseGoesOnWithOnesOwnCode(t *testing.T) {
 	}
 }
 
-// TestHints: each exercise has some, and none gives a whole solution at once.
+// TestHints: each exercise has some, none gives a whole solution at once, and all are there in Chinese.
 func TestHints(t *testing.T) {
 	for _, e := range All() {
+		for _, said := range append(e.Helps(), e.Asks()) {
+			if words.Chinese.Say(said) == said.String() {
+				t.Errorf("exercise %d: %q is not said in Chinese", e.Lesson, said)
+			}
+		}
 		if len(e.Hints) < 2 {
 			t.Errorf("exercise %d has the hints %q, want two at least", e.Lesson, e.Hints)
 		}

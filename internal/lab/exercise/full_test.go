@@ -45,7 +45,7 @@ func TestNoSolutionIsOneOfALaterExercise(t *testing.T) {
 	c := openWith(t, "later", all)
 	for _, a := range all {
 		t.Run(a.name, func(t *testing.T) {
-			v, err := c.Check(t.Context(), c.answers[a.name], func(string) {})
+			v, err := c.Check(t.Context(), c.answers[a.name], func(words.Text) {})
 			if err != nil || v.Solved {
 				t.Errorf("solved %t, %v", v.Solved, err)
 			}

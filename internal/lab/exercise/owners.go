@@ -9,13 +9,14 @@ import (
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 )
 
 // owners has customers buy one after the other at shops that have just started, and wants another value in the lock
 // of each. A counter of the process, or a fixed seed, is the same in processes of the same age. The shops of the
 // searches have had sales enough to differ.
-func (c *Checker) owners(ctx context.Context, a Answer, done func(string)) (v Verdict, err error) {
+func (c *Checker) owners(ctx context.Context, a Answer, done func(words.Text)) (v Verdict, err error) {
 	if !a.Exercise.GuardAlone || !a.Exercise.Properties.Has.Includes(declared.OwnerChecked) {
 		return Verdict{}, nil
 	}
@@ -30,10 +31,9 @@ func (c *Checker) owners(ctx context.Context, a Answer, done func(string)) (v Ve
 		return failed(ctx, on, err)
 	}
 	if value, two := sharedOwner(record); two != nil {
-		return Verdict{Cause: verdict.SameOwner, Said: fmt.Sprintf("customers %s and %s bought at two shops that had just started, and both locks held %q: "+
-			"each shop takes the other's lock for its own", two[0], two[1], value)}, nil
+		return Verdict{Cause: verdict.SameOwner, Said: words.Of("exercise.same-owner", "first", two[0].String(), "second", two[1].String(), "value", fmt.Sprintf("%q", value))}, nil
 	}
-	done("shops that have just started: each lock has another owner")
+	done(words.Of("exercise.owners"))
 	return Verdict{}, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
 )
@@ -27,10 +28,10 @@ const (
 // failure ends a check: the code goes on without end, or says nothing.
 type failure struct {
 	cause verdict.Cause
-	said  string
+	said  words.Text
 }
 
-func (f failure) Error() string { return f.said }
+func (f failure) Error() string { return f.said.String() }
 
 // Is makes a confirmation take a schedule that ends in a failure for one that cannot be played.
 func (f failure) Is(target error) bool { return target == explore.ErrCannot }
@@ -46,7 +47,7 @@ type player struct {
 func (p player) Play(ctx context.Context, plan step.Plan, choose func() explore.Chooser) (schedule.Record, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silent := failure{verdict.TooSilent, fmt.Sprintf("nothing was heard of the shops for %s: does the code wait for itself?", maxSilence)}
+	silent := failure{verdict.TooSilent, words.Of("exercise.silent", "time", maxSilence.String())}
 	alarm := time.AfterFunc(maxSilence, func() { cancel(silent) })
 	defer alarm.Stop()
 	heard := time.Now()
@@ -72,7 +73,7 @@ func (p player) bounded(ctx context.Context, plan step.Plan, choose func() explo
 		return record, cause
 	}
 	if errors.Is(err, step.ErrEndless) {
-		return record, failure{verdict.TooManyRequests, err.Error()}
+		return record, failure{verdict.TooManyRequests, words.AsItStands(err.Error())}
 	}
 	return p.judged(record), err
 }
@@ -80,19 +81,19 @@ func (p player) bounded(ctx context.Context, plan step.Plan, choose func() explo
 // playText plays a schedule in which a customer alone stands for its next step. What cannot be chosen is
 // left out: the code does without it.
 func (p player) playText(ctx context.Context, strategy, text string) (schedule.Record, error) {
-	words := strings.Fields(text)
-	plan := step.Plan{Strategy: strategy, Customers: 2, MaxEvents: len(words), Everything: true, Observe: true}
-	if slices.Contains(words, "C") {
+	moves := strings.Fields(text)
+	plan := step.Plan{Strategy: strategy, Customers: 2, MaxEvents: len(moves), Everything: true, Observe: true}
+	if slices.Contains(moves, "C") {
 		plan.Customers = 3
 	}
-	for _, word := range words {
+	for _, word := range moves {
 		event, _, _ := strings.Cut(word, ":")
 		if len(word) > 1 && !slices.Contains(plan.Events, schedule.Event(event)) {
 			plan.Events = append(plan.Events, schedule.Event(event))
 		}
 	}
 	return p.Play(ctx, plan, func() explore.Chooser {
-		left := words
+		left := moves
 		return func(n explore.Next) (int, error) {
 			for len(left) > 0 {
 				word := left[0]
@@ -123,7 +124,7 @@ func (p player) judged(r schedule.Record) schedule.Record {
 	return r
 }
 
-func (p player) asked(r schedule.Record) (verdict.Cause, string) {
+func (p player) asked(r schedule.Record) (verdict.Cause, words.Text) {
 	if cause, said := p.unlocked(r); cause != "" {
 		return cause, said
 	}
@@ -131,54 +132,54 @@ func (p player) asked(r schedule.Record) (verdict.Cause, string) {
 }
 
 // say is why a run failed.
-func (p player) say(r schedule.Record) string {
+func (p player) say(r schedule.Record) words.Text {
 	switch cause, said := p.asked(r); {
 	case r.Outcome.Cause == cause:
 		return said
 	case r.Outcome.Cause == verdict.Crash && p.Panic() != "":
-		return r.Sentence() + ": " + p.Panic()
+		return words.Of("exercise.panic", "said", r.Sentence(), "panic", p.Panic())
 	}
 	return r.Sentence()
 }
 
 // unlocked finds a customer who bought without a request to Redis, where the database is to compare the token of a
 // lock. There is no holder whom it could refuse.
-func (p player) unlocked(r schedule.Record) (verdict.Cause, string) {
+func (p player) unlocked(r schedule.Record) (verdict.Cause, words.Text) {
 	if !p.exercise.Properties.Has.Includes(declared.AtomicLease | declared.StorageChecked) {
-		return "", ""
+		return "", words.Text{}
 	}
 	for customer, answer := range r.Outcome.Answers {
 		asked := slices.ContainsFunc(r.Entries, func(e schedule.Entry) bool {
 			return e.Server == labmode.RedisServer && e.Choice.IsStep() && e.Choice.Customer.String() == customer
 		})
 		if answer == string(load.Sold) && !asked {
-			return verdict.Unlocked, fmt.Sprintf("customer %s has bought without a lock: nobody was the holder whom the database has to refuse", customer)
+			return verdict.Unlocked, words.Of("exercise.unlocked", "who", customer)
 		}
 	}
-	return "", ""
+	return "", words.Text{}
 }
 
 // unresolved finds a customer whose order stands, and who was answered that this is not known, although
 // MySQL could be asked.
-func (p player) unresolved(r schedule.Record) (verdict.Cause, string) {
+func (p player) unresolved(r schedule.Record) (verdict.Cause, words.Text) {
 	for _, o := range r.Outcome.Orders {
 		if p.exercise.LooksUp && r.Outcome.Answers[o.Customer] == string(load.Unknown) {
-			return verdict.Unresolved, fmt.Sprintf("customer %s was answered that the outcome is unknown, and the order stands: nobody looked for it", o.Customer)
+			return verdict.Unresolved, words.Of("exercise.unresolved", "who", o.Customer)
 		}
 	}
-	return "", ""
+	return "", words.Text{}
 }
 
 // StepCommand plays the schedule of v.Record again, with the shop's program as one more flag.
 func (v Verdict) StepCommand() string {
-	words := []string{"loadtest step mine"}
+	line := []string{"loadtest step mine"}
 	if v.OneShop {
-		words = append(words, "--as one-shop")
+		line = append(line, "--as one-shop")
 	}
 	if v.Record.Schedule.Customers() < v.Record.Customers {
-		words = append(words, fmt.Sprintf("--customers %d", v.Record.Customers))
+		line = append(line, fmt.Sprintf("--customers %d", v.Record.Customers))
 	}
-	return strings.Join(append(words, cmp.Or(v.Record.Schedule.String(), "A."+firstStep(*v.Record))), " ")
+	return strings.Join(append(line, cmp.Or(v.Record.Schedule.String(), "A."+firstStep(*v.Record))), " ")
 }
 
 // firstStep is the first step of a run: a schedule that lists nothing would ask what to do.

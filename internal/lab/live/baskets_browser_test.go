@@ -44,6 +44,8 @@ func TestCellsOfBasketsOnThePage(t *testing.T) {
 		}
 		screenshot(t, b, fmt.Sprint("baskets-step-", width))
 	}
+	b.Run(click("#language"))
+	b.Until(`document.querySelector('pre.drawing')?.textContent.includes('环路：A ──等待──▶ 商品 2')`)
 	if r := s.finished(t, 1); r.Verdict != "left" || r.Prediction != "left" {
 		t.Errorf("the cell is %s, predicted %q", r.Verdict, r.Prediction)
 	}

@@ -37,6 +37,7 @@ type stepRequest struct {
 	Schedule  string `json:"schedule"`
 	ToEnd     bool   `json:"to_end"`  // and then customer by customer to the end
 	Baskets   bool   `json:"baskets"` // each customer buys two items in one sale
+	Lang      string `json:"lang"`    // of the drawing
 	// Events is the kind that may happen in an exploration, none for no event.
 	Events []schedule.Event `json:"events,omitempty"`
 }
@@ -194,7 +195,7 @@ func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
 		p := position{Record: at.Record, Options: []option{}, Ended: at.Ended}
 		if asked.Baskets {
 			var drawn strings.Builder
-			schedule.Draw(&drawn, at.Record, 0)
+			schedule.Draw(&drawn, words.In(asked.Lang), at.Record, 0)
 			p.Drawing = drawn.String()
 		}
 		for _, c := range at.Options {

@@ -17,29 +17,30 @@ import (
 // closing prints what is to be said under a table, and last what the run came to.
 func (t Terminal) closing(r Report) {
 	for _, c := range r.Surprises() {
-		t.wrapped(fmt.Sprintf("%s %s: %s, expected %s", t.paint(surprising, "surprise:"), c.Name(), c.Verdict, c.Expected))
-		if why := reason(c); why != "" {
+		ended := t.say("report.expected", "word", verdict.Of(c.Verdict).Word(t.in()), "expected", c.Expected)
+		t.wrapped(fmt.Sprintf("%s %s: %s", t.paint(surprising, t.say("report.surprised")), c.Name(), ended))
+		if why := reason(t.in(), c); why != "" {
 			fmt.Fprintf(t.Out, "  %s\n", strings.ReplaceAll(why, "\n", "\n  "))
 		}
-		fmt.Fprintf(t.Out, "  again: %s\n", brokenCommand(c.Replay, t.drawingWidth()-2))
+		fmt.Fprintln(t.Out, "  "+t.again(c, t.drawingWidth()-2))
 	}
 	for _, c := range r.Cells {
 		if c.Degraded() {
-			t.wrapped(fmt.Sprintf("%s: %s: %s", word(c), c.Name(), reason(c)))
+			t.wrapped(fmt.Sprintf("%s: %s: %s", word(t.in(), c), c.Name(), reason(t.in(), c)))
 		}
 	}
 	for _, line := range skipped(r.Cells) {
-		t.wrapped(line)
+		t.wrapped(t.in().Say(line))
 	}
 	if r.Interrupted {
-		fmt.Fprintln(t.Out, "interrupted: cells are missing")
+		fmt.Fprintln(t.Out, t.say("report.interrupted"))
 	}
-	t.wrapped(fmt.Sprintf("%s · %s", r.title(), strings.Join(r.Environment.short(), ", ")))
+	t.wrapped(fmt.Sprintf("%s · %s", r.title(t.in()), strings.Join(r.Environment.short(), ", ")))
 }
 
 // skipped has a line for each problem for which cells were skipped. It names the strategies or the
 // scenarios that cannot run here.
-func skipped(cells []trial.Result) []string {
+func skipped(cells []trial.Result) []words.Text {
 	names := map[string][]string{} // by problem
 	var problems []string
 	for _, c := range cells {
@@ -60,21 +61,22 @@ func skipped(cells []trial.Result) []string {
 			names[c.Problem] = append(names[c.Problem], name)
 		}
 	}
-	var lines []string
+	var lines []words.Text
 	for _, problem := range problems {
-		lines = append(lines, fmt.Sprintf("skipped %s: %s", strings.Join(names[problem], ", "), problem))
+		lines = append(lines, words.Of("report.skipped", "names", strings.Join(names[problem], ", "), "problem", problem))
 	}
 	return lines
 }
 
 // title is the result in one line: how many cells ended how, and whether that was predicted.
-func (r Report) title() string {
+func (r Report) title(in *words.Language) string {
+	say := func(key string, facts ...any) string { return in.Say(words.Of(key, facts...)) }
 	if len(r.Cells) == 0 {
-		return "nothing was measured"
+		return say("report.nothing")
 	}
 	ran, counts := 0, map[string]int{}
 	for _, c := range r.Cells {
-		counts[word(c)]++
+		counts[word(in, c)]++
 		if c.Verdict != verdict.Skipped {
 			ran++
 		}
@@ -82,7 +84,7 @@ func (r Report) title() string {
 	var ended []string
 	for _, bad := range []bool{true, false} {
 		for _, v := range verdict.All {
-			if word := v.Word(words.English); counts[word] > 0 && v.Bad == bad {
+			if word := v.Word(in); counts[word] > 0 && v.Bad == bad {
 				ended = append(ended, fmt.Sprintf("%d %s", counts[word], word))
 				delete(counts, word)
 			}
@@ -94,13 +96,11 @@ func (r Report) title() string {
 	surprises := len(r.Surprises())
 	switch {
 	case surprises > 0:
-		ended = append(ended, plural(surprises, "surprise"))
-	case ran == 1:
-		ended = append(ended, "as predicted")
-	case ran > 1:
-		ended = append(ended, "all as predicted")
+		ended = append(ended, say("report.surprises", "n", surprises))
+	case ran > 0:
+		ended = append(ended, say("report.all-predicted", "n", ran))
 	}
-	return fmt.Sprintf("%s: %s", plural(len(r.Cells), "cell"), strings.Join(ended, ", "))
+	return say("report.title", "n", len(r.Cells), "ended", strings.Join(ended, ", "))
 }
 
 // broke reports whether something went wrong in a cell, as expected or not.
@@ -125,7 +125,8 @@ func (t Terminal) Next(r Report, program, saved string) {
 		lines = append(lines, program+" run all")
 	}
 	if len(lines) > 0 {
-		fmt.Fprintln(t.Out, "next: "+strings.Join(lines, "\n      "))
+		next := t.say("report.next")
+		fmt.Fprintln(t.Out, next+strings.Join(lines, "\n"+strings.Repeat(" ", widthOf(next))))
 	}
 }
 
@@ -139,15 +140,9 @@ func rank(c trial.Result) int {
 	return 1
 }
 
-// wouldHaveHeld names the nearest strategies that would have held, empty where the cell did not break or
-// none is known.
-func wouldHaveHeld(c trial.Result) string { return holding(c.Holding()) }
-
-func holding(names []string) string {
-	if len(names) == 0 {
-		return ""
-	}
-	return "Would have held: " + strings.Join(names[:min(len(names), trial.Nearest)], ", ")
+// wouldHold names the nearest strategies that would have held.
+func (t Terminal) wouldHold(names []string) string {
+	return t.say("report.would-hold", "names", strings.Join(names[:min(len(names), trial.Nearest)], ", "))
 }
 
 // telling are the cells that broke: the first of each cause, and those that tell a story alone.
@@ -167,7 +162,7 @@ func (r Report) telling() []trial.Result {
 func (t Terminal) Drawings(r Report) {
 	for _, c := range r.telling() {
 		if c.Explanation == nil {
-			t.heading(c.Name() + ": " + counted(c))
+			t.heading(c.Name() + ": " + counted(t.in(), c))
 			t.story(c)
 			continue
 		}
@@ -179,39 +174,39 @@ func (t Terminal) Drawings(r Report) {
 // Demo prints a comparison and the cells of a second report that broke, and then what both came to.
 // It fits on one screen.
 func (t Terminal) Demo(compared, telling Report) {
-	t.heading("While nothing goes wrong:")
+	t.heading(t.say("report.quiet"))
 	t.comparison(compared.Cells)
 	broken := cellsThat(broke, telling.Cells)
 	if len(broken) > 0 {
-		t.heading("Each strategy where it shows most: these broke.")
+		t.heading(t.say("report.telling"))
 		w := tabular.New()
 		slices.SortStableFunc(broken, telling.byStrategy)
 		for _, c := range broken {
-			w.AppendRow(table.Row{c.Name(), c.Because, t.verdict(c, counted(c))})
+			w.AppendRow(table.Row{c.Name(), c.Because, t.verdict(c, counted(t.in(), c))})
 		}
-		t.print(w, table.Row{"cell", "because", "verdict"}, nil, 2)
+		t.print(w, t.header("report.cell", "report.because", "verdict"), nil, 2)
 	}
 	fmt.Fprintln(t.Out)
-	if held := wouldHaveHeldInAll(broken); held != "" {
-		fmt.Fprintln(t.Out, held)
+	if held := wouldHaveHeldInAll(broken); len(held) > 0 {
+		fmt.Fprintln(t.Out, t.wouldHold(held))
 	}
 	t.closing(Joined(compared, telling))
 }
 
 // wouldHaveHeldInAll names strategies that would have held wherever one of the cells broke, the nearest
 // to the first one first.
-func wouldHaveHeldInAll(broken []trial.Result) string {
+func wouldHaveHeldInAll(broken []trial.Result) []string {
 	if len(broken) == 0 {
-		return ""
+		return nil
 	}
-	return holding(slices.DeleteFunc(slices.Clone(broken[0].Holding()), func(name string) bool {
+	return slices.DeleteFunc(slices.Clone(broken[0].Holding()), func(name string) bool {
 		return slices.ContainsFunc(broken, func(c trial.Result) bool { return !slices.Contains(c.Holding(), name) })
-	}))
+	})
 }
 
 // story prints what the customers of a few sales met.
 func (t Terminal) story(c trial.Result) {
 	for _, line := range c.Story {
-		fmt.Fprintln(t.Out, "  "+line.String())
+		fmt.Fprintln(t.Out, "  "+t.in().Say(line))
 	}
 }

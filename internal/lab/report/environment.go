@@ -8,6 +8,7 @@ import (
 
 	"stocklock/internal/lab/drawing"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/words"
 )
 
 // Fact is a value with its name.
@@ -50,11 +51,11 @@ func (e Environment) short() []string {
 
 // sideBySide is a warning for numbers that were measured while other cells ran, empty where none
 // did.
-func (e Environment) sideBySide() string {
+func (e Environment) sideBySide() words.Text {
 	if e.Testbeds < 2 {
-		return ""
+		return words.Text{}
 	}
-	return fmt.Sprintf("Measured while %d cells ran side by side on the same cores: compare with care.", e.Testbeds)
+	return words.Of("load.beside", "n", e.Testbeds)
 }
 
 // differences are the other conditions that may make numbers differ, each with both values.

@@ -24,59 +24,59 @@ func (t Terminal) drawingWidth() int { return min(t.width(), drawingWidth) }
 // Explain prints why a cell ended as it did: the cause, the interleaving in columns, the
 // orders it speaks of, and how to see it again.
 func (t Terminal) Explain(c trial.Result) {
-	predicted := ""
+	ended := t.verdict(c, counted(t.in(), c))
 	if !c.Surprise() && c.Verdict != verdict.Skipped {
-		predicted = ", as predicted"
+		ended = t.say("report.predicted", "word", ended)
 	}
-	fmt.Fprintf(t.Out, "%s: %s%s\n", t.paint(text.Colors{text.Bold}, c.Name()), t.verdict(c, counted(c)), predicted)
-	if what := done(c); what != "" {
-		t.paragraph("what was done: " + what)
+	fmt.Fprintf(t.Out, "%s: %s\n", t.paint(text.Colors{text.Bold}, c.Name()), ended)
+	if what := t.done(c); what != "" {
+		t.paragraph(t.say("report.was-done", "what", what))
 	}
 	x := c.Explanation
 	if x != nil {
 		fmt.Fprintln(t.Out)
 	}
-	t.paragraph(sentence(c))
+	t.paragraph(t.sentence(c))
 	t.story(c)
 	if x != nil {
 		t.interleaving(x)
 		t.rows(x)
 	}
-	if held := wouldHaveHeld(c); held != "" {
-		fmt.Fprintf(t.Out, "\n%s\n", held)
+	if held := c.Holding(); len(held) > 0 {
+		fmt.Fprintf(t.Out, "\n%s\n", t.wouldHold(held))
 	}
-	promised := ""
+	counts := []any{"sold", c.Sold, "stock", c.Stock(), "oversold", c.Oversold, "lost", c.LostUpdates, "requests", c.Requests, "seconds", fmt.Sprintf("%.1f", c.Seconds)}
 	if p := c.Promise(); p != "" {
-		promised = ", promised " + p
+		counts = append(counts, "promised", p)
 	}
-	fmt.Fprintf(t.Out, "\nsold %d of %d%s, oversold %d, lost updates %d, by %s in %.1f s\n", c.Sold, c.Stock(), promised, c.Oversold, c.LostUpdates, plural(int(c.Requests), "request"), c.Seconds)
+	fmt.Fprintf(t.Out, "\n%s\n", t.say("report.counts", counts...))
 	if c.Replay != "" {
-		fmt.Fprintf(t.Out, "again: %s\n", brokenCommand(c.Replay, t.drawingWidth()))
+		fmt.Fprintln(t.Out, t.again(c, t.drawingWidth()))
 	}
 }
 
-// said makes words of texts. It is the only place that knows the language of a report.
-func said(texts ...words.Text) string { return words.English.Say(texts...) }
-
-// heldOf says by its group what a cell has that held and did not sell all of the stock.
-var heldOf = map[string]string{
-	trial.Baskets:      "every order has all its items, and every unit is in one order or for sale",
-	trial.Reservations: "every order was paid once, every other payment is to be returned, and every unit is in one order or for sale",
+// again is the command that runs a cell again.
+func (t Terminal) again(c trial.Result, width int) string {
+	return t.say("report.again", "command", brokenCommand(c.Replay, width))
 }
+
+// heldOf has by its group the key of what a cell has that held and did not sell all of the stock.
+var heldOf = map[string]string{trial.Baskets: "report.held.baskets", trial.Reservations: "report.held.reservations"}
 
 // sentence is the explanation of a cell in words.
-func sentence(c trial.Result) string {
+func (t Terminal) sentence(c trial.Result) string {
+	why := reason(t.in(), c)
 	switch {
 	case c.Explanation != nil:
-		return said(c.Explanation.Why...)
-	case reason(c) != "":
-		return reason(c)
+		return t.in().Say(c.Explanation.Why...)
+	case why != "":
+		return why
 	case c.Verdict == verdict.Held && heldOf[c.Group] != "":
-		return strings.ToUpper(heldOf[c.Group][:1]) + heldOf[c.Group][1:] + "."
+		return t.say(heldOf[c.Group] + ".sentence")
 	case c.OnTopology() && c.Verdict == verdict.Held:
-		return "Every answer as sold has its order, and there are no more orders than units. The prediction follows from: " + c.Because.String() + "."
+		return t.say("report.held.topology", "because", c.Because.String())
 	default:
-		return "There is no trace of the cell: nothing can be said beyond the counts."
+		return t.say("report.no-trace")
 	}
 }
 
@@ -106,12 +106,13 @@ func brokenCommand(command string, within int) string {
 // columns are those of the terminal. The servers of a quorum share one column, and one without steps
 // has none.
 type columns struct {
+	in    *words.Language
 	names []string
 	of    []int // of an explanation -> of the terminal, -1 for none
 }
 
-func columnsOf(x *explain.Explanation) columns {
-	c := columns{of: make([]int, len(x.Columns))}
+func columnsOf(in *words.Language, x *explain.Explanation) columns {
+	c := columns{in: in, of: make([]int, len(x.Columns))}
 	locks := -1
 	for i, column := range x.Columns {
 		name, stepless := column.Name, !slices.ContainsFunc(x.Steps, func(s explain.Step) bool { return s.Column == i })
@@ -126,7 +127,7 @@ func columnsOf(x *explain.Explanation) columns {
 		case column.Kind == explain.LockColumn:
 			locks, name = len(c.names), words.Text{Key: explain.AllLocks}
 		}
-		c.names = append(c.names, said(name))
+		c.names = append(c.names, in.Say(name))
 	}
 	return c
 }
@@ -146,7 +147,7 @@ func (c columns) steps(x *explain.Explanation) []step {
 	var steps []step
 	last := map[step]int{} // what was done where -> its place in steps
 	for _, s := range x.Steps {
-		is := step{at: s.AtMS, from: c.of[s.Column], to: c.of[s.To], text: said(s.Text), alarm: s.Alarm, times: 1}
+		is := step{at: s.AtMS, from: c.of[s.Column], to: c.of[s.To], text: c.in.Say(s.Text), alarm: s.Alarm, times: 1}
 		if is.from < 0 {
 			continue
 		}
@@ -202,13 +203,13 @@ func (c columns) lines(steps []step) []line {
 }
 
 func (t Terminal) interleaving(x *explain.Explanation) {
-	c := columnsOf(x)
+	c := columnsOf(t.in(), x)
 	if len(c.names) == 0 {
 		return
 	}
 	width := min((t.drawingWidth()-timeWidth)/len(c.names), 26)
 	fmt.Fprintln(t.Out)
-	t.drawingLine(text.Colors{text.Bold}, "ms", c.names, width)
+	t.drawingLine(text.Colors{text.Bold}, t.say("at"), c.names, width)
 	fmt.Fprintln(t.Out, strings.Repeat("─", timeWidth+width*len(c.names)))
 	last := x.FromMS
 	gap := max((x.ToMS-x.FromMS)/5, 20)
@@ -235,7 +236,7 @@ func (t Terminal) moment(m *explain.Moment) {
 		sign, colours = "▲", text.Colors{text.FgHiRed, text.Bold}
 	}
 	at := fmt.Sprintf("%+.1f", m.AtMS)
-	for _, line := range strings.Split(text.WrapSoft(sign+" "+said(m.What), t.drawingWidth()-timeWidth), "\n") {
+	for _, line := range strings.Split(text.WrapSoft(sign+" "+t.in().Say(m.What), t.drawingWidth()-timeWidth), "\n") {
 		fmt.Fprintln(t.Out, t.paint(colours, fmt.Sprintf("%*s  %s", timeWidth-2, at, strings.TrimSpace(line))))
 		at = ""
 	}
@@ -272,12 +273,12 @@ func (t Terminal) rows(x *explain.Explanation) {
 	if len(x.Rows) == 0 {
 		return
 	}
-	fmt.Fprintln(t.Out, "\nThe orders in MySQL, with the place of their commits:")
+	fmt.Fprintf(t.Out, "\n%s\n", t.say("report.orders"))
 	for _, r := range x.Rows {
-		token := ""
+		facts := []any{"id", r.ID, "nth", r.Nth, "request", r.Request, "shop", r.Shop, "read", r.Read, "wrote", r.Written}
 		if r.Token != 0 {
-			token = fmt.Sprintf(", token %d", r.Token)
+			facts = append(facts, "token", r.Token)
 		}
-		fmt.Fprintf(t.Out, "  order %d (commit %d): request %s on %s read %d and wrote %d%s\n", r.ID, r.Nth, r.Request, r.Shop, r.Read, r.Written, token)
+		fmt.Fprintln(t.Out, "  "+t.say("report.order", facts...))
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 // JUnit writes the cells as test cases, as CI systems read them. A surprise is a failure.
@@ -37,9 +38,9 @@ func (r Report) JUnit(w io.Writer) error {
 		t := test{Class: c.Scenario, Name: c.Name(), Seconds: c.Seconds}
 		switch {
 		case c.Surprise():
-			t.Failure = &said{fmt.Sprintf("%s, expected %s", counted(c), c.Expected), sentence(c) + "\nagain: " + c.Replay}
+			t.Failure = &said{fmt.Sprintf("%s, expected %s", counted(words.English, c), c.Expected), Terminal{}.sentence(c) + "\nagain: " + c.Replay}
 		case c.Verdict == verdict.Skipped:
-			t.Skipped = &said{Message: cmp.Or(c.Problem, word(c))}
+			t.Skipped = &said{Message: cmp.Or(c.Problem, word(words.English, c))}
 		}
 		suite.Cases = append(suite.Cases, t)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"stocklock/internal/lab/drawing"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/words"
 )
 
 // Markdown writes what one pastes into an issue: the comparison under contention, the matrix where there are several
@@ -16,7 +17,7 @@ import (
 // surprises are drawn.
 func (r Report) Markdown(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s**\n", markdownText(r.title()))
+	fmt.Fprintf(&b, "**%s**\n", markdownText(r.title(words.English)))
 	if r.Interrupted {
 		b.WriteString("\n**Interrupted: cells are missing.**\n")
 	}
@@ -58,7 +59,7 @@ func (r Report) Markdown(w io.Writer) error {
 }
 
 func (r Report) markdownComparison(b *strings.Builder, cells []trial.Result, others []string) {
-	if note := r.Environment.sideBySide(); note != "" {
+	if note := r.Environment.sideBySide(); !note.IsZero() {
 		fmt.Fprintf(b, "\n%s\n", note)
 	}
 	shown := metricsIn(inMarkdown, cells)
@@ -82,7 +83,7 @@ func (r Report) markdownComparison(b *strings.Builder, cells []trial.Result, oth
 func markdownRow(cells []string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
 
 func markdownVerdict(c trial.Result) string {
-	word := markdownText(counted(c))
+	word := markdownText(counted(words.English, c))
 	if c.Surprise() {
 		return "**" + word + "!**"
 	}

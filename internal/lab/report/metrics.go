@@ -8,6 +8,7 @@ import (
 	"stocklock/internal/lab/drawing"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/words"
 )
 
 // metrics are the numbers of a cell, in the order of the tables. All forms read this list, the live
@@ -167,6 +168,9 @@ func (m metric) text(r trial.Result, write func(float64) string) string {
 // whole writes a number without decimals.
 func whole(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
 
+// titleIn is the title in a language.
+func (m metric) titleIn(in *words.Language) string { return in.Or("metric."+m.name, m.title) }
+
 // heading is the title in one line.
 func (m metric) heading() string { return inOneLine(m.title) }
 
@@ -197,10 +201,10 @@ func metricsIn(where places, cells []trial.Result) []metric {
 }
 
 // latenciesIn are the metrics of latencies that a table shows, with their titles in it.
-func latenciesIn(where places) (shown []metric, titles []any) {
+func latenciesIn(in *words.Language, where places) (shown []metric, titles []any) {
 	for _, m := range metrics {
 		if m.shown&where != 0 {
-			shown, titles = append(shown, m), append(titles, strings.TrimSuffix(m.title, "\nms"))
+			shown, titles = append(shown, m), append(titles, strings.TrimSuffix(m.titleIn(in), "\nms"))
 		}
 	}
 	return shown, titles

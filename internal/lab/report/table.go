@@ -32,7 +32,7 @@ func (t Terminal) print(w table.Writer, header table.Row, columns []table.Column
 	}
 	fmt.Fprintln(t.Out, shown)
 	if len(left) > 0 {
-		t.wrapped(fmt.Sprintf("left out: %s; a terminal of %d columns shows all", strings.Join(left, ", "), widthOf(whole)))
+		t.wrapped(t.say("report.left-out", "names", strings.Join(left, ", "), "width", widthOf(whole)))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -22,6 +23,20 @@ type Terminal struct {
 	Out    io.Writer
 	Colour bool
 	Width  int // of a line, in columns; 0 for what is no terminal
+	// Lang is the language of what is said, nil for English. Names stay as they are written in a command.
+	Lang *words.Language
+}
+
+func (t Terminal) in() *words.Language { return cmp.Or(t.Lang, words.English) }
+
+func (t Terminal) say(key string, facts ...any) string { return t.in().Say(words.Of(key, facts...)) }
+
+// header is a row of titles, by their keys.
+func (t Terminal) header(keys ...string) (header table.Row) {
+	for _, key := range keys {
+		header = append(header, t.say(key))
+	}
+	return header
 }
 
 // usualWidth fits the terminals that most people have, behind the prefix that Compose gives a line.
@@ -47,26 +62,26 @@ func (t Terminal) Report(r Report) {
 
 func (t Terminal) comparison(cells []trial.Result) {
 	shown := metricsIn(inTerminal, cells)
-	w, header := tabular.New(), table.Row{"strategy"}
+	w, header := tabular.New(), t.header("strategy")
 	for _, m := range shown {
-		header = append(header, m.title)
+		header = append(header, m.titleIn(t.in()))
 	}
 	for _, c := range cells {
 		row := table.Row{c.Strategy}
 		for _, m := range shown {
 			row = append(row, m.text(c, whole))
 		}
-		w.AppendRow(append(row, t.verdict(c, word(c))))
+		w.AppendRow(append(row, t.verdict(c, word(t.in(), c))))
 	}
-	t.print(w, append(header, "verdict"), tabular.Right(2, len(shown)+1), leaveFirst(shown, 1)...)
+	t.print(w, append(header, t.say("verdict")), tabular.Right(2, len(shown)+1), leaveFirst(shown, 1)...)
 	if slices.ContainsFunc(cells, func(c trial.Result) bool { return c.Runs > 1 && !c.Surprise() }) {
-		t.wrapped("Of several runs, the numbers are those of the one with the median of sales per second.")
+		t.wrapped(t.say("report.median"))
 	}
 }
 
 func (t Terminal) sideBySide(e Environment) {
-	if note := e.sideBySide(); note != "" {
-		t.wrapped(note)
+	if note := e.sideBySide(); !note.IsZero() {
+		t.wrapped(t.in().Say(note))
 	}
 }
 
@@ -74,26 +89,28 @@ func (t Terminal) sideBySide(e Environment) {
 func (t Terminal) singly(r Report) {
 	w := tabular.New()
 	for _, c := range slices.SortedStableFunc(slices.Values(r.Cells), r.byStrategy) {
-		w.AppendRow(table.Row{c.Name(), done(c), c.Because, t.verdict(c, strings.TrimSpace(counted(c)+" "+c.Promise()))})
+		w.AppendRow(table.Row{c.Name(), t.done(c), c.Because, t.verdict(c, strings.TrimSpace(counted(t.in(), c)+" "+c.Promise()))})
 	}
-	t.print(w, table.Row{"cell", "what is done to it", "because", "verdict"},
+	t.print(w, t.header("report.cell", "report.done", "report.because", "verdict"),
 		[]table.ColumnConfig{{Number: 2, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft}}, 2, 3)
 }
 
 // done says in one line what a scenario does, empty of one that is not known.
-func done(c trial.Result) string {
+func (t Terminal) done(c trial.Result) string {
 	sc, _ := scenario.ByName(c.Scenario)
-	return sc.Doc
+	return t.in().Or("scenario."+sc.Name, sc.Doc)
 }
 
 func (t Terminal) matrix(r Report) {
 	t.table(r, t.short)
-	t.wrapped(legendOf(r.Cells))
+	t.wrapped(t.legend(r.Cells))
 }
 
 // Expected prints the expected verdict of each cell.
 func (t Terminal) Expected(r Report) {
-	t.table(r, func(c trial.Result) string { return t.paint(verdict.Of(c.Expected).Terminal, string(c.Expected)) })
+	t.table(r, func(c trial.Result) string {
+		return t.paint(verdict.Of(c.Expected).Terminal, verdict.Of(c.Expected).Word(t.in()))
+	})
 }
 
 // table prints strategies by scenarios, with what is to be shown of each cell.
@@ -109,25 +126,25 @@ func (t Terminal) table(r Report, shown func(trial.Result) string) {
 	})
 }
 
-// legendOf explains the words of a matrix that it has.
-func legendOf(cells []trial.Result) string {
+// legend explains the words of a matrix that it has.
+func (t Terminal) legend(cells []trial.Result) string {
 	var said []string
 	only := ""
 	if !slices.ContainsFunc(cells, func(c trial.Result) bool { return c.Group != cells[0].Group }) {
 		only = heldOf[cells[0].Group]
 	}
-	for _, v := range legend(cells) {
+	for _, v := range verdictsOf(cells) {
 		if v.Kind == verdict.Held && only != "" {
-			said = append(said, "held: "+only)
+			said = append(said, v.Word(t.in())+t.say("colon")+t.say(only))
 			continue
 		}
-		said = append(said, v.Legend())
+		said = append(said, v.Legend(t.in()))
 	}
 	if slices.ContainsFunc(cells, func(c trial.Result) bool { return c.Promise() != "" }) {
-		said = append(said, "N/M: N units promised, in orders and in answers as sold, of M")
+		said = append(said, t.say("report.promise"))
 	}
 	if slices.ContainsFunc(cells, trial.Result.Surprise) {
-		said = append(said, "!! a surprise")
+		said = append(said, t.say("report.surprise"))
 	}
 	return strings.Join(said, " · ")
 }
@@ -138,10 +155,10 @@ type verdictOf func(declared.Strategy, trial.Scenario) string
 // grid prints strategies by scenarios. Columns without room are printed as a second table below.
 func (t Terminal) grid(strategies []declared.Strategy, scenarios []trial.Scenario, cell verdictOf) {
 	shown := len(scenarios)
-	grid := gridOf(strategies, scenarios, cell)
+	grid := gridOf(t.say("strategy"), strategies, scenarios, cell)
 	for shown > 1 && !t.fits(grid) {
 		shown--
-		grid = gridOf(strategies, scenarios[:shown], cell)
+		grid = gridOf(t.say("strategy"), strategies, scenarios[:shown], cell)
 	}
 	fmt.Fprintln(t.Out, grid)
 	if shown < len(scenarios) {
@@ -150,9 +167,9 @@ func (t Terminal) grid(strategies []declared.Strategy, scenarios []trial.Scenari
 	}
 }
 
-func gridOf(strategies []declared.Strategy, scenarios []trial.Scenario, cell verdictOf) string {
+func gridOf(first string, strategies []declared.Strategy, scenarios []trial.Scenario, cell verdictOf) string {
 	w := tabular.New()
-	header := table.Row{"strategy"}
+	header := table.Row{first}
 	for _, sc := range scenarios {
 		header = append(header, strings.ReplaceAll(sc.Name, "-", "-\n"))
 	}

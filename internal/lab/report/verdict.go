@@ -15,22 +15,22 @@ import (
 var surprising = text.Colors{text.FgHiRed, text.Bold}
 
 // word is the verdict in one word.
-func word(c trial.Result) string { return c.Shown().Word(words.English) }
+func word(in *words.Language, c trial.Result) string { return c.Shown().Word(in) }
 
 // counted is the verdict, and by how much.
-func counted(c trial.Result) string { return c.Shown().Counted(c.Facts()) }
+func counted(in *words.Language, c trial.Result) string { return c.Shown().Counted(in, c.Facts()) }
 
 // reason says in words what a cell's verdict rests on. It is empty where the cell held and
 // sold all.
-func reason(c trial.Result) string {
+func reason(in *words.Language, c trial.Result) string {
 	if c.Problem != "" {
 		return c.Problem
 	}
-	return c.Shown().Reason(c.Facts()).String()
+	return in.Say(c.Shown().Reason(c.Facts()))
 }
 
-// legend has the entries of the verdicts that these cells have.
-func legend(cells []trial.Result) []verdict.Verdict {
+// verdictsOf has the entries of the verdicts that these cells have.
+func verdictsOf(cells []trial.Result) []verdict.Verdict {
 	has := map[verdict.Kind]bool{}
 	for _, c := range cells {
 		has[c.Shown().Kind] = true
@@ -47,14 +47,14 @@ func legend(cells []trial.Result) []verdict.Verdict {
 // verdict is the word, and what was expected where that is something else.
 func (t Terminal) verdict(c trial.Result, word string) string {
 	if c.Surprise() {
-		return t.paint(surprising, word+", expected "+string(c.Expected)+agreed(c))
+		return t.paint(surprising, t.say("report.expected", "word", word, "expected", c.Expected)+agreed(c))
 	}
 	return t.paint(c.Shown().Terminal, word+agreed(c))
 }
 
 // short is a verdict that fits into the matrix.
 func (t Terminal) short(c trial.Result) string {
-	word := strings.TrimSpace(c.Shown().Short(c.Facts()) + agreed(c) + " " + c.Promise())
+	word := strings.TrimSpace(c.Shown().Short(t.in(), c.Facts()) + agreed(c) + " " + c.Promise())
 	if c.Surprise() {
 		return t.paint(surprising, "!! "+word)
 	}

@@ -153,7 +153,7 @@ func (p *Possession) Put(s *State) {
 
 // circle is the first circle of customers each of whom waits for what the next one has, in a line. It is
 // empty where there was none.
-func (r Record) circle() string {
+func (r Record) circle(in *words.Language) string {
 	p := Possession{Items: r.Outcome.Items}
 	for _, e := range r.Entries {
 		ended := strings.Contains(e.Answer, "Error 1213") && e.Item != 0 // by MySQL, when the circle was closed
@@ -172,9 +172,9 @@ func (r Record) circle() string {
 				if next == "" || next == who {
 					break
 				}
-				line += fmt.Sprintf(" ──waits for──▶ item %d ──held by──▶ %s", waited.item, next)
+				line += in.Say(words.Of("schedule.link", "item", waited.item, "next", next))
 				if who = next; who == begin {
-					return line
+					return in.Say(words.Of("schedule.circle", "line", line))
 				}
 			}
 		}

@@ -13,14 +13,16 @@ import (
 
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/shop/labmode"
 )
 
 // Draw prints a record as one column for each customer, with what Redis and MySQL had after each
 // step. Width is the terminal's in columns, 0 for one that is wide enough.
-func Draw(w io.Writer, r Record, width int) {
+func Draw(w io.Writer, in *words.Language, r Record, width int) {
 	t := tabular.New()
-	header := table.Row{"ms"}
+	say := func(key string, facts ...any) any { return in.Say(words.Of(key, facts...)) }
+	header := table.Row{say("at")}
 	all := Customers(r.Customers)
 	for _, c := range all {
 		header = append(header, c.String())
@@ -28,14 +30,14 @@ func Draw(w io.Writer, r Record, width int) {
 	columns := append(tabular.Right(1, 1), table.ColumnConfig{Number: len(all) + 3, Align: text.AlignRight})
 	if r.Outcome.Items > 1 {
 		for i := range r.Outcome.Items {
-			header = append(header, fmt.Sprintf("item %d\nheld by", i+1), fmt.Sprintf("stock\nof %d", i+1))
+			header = append(header, say("schedule.item", "n", i+1), say("schedule.item-stock", "n", i+1))
 		}
-		header = append(header, "waits", "orders")
+		header = append(header, say("schedule.waits"), say("orders"))
 		columns = tabular.Right(1, 1)
 	} else {
-		header = append(header, "lock in "+r.lockServer(), "stock", "orders")
+		header = append(header, say("lane-lock", "server", r.lockServer()), say("stock"), say("orders"))
 		if r.lags() {
-			header = slices.Insert(header, len(header)-1, any("at the\nreplica"))
+			header = slices.Insert(header, len(header)-1, say("schedule.replica"))
 			columns = append(columns, tabular.Right(len(all)+4, len(all)+4)...)
 		}
 	}
@@ -48,9 +50,9 @@ func Draw(w io.Writer, r Record, width int) {
 		}
 		row := table.Row{fmt.Sprintf("%.0f", e.AtMS)}
 		for _, c := range all {
-			row = append(row, r.cell(e, c))
+			row = append(row, r.cell(in, e, c))
 		}
-		cells := stateCells(e.State)
+		cells := stateCells(in, e.State)
 		if r.lags() {
 			cells = slices.Insert(cells, len(cells)-1, replicaCell(e.State))
 		}
@@ -60,8 +62,8 @@ func Draw(w io.Writer, r Record, width int) {
 		t.Style().Size.WidthMax = width
 	}
 	fmt.Fprintln(w, t.Render())
-	if circle := r.circle(); circle != "" {
-		fmt.Fprintln(w, "\n  a circle: "+circle)
+	if circle := r.circle(in); circle != "" {
+		fmt.Fprintf(w, "\n  %s\n", circle)
 	}
 }
 
@@ -113,7 +115,7 @@ func (r Record) lockServer() string {
 }
 
 // cell is what a customer did in an entry.
-func (r Record) cell(e Entry, c Customer) string {
+func (r Record) cell(in *words.Language, e Entry, c Customer) string {
 	switch {
 	case !e.Choice.IsStep() && (e.Choice.Customer == 0 || e.Choice.Customer == c):
 		if r.Wire { // its processes have the customers' names nowhere else
@@ -131,15 +133,15 @@ func (r Record) cell(e Entry, c Customer) string {
 		step += fmt.Sprintf("(%d)", e.Item)
 	}
 	if e.Replica {
-		step += " (replica)"
+		step += " (" + in.Say(words.Of("server.replica")) + ")"
 	}
 	switch {
 	case !e.Blocked.IsZero() && e.Answer == "":
 		return step + " …"
 	case !e.Blocked.IsZero():
-		return step + " … " + brief(e)
+		return step + " … " + brief(in, e)
 	}
-	return step + " " + brief(e)
+	return step + " " + brief(in, e)
 }
 
 // sentWidth is how wide a request is shown that was held at the wire.
@@ -149,11 +151,11 @@ const sentWidth = 44
 var random = regexp.MustCompile(`\b[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12,20}\b`)
 
 // brief is the part of an answer that decides.
-func brief(e Entry) string {
+func brief(in *words.Language, e Entry) string {
 	answer := e.Answer
 	switch {
 	case !e.Note.IsZero():
-		return "✗ " + e.Note.String()
+		return "✗ " + in.Say(e.Note)
 	case e.Server == labmode.MySQLServer && strings.HasPrefix(answer, "id="):
 		for field := range strings.FieldsSeq(answer) {
 			if strings.HasPrefix(field, "stock=") {
@@ -166,7 +168,7 @@ func brief(e Entry) string {
 	return text.Snip(answer, 18, "…")
 }
 
-func stateCells(s *State) table.Row {
+func stateCells(in *words.Language, s *State) table.Row {
 	if s == nil {
 		return table.Row{"", "", ""}
 	}
@@ -175,11 +177,7 @@ func stateCells(s *State) table.Row {
 	}
 	lock := "–"
 	if s.Locked() {
-		lock = "held"
-		if s.Holder != "" {
-			lock = s.Holder + "'s"
-		}
-		lock += s.expiry(", no expiry", ", %d ms")
+		lock = strings.Join(append([]string{in.Say(s.lock("schedule.held"))}, s.expiry(in, "ttl.none", "schedule.ms")...), ", ")
 	}
 	var orders []string
 	for _, o := range s.Orders {
@@ -229,15 +227,24 @@ func basketCells(s *State) table.Row {
 	return append(row, strings.Join(s.Waiting, ", "), strings.Join(orders, ", "))
 }
 
-// expiry says when the lock ends, in one of two forms, and nothing where that is not known.
-func (s State) expiry(never, in string) string {
+// lock is a text of the lock, and of its holder where it is known.
+func (s State) lock(key string) words.Text {
+	facts := []any{"lock", fmt.Sprintf("%q", s.Lock)}
+	if s.Holder != "" {
+		facts = append(facts, "of", s.Holder)
+	}
+	return words.Of(key, facts...)
+}
+
+// expiry says when the lock ends, under one of two keys, and nothing where that is not known.
+func (s State) expiry(in *words.Language, never, left string) []string {
 	switch s.TTLMS {
 	case -1:
-		return never
+		return []string{in.Say(words.Of(never))}
 	case 0:
-		return ""
+		return nil
 	}
-	return fmt.Sprintf(in, s.TTLMS)
+	return []string{in.Say(words.Of(left, "ms", s.TTLMS))}
 }
 
 // Plural is a number of things.
@@ -249,104 +256,95 @@ func Plural(n int64, thing string) string {
 }
 
 // Sentence says how a run ended, and why.
-func (r Record) Sentence() string {
+func (r Record) Sentence() words.Text {
 	o := r.Outcome
-	sold := Plural(int64(len(o.Orders)), "order") + " for " + Plural(o.Stock, "unit")
+	sold := []any{"orders", len(o.Orders), "units", o.Stock}
 	if o.Items > 1 {
-		sold = fmt.Sprintf("%s in orders of %d items, for %s of each", Plural(int64(len(o.Orders)), "line"), o.Items, Plural(o.Stock, "unit"))
+		sold = append(sold, "items", o.Items)
 	}
+	key, facts := "schedule.counted", []any{"verdict", o.Verdict, "n", o.N, "cause", o.Cause, "sold", words.Of("schedule.sold", sold...)}
 	switch o.Verdict {
 	case verdict.Held:
-		return "held: " + sold
+		key = "schedule.ended"
 	case verdict.Crashed:
-		return fmt.Sprintf("crashed: %s: %s: %s", sold, r.crashed(), o.Cause.Doc())
-	case verdict.Stuck:
-		return fmt.Sprintf("stuck: %s, and an ordinary customer was answered with %s: %s", sold, o.Ordinary, o.Cause.Doc())
-	}
-	return fmt.Sprintf("%s %d: %s: %s", o.Verdict, o.N, sold, o.Cause.Doc())
-}
-
-// crashed says how the first customer was answered whose sale failed.
-func (r Record) crashed() string {
-	for _, c := range Customers(r.Customers) {
-		if answer := r.Outcome.Answers[c.String()]; failed(answer) {
-			return fmt.Sprintf("%s was answered with %s", c, answer)
+		key = "schedule.crashed"
+		for _, c := range Customers(r.Customers) {
+			if answer := o.Answers[c.String()]; failed(answer) {
+				facts = append(facts, "who", c.String(), "answer", answer)
+				break
+			}
 		}
+	case verdict.Stuck:
+		key, facts = "schedule.stuck", append(facts, "answer", o.Ordinary)
 	}
-	return ""
+	return words.Of(key, facts...)
 }
 
 // Print prints a record step by step: what was sent, what the server answered, and what both
 // servers had then.
-func Print(w io.Writer, r Record) {
+func Print(w io.Writer, in *words.Language, r Record) {
 	for _, e := range r.Entries {
 		name := e.Choice.String()
 		if e.Own {
-			name = "(shop " + e.Customer + ")"
+			name = in.Say(words.Of("schedule.own", "who", e.Customer))
 		}
 		switch {
 		case name == "":
-			fmt.Fprintf(w, "%8.1f  %s\n", e.AtMS, e.Note)
+			fmt.Fprintf(w, "%8.1f  %s\n", e.AtMS, in.Say(e.Note))
 		case e.Sent == "":
-			fmt.Fprintf(w, "%8.1f  %s: %s\n", e.AtMS, name, e.Choice.Event.Doc())
+			fmt.Fprintf(w, "%8.1f  %s: %s\n", e.AtMS, name, e.Choice.Event.Doc(in))
+		case e.Replica:
+			fmt.Fprintf(w, "%8.1f  %-10s %s, %s: %s\n", e.AtMS, name, e.Server, in.Say(words.Of("schedule.the-replica")), e.Sent)
 		default:
-			fmt.Fprintf(w, "%8.1f  %-10s %s: %s\n", e.AtMS, name, e.server(), e.Sent)
+			fmt.Fprintf(w, "%8.1f  %-10s %s: %s\n", e.AtMS, name, e.Server, e.Sent)
 		}
 		if !e.Blocked.IsZero() {
-			fmt.Fprintf(w, "%20s waits: %s\n", "", e.Blocked)
+			fmt.Fprintf(w, "%20s %s\n", "", e.waits(in))
 		}
 		if e.Answer != "" {
 			fmt.Fprintf(w, "%20s %s\n", "→", e.Answer)
 		}
 		if !e.Note.IsZero() && name != "" {
-			fmt.Fprintf(w, "%20s (%s)\n", "", e.Note)
+			fmt.Fprintf(w, "%20s (%s)\n", "", in.Say(e.Note))
 		}
 		if e.State != nil {
-			fmt.Fprintf(w, "%20s %s\n", "", e.State)
+			fmt.Fprintf(w, "%20s %s\n", "", e.State.line(in))
 		}
 	}
 }
 
-// server is who was asked.
-func (e Entry) server() string {
-	if e.Replica {
-		return e.Server + ", the replica"
-	}
-	return e.Server
-}
+// waits says for what a request waited.
+func (e Entry) waits(in *words.Language) string { return in.Say(words.Of("blocked", "by", e.Blocked)) }
 
-// String is a state in one line.
-func (s State) String() string {
-	parts := []string{"no lock"}
+// line is a state in one line.
+func (s State) line(in *words.Language) string {
+	say := func(key string, facts ...any) string { return in.Say(words.Of(key, facts...)) }
+	parts := []string{say("no.lock")}
 	if s.Locked() {
-		parts[0] = fmt.Sprintf("lock %q", s.Lock)
-		if s.Holder != "" {
-			parts[0] += " of " + s.Holder
-		}
-		parts[0] += s.expiry(" without an expiry", " for %d ms")
+		parts[0] = strings.Join(append([]string{in.Say(s.lock("schedule.lock"))}, s.expiry(in, "schedule.endless", "schedule.for")...), " ")
 	}
 	if s.Kept != "" {
 		parts = append(parts, s.Kept)
 	}
-	parts = append(parts, fmt.Sprintf("stock %d", s.Stock))
+	parts = append(parts, say("stock.now", "n", s.Stock))
 	if s.Replica != nil {
-		parts = append(parts, fmt.Sprintf("%d at the replica", *s.Replica))
+		parts = append(parts, say("schedule.stock-at-replica", "n", *s.Replica))
 	}
 	if s.Elsewhere != 0 {
-		parts = append(parts, fmt.Sprintf("%d in rows of the strategy", s.Elsewhere))
+		parts = append(parts, say("schedule.elsewhere", "n", s.Elsewhere))
 	}
 	if s.Fence != 0 {
-		parts = append(parts, fmt.Sprintf("fence %d", s.Fence))
+		parts = append(parts, say("fence", "n", s.Fence))
 	}
 	if len(s.Orders) == 0 {
-		parts = append(parts, "no orders")
+		parts = append(parts, say("no.orders"))
 	}
 	for _, o := range s.Orders {
 		if o.Read == o.Written {
-			parts = append(parts, "an order of "+o.Customer)
+			parts = append(parts, say("schedule.order", "who", o.Customer))
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("order %d of %s read %d, wrote %d", o.ID, o.Customer, o.Read, o.Written))
+		parts = append(parts, say("order.now", "id", o.ID, "customer", o.Customer, "read", o.Read, "written", o.Written))
 	}
 	return strings.Join(parts, " · ")
 }

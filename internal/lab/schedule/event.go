@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"stocklock/internal/lab/words"
 )
 
 // Event is something that happens between two steps.
@@ -76,7 +78,7 @@ func (e Event) info() eventInfo {
 }
 
 // Doc says in one line what the event does.
-func (e Event) Doc() string { return e.info().doc }
+func (e Event) Doc(in *words.Language) string { return in.Or("happens."+string(e), e.info().doc) }
 
 // HitsOne says whether the event is written with a customer.
 func (e Event) HitsOne() bool { return e.info().hitsOne }

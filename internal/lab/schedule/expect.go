@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"slices"
+
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/declared"
 )

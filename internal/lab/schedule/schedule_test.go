@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 func TestParse(t *testing.T) {
@@ -125,7 +126,7 @@ func TestATranscriptCanBeTyped(t *testing.T) {
 		sql("A", "UPDATE c", true),
 	}}
 	var b strings.Builder
-	Transcript(&b, r, func(sha string) string { return map[string]string{"12ab": "-- a comment\nreturn 1 -- one"}[sha] })
+	Transcript(&b, words.English, r, func(sha string) string { return map[string]string{"12ab": "-- a comment\nreturn 1 -- one"}[sha] })
 	want := `A redis> EVAL "return 1" 1 k 300
    1
 A mysql> SELECT 1;
@@ -219,7 +220,7 @@ func TestADrawingWithoutTimes(t *testing.T) {
 				State: &State{TTLMS: ttl, Kept: "{stock:" + item + "}:left 1", Stock: 1}},
 		}}
 		var b strings.Builder
-		Draw(&b, r.WithoutTimes(), 0)
+		Draw(&b, words.English, r.WithoutTimes(), 0)
 		return b.String()
 	}
 	one := drawn(1, 299, "RTZQ5VYMZW2RFL5JRTZQ5VYMZW", "7", "[1 1795327231470 0]")

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"stocklock/internal/lab/words"
 	"stocklock/internal/shop/labmode"
 )
 
@@ -37,7 +38,7 @@ func (l Line) String() string {
 // Lines are a record as terminals with redis-cli and mysql. The start of a transaction is no step,
 // and has a line. A script stands there as EVAL, with its source from script, or as EVALSHA where the
 // source is not known.
-func (r Record) Lines(script func(sha string) string) []Line {
+func (r Record) Lines(in *words.Language, script func(sha string) string) []Line {
 	var lines []Line
 	begun := map[string]bool{} // by customer
 	for _, e := range r.Entries {
@@ -45,7 +46,7 @@ func (r Record) Lines(script func(sha string) string) []Line {
 		case e.Choice == (Choice{}):
 			continue
 		case !e.Choice.IsStep():
-			line := Line{Text: fmt.Sprintf("%s: %s", e.Choice, e.Choice.Event.Doc()), Event: e.Choice.Event}
+			line := Line{Text: fmt.Sprintf("%s: %s", e.Choice, e.Choice.Event.Doc(in)), Event: e.Choice.Event}
 			if e.Choice.Customer != 0 {
 				line.Customer = e.Choice.Customer.String()
 			}
@@ -58,7 +59,7 @@ func (r Record) Lines(script func(sha string) string) []Line {
 			}
 			begun[e.Customer] = e.Tx && e.Sent != "COMMIT" && e.Sent != "ROLLBACK"
 		}
-		lines = append(lines, Line{Customer: e.Customer, Server: e.Server, Replica: e.Replica, Text: withSource(e.Sent, script), Waits: e.Blocked.String(), Answer: e.Answer, Note: e.Note.String()})
+		lines = append(lines, Line{Customer: e.Customer, Server: e.Server, Replica: e.Replica, Text: withSource(e.Sent, script), Waits: in.Say(e.Blocked), Answer: e.Answer, Note: in.Say(e.Note)})
 	}
 	return lines
 }
@@ -79,14 +80,14 @@ func withSource(command string, script func(string) string) string {
 }
 
 // Transcript prints the lines of a record with their answers, and how it ended.
-func Transcript(w io.Writer, r Record, script func(sha string) string) {
-	for _, l := range r.Lines(script) {
+func Transcript(w io.Writer, in *words.Language, r Record, script func(sha string) string) {
+	for _, l := range r.Lines(in, script) {
 		if l.Event != "" {
 			fmt.Fprintln(w)
 		}
 		fmt.Fprintln(w, l)
 		if l.Waits != "" {
-			fmt.Fprintf(w, "   -- waits: %s\n", l.Waits)
+			fmt.Fprintf(w, "   -- %s\n", in.Say(words.Of("blocked", "by", l.Waits)))
 		}
 		if l.Answer != "" {
 			fmt.Fprintf(w, "   %s\n", l.Answer)
@@ -95,5 +96,5 @@ func Transcript(w io.Writer, r Record, script func(sha string) string) {
 			fmt.Fprintf(w, "   -- %s\n", l.Note)
 		}
 	}
-	fmt.Fprintf(w, "\n-- %s\n", r.Sentence())
+	fmt.Fprintf(w, "\n-- %s\n", in.Say(r.Sentence()))
 }

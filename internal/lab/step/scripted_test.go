@@ -18,6 +18,7 @@ import (
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/step/steptest"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/redisconn"
 )
 
@@ -159,7 +160,7 @@ func TestOddServices(t *testing.T) {
 			}
 			if got := strings.Join(causes, " "); got != tt.want {
 				for _, r := range shown {
-					schedule.Draw(os.Stdout, r, 0)
+					schedule.Draw(os.Stdout, words.English, r, 0)
 				}
 				t.Errorf("found %q, want %q", got, tt.want)
 			}
@@ -182,7 +183,7 @@ func TestAProcessDiesWithItsWorkers(t *testing.T) {
 		t.Errorf("%+v %v", r.Outcome, err)
 	}
 	var drawn strings.Builder
-	if schedule.Draw(&drawn, r, 0); !strings.Contains(drawn.String(), "· kill:A ·") {
+	if schedule.Draw(&drawn, words.English, r, 0); !strings.Contains(drawn.String(), "· kill:A ·") {
 		t.Errorf("nothing says who died:\n%s", &drawn)
 	}
 }

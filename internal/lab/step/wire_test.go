@@ -14,6 +14,7 @@ import (
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/step/steptest"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 const examples = "../../../examples"
@@ -91,7 +92,7 @@ func TestWhatIsFound(t *testing.T) {
 				t.Fatalf("found %v: want %s by %s", shown, tt.want, tt.shortest)
 			}
 			var drawn bytes.Buffer
-			schedule.Draw(&drawn, shown[0], 0)
+			schedule.Draw(&drawn, words.English, shown[0], 0)
 			if !strings.Contains(drawn.String(), "SELECT * FROM `items`") || !strings.Contains(drawn.String(), "A, B") {
 				t.Errorf("drawn without the service's own statements, or without both orders:\n%s", &drawn)
 			}

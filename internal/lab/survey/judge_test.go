@@ -8,6 +8,7 @@ import (
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
 )
@@ -130,7 +131,7 @@ func TestWhatIsLeftOut(t *testing.T) {
 		{"what was asked for", lock, []Plan{{Customers: 2, Events: []schedule.Event{schedule.Wait}}},
 			[]string{"pause; kill; cut; lose; forget; failover; flushall; lag;", "a third customer under wait;", "customers of one shop"}, []string{"switches", "one by one"}},
 	} {
-		left := LeftOut(tt.of, tt.surveys)
+		left := LeftOut(words.English, tt.of, tt.surveys)
 		for _, want := range tt.some {
 			if !strings.Contains(left, want) {
 				t.Errorf("%s leaves out %q, want %q in it", tt.what, left, want)

@@ -14,6 +14,7 @@ import (
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -86,7 +87,8 @@ const basketSwitches = 2
 const ThreeSwitches = 4
 
 // LeftOut says what surveys leave out of the schedules of a strategy, whatever they find.
-func LeftOut(of declared.Strategy, surveys []Plan) string {
+func LeftOut(in *words.Language, of declared.Strategy, surveys []Plan) string {
+	say := func(key string, facts ...any) string { return in.Say(words.Of("survey."+key, facts...)) }
 	var left []string
 	played := func(e schedule.Event, customers int, oneShop bool) bool {
 		return slices.ContainsFunc(surveys, func(v Plan) bool {
@@ -102,28 +104,28 @@ func LeftOut(of declared.Strategy, surveys []Plan) string {
 	var three []string
 	for _, e := range append([]schedule.Event{""}, schedule.Events()...) {
 		if played(e, 2, false) && !played(e, 3, false) {
-			three = append(three, cmp.Or(string(e), "no event"))
+			three = append(three, cmp.Or(string(e), in.Say(words.Of("no.event"))))
 		}
 	}
 	if len(three) > 0 {
-		left = append(left, "a third customer under "+strings.Join(three, ", "))
+		left = append(left, say("third", "events", strings.Join(three, ", ")))
 	}
 	if !played("", 2, true) && !played("", 3, true) {
-		left = append(left, "customers of one shop")
+		left = append(left, say("one-shop"))
 	}
 	for _, v := range surveys {
 		if v.Switches > 0 {
-			left = append(left, fmt.Sprintf("more than %d switches of %d customers", v.Switches, v.Customers))
+			left = append(left, say("switches", "n", v.Switches, "customers", v.Customers))
 			break
 		}
 	}
 	if len(of.State.Copies) > 0 {
-		left = append(left, "page views")
+		left = append(left, say("views"))
 	}
 	if of.AtPoints() {
-		left = append(left, "the requests of the lock one by one")
+		left = append(left, say("lock"))
 	}
-	return strings.Join(append(left, "more than one event in a run", "what shops do beside their sales"), "; ")
+	return strings.Join(append(left, say("events"), say("beside")), in.Say(words.Of("list")))
 }
 
 // Result is one line of a survey.
@@ -146,24 +148,25 @@ type Result struct {
 }
 
 // Name is what a result is about, in a few words.
-func (r Result) Name() string {
-	name := fmt.Sprintf("%d customers", r.Customers)
+func (r Result) Name() words.Text {
+	var baskets, event, switches words.Text
+	who := words.Of("survey.customers", "n", r.Customers)
 	if r.OneShop {
-		name += " of one shop"
+		who = words.Of("survey.of-one-shop", "n", r.Customers)
 	}
 	if r.Baskets {
-		name += ", two items each"
+		baskets = words.Of("survey.baskets")
 	}
 	if r.Reservations {
-		name = fmt.Sprintf("%d customers who reserve, and a sweep", r.Customers-1)
+		who = words.Of("survey.reservations", "n", r.Customers-1)
 	}
 	if r.Event != "" {
-		name += ", " + string(r.Event)
+		event = words.AsItStands(", " + string(r.Event))
 	}
 	if r.Switches > 0 {
-		name += fmt.Sprintf(", at most %d switches", r.Switches)
+		switches = words.Of("survey.at-most", "n", r.Switches)
 	}
-	return name
+	return words.Of("survey", "who", who, "baskets", baskets, "event", event, "switches", switches)
 }
 
 // Run explores, and plays the shortest schedule of each cause once more after taking from it what

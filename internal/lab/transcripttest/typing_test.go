@@ -17,6 +17,7 @@ import (
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/step/steptest"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/redisconn"
 	"stocklock/internal/testserver"
 )
@@ -56,7 +57,7 @@ func TestTranscripts(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				lines, err := Typable(record.Lines(on.Script))
+				lines, err := Typable(record.Lines(words.English, on.Script))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -129,17 +129,17 @@ func (v Verdict) Word(l *words.Language) string { return l.Named("verdict", stri
 // Means is a sentence of what the verdict means.
 func (v Verdict) Means() words.Text { return words.Of("means." + string(v.Kind)) }
 
-// Counted is the English word with the run's number, such as "oversold 3".
-func (v Verdict) Counted(f Facts) string {
-	return strings.TrimSpace(v.Word(words.English) + " " + v.Number(f))
+// Counted is the word with the run's number, such as "oversold 3".
+func (v Verdict) Counted(l *words.Language, f Facts) string {
+	return strings.TrimSpace(v.Word(l) + " " + v.Number(f))
 }
 
 // Short is the same as a table has it, such as "+3".
-func (v Verdict) Short(f Facts) string { return v.short(v.Number(f)) }
+func (v Verdict) Short(l *words.Language, f Facts) string { return v.short(l, v.Number(f)) }
 
-func (v Verdict) short(n string) string {
+func (v Verdict) short(l *words.Language, n string) string {
 	key := "short." + string(v.Kind)
-	if said := words.English.Say(words.Of(key, "n", n)); said != key {
+	if said := l.Say(words.Of(key, "n", n)); said != key {
 		return said
 	}
 	return strings.TrimSpace(string(v.Kind) + " " + n)
@@ -164,13 +164,13 @@ func (v Verdict) Number(f Facts) string {
 	return fmt.Sprint(v.Count(f))
 }
 
-// Legend is the entry's line below a table in English, such as "+N: oversold N".
-func (v Verdict) Legend() string {
+// Legend is the entry's line below a table, such as "+N: oversold N".
+func (v Verdict) Legend(l *words.Language) string {
 	n := ""
 	if v.N != nil {
 		n = "N"
 	}
-	return v.short(n) + ": " + words.English.Say(words.Of("legend."+string(v.Kind), "n", n))
+	return v.short(l, n) + l.Say(words.Of("colon"), words.Of("legend."+string(v.Kind), "n", n))
 }
 
 // Reason is what the verdict on a run rests on. It is nothing where there is no more to say than the word.

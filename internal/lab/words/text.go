@@ -8,7 +8,8 @@ import (
 )
 
 // Text is what is to be said: a key of the catalogue, and facts. [Language.Say] makes words of it when it is shown. Without
-// a key it is shown as it stands, such as a number or a name.
+// a key it is shown as it stands, such as a number or a name. Words beside a key are what the code says in English, for a
+// language that lacks the key.
 type Text struct {
 	Key   string
 	Facts any // by their names: a map, or a struct with names for JSON
@@ -62,11 +63,16 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	said := fmt.Appendf(nil, `{"say":%s`, key)
+	if t.Words != "" {
+		words, _ := json.Marshal(t.Words)
+		said = fmt.Appendf(said, `,"words":%s`, words)
+	}
 	facts, err := json.Marshal(t.Facts)
 	if err != nil || len(facts) < 3 || facts[0] != '{' {
-		return fmt.Appendf(nil, `{"say":%s}`, key), err
+		return append(said, '}'), err
 	}
-	return fmt.Appendf(nil, `{"say":%s,%s`, key, facts[1:]), nil
+	return fmt.Appendf(said, `,%s`, facts[1:]), nil
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -80,7 +86,9 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	t.Key, _ = facts["say"].(string)
-	if delete(facts, "say"); len(facts) > 0 {
+	t.Words, _ = facts["words"].(string)
+	delete(facts, "say")
+	if delete(facts, "words"); len(facts) > 0 {
 		t.Facts = facts
 	}
 	return nil

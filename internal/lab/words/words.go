@@ -87,7 +87,7 @@ func (l *Language) Joined(between string, texts ...Text) string {
 		if said[i] = t.Words; t.Key != "" {
 			var ok bool
 			if said[i], ok = l.message(t.Key, t.facts()); !ok {
-				said[i] = t.Key
+				said[i] = cmp.Or(t.Words, t.Key)
 			}
 		}
 	}
@@ -133,7 +133,12 @@ func (l *Language) value(slot string, facts map[string]any) (string, bool) {
 	fact := find(facts, path)
 	if text, said := fact.(map[string]any); said && text["say"] != nil {
 		key, _ := text["say"].(string)
-		return l.message(key, text)
+		words, _ := text["words"].(string)
+		said, ok := l.message(key, text)
+		if !ok && words != "" {
+			return words, true
+		}
+		return said, ok
 	}
 	switch of, object := fact.(map[string]any); {
 	case !within && object, within && kind != "ms" && fact == nil:
@@ -147,6 +152,14 @@ func (l *Language) value(slot string, facts map[string]any) (string, bool) {
 		return l.message(kind, of)
 	}
 	return l.Named(kind, plain(fact)), true
+}
+
+// Or is the message under a key, or else what the code says in English.
+func (l *Language) Or(key, english string) string {
+	if said, ok := l.messages[key]; ok {
+		return said
+	}
+	return english
 }
 
 var number = regexp.MustCompile(` (\d\S*)`)

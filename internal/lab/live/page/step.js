@@ -1,6 +1,6 @@
 import {fill, h} from './dom.js';
 import {session} from './kept.js';
-import {named, said as inWords, t} from './words.js';
+import {language, named, said as inWords, t} from './words.js';
 import {ask, mayDrive} from './api.js';
 import {on, store} from './store.js';
 import {ended as endedWords, notice} from './verdict.js';
@@ -107,7 +107,7 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
   if (!mayDrive()) { notice(said, t('drive.how')); follow(); }
   else {
     fill(place, h('p', {class: 'soft playing'}, h('span', {class: 'spinner'}), ' ', t('playing')));
-    ask('POST', 'api/positions', {strategy: name, baskets: several, customers, schedule, to_end: how === 'end'}, leaving.signal).then(p => { if (!gone) show(p); }, e => { if (!gone) { fill(place, h('a', {class: 'button', href: linkOf(strategy, customers, choices.slice(0, -1).join(' '))}, '↶ ', t('undo'))); notice(said, e.message); } });
+    ask('POST', 'api/positions', {strategy: name, baskets: several, customers, schedule, to_end: how === 'end', lang: language()}, leaving.signal).then(p => { if (!gone) show(p); }, e => { if (!gone) { fill(place, h('a', {class: 'button', href: linkOf(strategy, customers, choices.slice(0, -1).join(' '))}, '↶ ', t('undo'))); notice(said, e.message); } });
   }
   const off = on((name, data) => {
     if (!mayDrive() && (name === 'played' || name === 'state')) follow();
