@@ -178,7 +178,7 @@ func (c *exploreCommand) surveys(st declared.Strategy) (all []survey.Plan, err e
 	case usual && as == "":
 		all = survey.Default(st)
 	default:
-		one := survey.Plan{Strategy: st.Name, Customers: max(c.Customers, 2), OneShop: as == asOneShop, Baskets: as == asBaskets}
+		one := survey.Plan{Strategy: st.Name, Customers: max(c.Customers, 2), Sales: salesOf(as)}
 		if one.Customers > 2 {
 			one.Switches = survey.ThreeSwitches
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
@@ -31,19 +30,12 @@ func (c *exploreCommand) judge(ctx context.Context, s streams, shop *catalog.Cat
 	if err != nil {
 		return err
 	}
-	reserving := slices.DeleteFunc(slices.Clone(results), func(r survey.Result) bool { return !r.Reservations })
-	results = slices.DeleteFunc(results, func(r survey.Result) bool { return r.Reservations })
 	var judgements []survey.Judgement
-	var unexplained []schedule.Record
-	switch as {
-	case asBaskets:
-		judgements, unexplained = survey.JudgeBaskets(of, results), survey.UnexplainedOfBaskets(of, results)
-	case "":
-		judgements, unexplained = survey.Judge(of, results), survey.Unexplained(of, results)
+	if as != asReservations {
+		judgements = survey.Judge(of, salesOf(as), results)
 	}
 	if of.Reservations != nil && as != asBaskets {
-		judgements = append(judgements, survey.JudgeReservations(of, reserving)...)
-		unexplained = append(unexplained, survey.UnexplainedOfReservations(of, reserving)...)
+		judgements = append(judgements, survey.Judge(of, salesOf(asReservations), results)...)
 	}
 	if c.Scenarios {
 		group := cmp.Or(as, scenario.OneServer)
@@ -58,7 +50,7 @@ func (c *exploreCommand) judge(ctx context.Context, s streams, shop *catalog.Cat
 		}
 		addCells(judgements, r)
 	}
-	return c.rule(s, judgements, unexplained)
+	return c.rule(s, judgements, survey.Unexplained(of, results))
 }
 
 // explored returns what the strategy declares for the MySQL of the stage, and what was found there.

@@ -5,6 +5,7 @@ import (
 
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/survey"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
@@ -25,7 +26,7 @@ func TestCellsOfBasketsRuleOnTheirProperties(t *testing.T) {
 		return trial.Result{Strategy: "mine", Scenario: name, Group: trial.Baskets, Verdict: verdict, Expected: expected.Verdict, Because: expected.Because}
 	}
 	for _, broken := range []verdict.Kind{verdict.HalfSold, verdict.Unclaimed} {
-		judgements := survey.JudgeBaskets(of, nil)
+		judgements := survey.Judge(of, schedule.Sales{Baskets: true}, nil)
 		addCells(judgements, report.Report{Cells: []trial.Result{
 			cell("death-between-lines", broken), cell("same-item-twice", verdict.Held), cell("crossed", verdict.Left), cell("death-between-locks", verdict.Inapplicable),
 		}})
@@ -50,7 +51,7 @@ func TestCellsRuleOnProperties(t *testing.T) {
 		because := sc.Expected(declared.Strategy{Properties: properties}).Because
 		return trial.Result{Strategy: "mine", Scenario: name, Verdict: verdict, Expected: expected, Because: because}
 	}
-	judgements := survey.Judge(declared.Strategy{Properties: properties}, nil)
+	judgements := survey.Judge(declared.Strategy{Properties: properties}, schedule.Sales{}, nil)
 	addCells(judgements, report.Report{Cells: []trial.Result{
 		cell("crash", verdict.Held, verdict.Held),
 		cell("failover", verdict.Oversold, verdict.Held),

@@ -9,6 +9,7 @@ import (
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/strategy/declared"
 )
@@ -139,6 +140,11 @@ func (o stageSettings) as(of declared.Strategy) (string, error) {
 		return "", usage("%s does not sell so: want it without --as", of.Name)
 	}
 	return o.As, nil
+}
+
+// salesOf is what a value of --as stands for.
+func salesOf(as string) schedule.Sales {
+	return schedule.Sales{OneShop: as == asOneShop, Baskets: as == asBaskets, Reservations: as == asReservations}
 }
 
 // stageLease is long for a request on a busy machine, and short for who waits for its end.

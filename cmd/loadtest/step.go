@@ -83,7 +83,7 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 	case why != "":
 		return usage("%s cannot be stepped through here: it %s", of.Name, why)
 	}
-	on := step.As{Shops: opened, OneShop: c.As == asOneShop, Baskets: c.As == asBaskets, Reservations: c.As == asReservations}
+	on := step.As{Shops: opened, Sales: salesOf(c.As)}
 	if c.As == asReservations {
 		n, c.Customers = schedule.MaxCustomers, schedule.MaxCustomers
 	}

@@ -250,7 +250,7 @@ func (c *Checker) Play(ctx context.Context, a Answer, customers int, order sched
 
 func (a Answer) plan(s Search) step.Plan {
 	p := step.Plan{
-		Strategy: a.Name, OneShop: s.OneShop, Customers: s.Customers, MaxEvents: max(s.InARow, 1), InARow: true, LocalClock: step.LocalClock(declared.Strategy{Properties: a.Exercise.Properties}),
+		Strategy: a.Name, Sales: schedule.Sales{OneShop: s.OneShop}, Customers: s.Customers, MaxEvents: max(s.InARow, 1), InARow: true, LocalClock: step.LocalClock(declared.Strategy{Properties: a.Exercise.Properties}),
 	}
 	if s.Event != "" {
 		p.Events = []schedule.Event{s.Event}

@@ -112,7 +112,7 @@ func (p player) playText(ctx context.Context, strategy, text string) (schedule.R
 
 // PlaySchedule plays a schedule as loadtest step does. It waits for a free slot as long as it takes.
 func (p player) PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error) {
-	plan := step.Plan{Strategy: strategy, Customers: customers, OneShop: p.oneShop}.Following(order)
+	plan := step.Plan{Strategy: strategy, Customers: customers, Sales: schedule.Sales{OneShop: p.oneShop}}.Following(order)
 	return p.bounded(ctx, plan, func() explore.Chooser { return explore.Follow(order) })
 }
 

@@ -177,7 +177,7 @@ func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
 			s.began(cellName{Strategy: asked.Strategy}, asked.Schedule)
 			s.mu.Unlock()
 		}
-		steps := step.As{Shops: on, Baskets: asked.Baskets}
+		steps := step.As{Shops: on, Sales: schedule.Sales{Baskets: asked.Baskets}}
 		if asked.ToEnd {
 			at.Ended = true
 			at.Record, err = steps.PlaySchedule(ctx, asked.Strategy, asked.Customers, plan)
@@ -250,7 +250,7 @@ func (s *Server) serveShortest(w http.ResponseWriter, r *http.Request) {
 			kinds = searchedOfBaskets
 		}
 		for i, event := range kinds {
-			asking := survey.Plan{Strategy: asked.Strategy, Customers: asked.Customers, Baskets: asked.Baskets}
+			asking := survey.Plan{Strategy: asked.Strategy, Customers: asked.Customers, Sales: schedule.Sales{Baskets: asked.Baskets}}
 			if event != "" {
 				asking.Events = []schedule.Event{event}
 			}
@@ -309,7 +309,7 @@ type explored struct {
 // loadtest explore does.
 func (s *Server) serveExploration(w http.ResponseWriter, r *http.Request) {
 	s.onStage(w, r, searchPatience+positionPatience, func(ctx context.Context, on *step.Shops, asked stepRequest, _ schedule.Schedule) (any, error) {
-		asking := survey.Plan{Strategy: asked.Strategy, Customers: asked.Customers, Events: asked.Events, Baskets: asked.Baskets}
+		asking := survey.Plan{Strategy: asked.Strategy, Customers: asked.Customers, Events: asked.Events, Sales: schedule.Sales{Baskets: asked.Baskets}}
 		event := schedule.Event("")
 		if len(asked.Events) > 0 {
 			event = asked.Events[0]

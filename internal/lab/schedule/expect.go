@@ -61,32 +61,6 @@ var ReservationAttacks = []Attack{
 	{Property: declared.StaysConfirmed, Customers: 3, Causes: []verdict.Cause{verdict.Overwritten}},
 }
 
-// ExpectedOfReservations is [Expected] for reservations.
-func ExpectedOfReservations(of declared.Strategy) (e Expectation) {
-	for _, a := range ReservationAttacks {
-		if of.Reservations.Standing(a.Property) == declared.Lacks {
-			e.Allowed, e.Wanted = append(e.Allowed, a.Causes...), append(e.Wanted, a)
-		}
-	}
-	return e
-}
-
-// ExpectedOfBaskets is [Expected] for sales of several items. What a strategy lacks with one item explains
-// failures here, too.
-func ExpectedOfBaskets(of declared.Strategy, events []Event, customers int) Expectation {
-	e := Expectation{Allowed: Expected(of, events, customers).Allowed}
-	for _, a := range BasketAttacks {
-		if of.Baskets.Standing(a.Property) != declared.Lacks {
-			continue
-		}
-		e.Allowed = append(e.Allowed, a.Causes...)
-		if (a.Event == "" || slices.Contains(events, a.Event)) && a.Customers <= customers {
-			e.Wanted = append(e.Wanted, a)
-		}
-	}
-	return e
-}
-
 // Shows reports whether an attack on a property can end with a cause.
 func Shows(c verdict.Cause, p declared.Property) bool {
 	return slices.ContainsFunc(Attacks, func(a Attack) bool { return a.Property == p && slices.Contains(a.Causes, c) })
@@ -100,22 +74,38 @@ type Expectation struct {
 	Allowed []verdict.Cause
 }
 
-// Expected follows from what a strategy declares, with databases of several servers, and from the search.
-func Expected(of declared.Strategy, events []Event, customers int) (e Expectation) {
+// Expected follows from what a strategy declares, with databases of several servers, from what its customers buy, and
+// from the search. What it lacks with one item explains failures of several, too.
+func Expected(of declared.Strategy, sales Sales, events []Event, customers int) Expectation {
+	if sales.Reservations {
+		return succeeding(ReservationAttacks, *of.Reservations, events, customers)
+	}
 	p := of.Everywhere()
+	refused := func(a Attack) bool { // by the database
+		return p.Has.Includes(declared.StorageChecked) && !declared.Unchecked.Includes(a.Property)
+	}
+	e := succeeding(slices.DeleteFunc(slices.Clone(Attacks), refused), p, events, customers)
 	if of.Starves { // sales that end each other's tries may send a customer away
 		e.Allowed = append(e.Allowed, verdict.TurnedAway, verdict.Deadlock)
 	}
-	checked := p.Has.Includes(declared.StorageChecked)
-	for _, a := range Attacks {
-		if p.Standing(a.Property) != declared.Lacks || checked && !declared.Unchecked.Includes(a.Property) {
+	if sales.Baskets {
+		ofBaskets := succeeding(BasketAttacks, *of.Baskets, events, customers)
+		return Expectation{Wanted: ofBaskets.Wanted, Allowed: append(e.Allowed, ofBaskets.Allowed...)}
+	}
+	if !p.Has.Includes(declared.Exclusive) { // where nothing keeps the second customer out, there is nothing else to attack
+		e.Wanted = slices.DeleteFunc(e.Wanted, func(a Attack) bool { return a.Property != declared.Exclusive })
+	}
+	return e
+}
+
+// succeeding are the attacks on what is lacked, and those of them that the search is to show.
+func succeeding(attacks []Attack, p declared.Properties, events []Event, customers int) (e Expectation) {
+	for _, a := range attacks {
+		if p.Standing(a.Property) != declared.Lacks {
 			continue
 		}
 		e.Allowed = append(e.Allowed, a.Causes...)
-		possible := a.Event == "" || slices.Contains(events, a.Event)
-		// Where nothing keeps the second customer out, there is nothing else to attack.
-		exclusive := a.Property == declared.Exclusive || p.Has.Includes(declared.Exclusive)
-		if possible && a.Customers <= customers && exclusive {
+		if (a.Event == "" || slices.Contains(events, a.Event)) && a.Customers <= customers {
 			e.Wanted = append(e.Wanted, a)
 		}
 	}

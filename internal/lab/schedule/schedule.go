@@ -43,6 +43,17 @@ func Customers(n int) []Customer {
 	return all
 }
 
+// Sales says what the customers of a schedule buy, and where. The zero value has each buy one unit at a shop of its own.
+type Sales struct {
+	// OneShop has all of them buy at one shop.
+	OneShop bool `json:"one_shop,omitempty"`
+	// Baskets has each buy two items in one sale, the second customer in the opposite order. There are enough units
+	// for all.
+	Baskets bool `json:"baskets,omitempty"`
+	// Reservations has each but the last reserve and pay, and the last one sweep.
+	Reservations bool `json:"reservations,omitempty"`
+}
+
 // Choice is one entry of a schedule: a step of a customer, or an event.
 type Choice struct {
 	Customer Customer // whose step it is or whom the event hits; 0 for an event that hits all

@@ -156,15 +156,14 @@ func (s *Shops) PlaySchedule(ctx context.Context, strategy string, customers int
 	return As{Shops: s}.PlaySchedule(ctx, strategy, customers, order)
 }
 
-// As are shops whose schedules are those of customers of one shop, of customers who buy two items, or of those who
-// reserve.
+// As are shops on which the customers of all schedules buy alike.
 type As struct {
 	*Shops
-	OneShop, Baskets, Reservations bool
+	schedule.Sales
 }
 
 func (a As) plan(strategy string, customers int, order schedule.Schedule) Plan {
-	return Plan{Strategy: strategy, Customers: customers, OneShop: a.OneShop, Baskets: a.Baskets, Reservations: a.Reservations}.Following(order)
+	return Plan{Strategy: strategy, Customers: customers, Sales: a.Sales}.Following(order)
 }
 
 // Slots is how many runs can be played at a time.

@@ -39,14 +39,9 @@ import (
 type Plan struct {
 	Strategy  string
 	Customers int
-	// Baskets has each customer buy two items in one sale, the second customer in the opposite order. There
-	// are enough units for all. A way that only sells baskets always does.
-	Baskets bool
-	// OneShop has all customers buy at one shop. Otherwise each has a shop of its own.
-	OneShop bool
-	// Reservations has each customer but the last reserve and pay, and the last one sweep. Runs with them
-	// are played one at a time: a sweep ends what is overdue of all.
-	Reservations bool
+	// Sales are baskets in any case of a way that only sells those. Runs with reservations are played one at a time: a
+	// sweep ends what is overdue of all.
+	schedule.Sales
 	// Requests are those of a customer who does something else than to buy one unit, in their order.
 	Requests map[schedule.Customer][]Request
 	// Events may happen, MaxEvents of them in one run. With InARow they follow each other, with no

@@ -27,9 +27,19 @@ type Judgement struct {
 	By       string // a schedule or a cell, or why nothing decides
 }
 
-// Judge rules on each property of sales of one item by explorations. Those that need no event and those of an attack's
+// Judge rules on each property of such sales by explorations of them. Those that need no event and those of an attack's
 // event count, of as many customers as the attack needs.
-func Judge(of declared.Strategy, results []Result) []Judgement {
+func Judge(of declared.Strategy, sales schedule.Sales, results []Result) []Judgement {
+	results = slices.DeleteFunc(slices.Clone(results), func(r Result) bool { return r.Reservations != sales.Reservations })
+	switch {
+	case sales.Reservations:
+		return judgeAll(declared.ReservationProperties(), schedule.ReservationAttacks, schedule.ReservationAttacks, *of.Reservations, results)
+	case sales.Baskets:
+		both := of.Properties // what it lacks with one item explains failures, too
+		both.Has |= of.Baskets.Has
+		both.NotApplicable |= of.Baskets.NotApplicable
+		return judgeAll(declared.BasketProperties(), schedule.BasketAttacks, slices.Concat(schedule.Attacks, schedule.BasketAttacks), both, results)
+	}
 	all := judgeAll(append(declared.AllProperties(), declared.ReadsSource), schedule.Attacks, schedule.Attacks, of.Everywhere(), results)
 	for i, j := range all {
 		if j.Property == declared.StorageChecked {
@@ -37,24 +47,6 @@ func Judge(of declared.Strategy, results []Result) []Judgement {
 		}
 	}
 	return all
-}
-
-// JudgeBaskets is [Judge] for the properties of sales of several items.
-func JudgeBaskets(of declared.Strategy, results []Result) []Judgement {
-	both := of.Properties // what it lacks with one item explains failures, too
-	both.Has |= of.Baskets.Has
-	both.NotApplicable |= of.Baskets.NotApplicable
-	return judgeAll(declared.BasketProperties(), schedule.BasketAttacks, slices.Concat(schedule.Attacks, schedule.BasketAttacks), both, results)
-}
-
-// JudgeReservations is [Judge] for the properties of reservations.
-func JudgeReservations(of declared.Strategy, results []Result) []Judgement {
-	return judgeAll(declared.ReservationProperties(), schedule.ReservationAttacks, schedule.ReservationAttacks, *of.Reservations, results)
-}
-
-// UnexplainedOfReservations is [Unexplained] for reservations.
-func UnexplainedOfReservations(of declared.Strategy, results []Result) []schedule.Record {
-	return unexplained(results, func(int) schedule.Expectation { return schedule.ExpectedOfReservations(of) })
 }
 
 // judgeAll rules on properties by the attacks that are on them. Explaining are all whose success says why a schedule
@@ -156,7 +148,7 @@ func judgeStorage(j Judgement, of declared.Strategy, results []Result) Judgement
 	var all seen
 	for _, r := range results {
 		all.add(r)
-		allowed := schedule.Expected(of, nil, r.Customers).Allowed
+		allowed := schedule.Expected(of, r.Sales, nil, r.Customers).Allowed
 		for _, bad := range r.Found.Shortest {
 			switch {
 			case slices.Contains(allowed, bad.Outcome.Cause):
@@ -185,23 +177,14 @@ func judgeStorage(j Judgement, of declared.Strategy, results []Result) Judgement
 }
 
 // Unexplained are the bad schedules whose cause no property explains that the strategy lacks. They
-// contradict what it declares as a whole. Those of a strategy that has StorageChecked contradict
-// that.
-func Unexplained(of declared.Strategy, results []Result) []schedule.Record {
-	if of.Has.Includes(declared.StorageChecked) {
-		return nil
-	}
-	return unexplained(results, func(customers int) schedule.Expectation { return schedule.Expected(of, nil, customers) })
-}
-
-// UnexplainedOfBaskets is [Unexplained] for sales of several items, which no check of the storage makes right.
-func UnexplainedOfBaskets(of declared.Strategy, results []Result) []schedule.Record {
-	return unexplained(results, func(customers int) schedule.Expectation { return schedule.ExpectedOfBaskets(of, nil, customers) })
-}
-
-func unexplained(results []Result, expectedOf func(customers int) schedule.Expectation) (all []schedule.Record) {
+// contradict what it declares as a whole. Those of one item and a strategy that has StorageChecked contradict
+// that: no check of the storage makes the others right.
+func Unexplained(of declared.Strategy, results []Result) (all []schedule.Record) {
 	for _, r := range results {
-		expected := expectedOf(r.Customers)
+		if of.Has.Includes(declared.StorageChecked) && !r.Baskets && !r.Reservations {
+			continue
+		}
+		expected := schedule.Expected(of, r.Sales, nil, r.Customers)
 		for _, bad := range r.Found.Shortest {
 			if !slices.Contains(expected.Allowed, bad.Outcome.Cause) {
 				all = append(all, bad)

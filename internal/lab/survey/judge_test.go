@@ -45,7 +45,7 @@ func TestJudge(t *testing.T) {
 		{"none is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: explore.Found{Runs: 9}}, declared.Once, Contradicts, "none of 9"},
 		{"it is not, and took a late write", lock, Result{Event: schedule.Pause, Customers: 2, Found: badBy(verdict.LateWrite, verdict.Oversold)}, declared.StorageChecked, Agrees, "late-write"},
 	} {
-		all := Judge(declared.Strategy{Properties: tt.of}, []Result{tt.result})
+		all := Judge(declared.Strategy{Properties: tt.of}, schedule.Sales{}, []Result{tt.result})
 		i := slices.IndexFunc(all, func(j Judgement) bool { return j.Property == tt.property })
 		if j := all[i]; j.Ruling != tt.want || !strings.Contains(j.By, tt.by) {
 			t.Errorf("%s: %s %s by %q, want %s by %q", tt.what, j.Property, j.Ruling, j.By, tt.want, tt.by)
@@ -58,7 +58,7 @@ func TestACrashContradicts(t *testing.T) {
 	crash := []Result{{Customers: 2, Found: badBy(verdict.Crash, verdict.Crashed)}}
 	for _, s := range ladder.All() {
 		of := s.Describe()
-		found := len(Unexplained(of, crash)) > 0 || slices.ContainsFunc(Judge(of, crash), func(j Judgement) bool { return j.Ruling == Contradicts })
+		found := len(Unexplained(of, crash)) > 0 || slices.ContainsFunc(Judge(of, schedule.Sales{}, crash), func(j Judgement) bool { return j.Ruling == Contradicts })
 		if !found {
 			t.Errorf("%s: a sale that crashes is no contradiction", s.Name)
 		}
@@ -91,7 +91,7 @@ func TestJudgeBaskets(t *testing.T) {
 		{"a late write of a way that is pause-proof", pauseProof, overtakeProof, Result{Event: schedule.Pause, Customers: 2, Found: late}, declared.OvertakeProof, Contradicts, "late-write"},
 		{"no schedule takes what is not there", lock, sorted, Result{Customers: 2, Found: explore.Found{Runs: 9}}, declared.Isolated, NotDecided, "no exploration"},
 	} {
-		all := JudgeBaskets(declared.Strategy{Properties: tt.one, Baskets: &tt.basket}, []Result{tt.result})
+		all := Judge(declared.Strategy{Properties: tt.one, Baskets: &tt.basket}, schedule.Sales{Baskets: true}, []Result{tt.result})
 		i := slices.IndexFunc(all, func(j Judgement) bool { return j.Property == tt.property })
 		if j := all[i]; j.Ruling != tt.want || !strings.Contains(j.By, tt.by) {
 			t.Errorf("%s: %s %s by %q, want %s by %q", tt.what, j.Property, j.Ruling, j.By, tt.want, tt.by)
@@ -99,7 +99,7 @@ func TestJudgeBaskets(t *testing.T) {
 	}
 	of := declared.Strategy{Properties: declared.Properties{Has: lock.Has | declared.StorageChecked}, Baskets: &sorted}
 	for found, want := range map[*explore.Found]int{&crossed: 1, {Runs: 9}: 0} {
-		if got := UnexplainedOfBaskets(of, []Result{{Customers: 2, Found: *found}}); len(got) != want {
+		if got := Unexplained(of, []Result{{Customers: 2, Sales: schedule.Sales{Baskets: true}, Found: *found}}); len(got) != want {
 			t.Errorf("%d are unexplained, want %d", len(got), want)
 		}
 	}

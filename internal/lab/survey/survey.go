@@ -23,11 +23,8 @@ type Plan struct {
 	Strategy  string
 	Events    []schedule.Event // each by itself; none for the steps alone
 	Customers int
-	Switches  int  // 0 for no bound
-	OneShop   bool // all customers buy at one shop
-	Baskets   bool // each customer buys two items: see [step.Plan]
-	// Reservations has all but the last customer reserve and pay, and the last one sweep.
-	Reservations bool
+	Switches  int // 0 for no bound
+	schedule.Sales
 }
 
 // Default has the surveys that the properties of a strategy call for: two customers under each event
@@ -42,7 +39,7 @@ func Default(of declared.Strategy) []Plan {
 	thirdAtLock := !of.Properties.NotApplicable.Includes(declared.OwnerChecked) || !of.Properties.NotApplicable.Includes(declared.AtomicRelease)
 	all := []Plan{
 		{Customers: 2},
-		{Customers: 2, OneShop: true},
+		{Customers: 2, Sales: schedule.Sales{OneShop: true}},
 		{Customers: 2, Events: []schedule.Event{schedule.Wait, schedule.Forget, schedule.Lose}},
 		{Customers: 3, Switches: ThreeSwitches},
 	}
@@ -61,7 +58,7 @@ func Default(of declared.Strategy) []Plan {
 
 // OfReservations has two customers who reserve, and a sweep. Each sends twenty requests: whoever could go on is left once.
 func OfReservations(of declared.Strategy) Plan {
-	return Plan{Strategy: of.Name, Reservations: true, Customers: 3, Switches: 1}
+	return Plan{Strategy: of.Name, Sales: schedule.Sales{Reservations: true}, Customers: 3, Switches: 1}
 }
 
 // DefaultOfBaskets is [Default] for sales of several items.
@@ -69,13 +66,14 @@ func OfReservations(of declared.Strategy) Plan {
 // Where two customers can wait for each other, events and a third customer would show only that, again and
 // again, and each time somebody has to give up.
 func DefaultOfBaskets(of declared.Strategy) []Plan {
-	all := []Plan{{Strategy: of.Name, Baskets: true, Customers: 2}}
+	baskets := schedule.Sales{Baskets: true}
+	all := []Plan{{Strategy: of.Name, Sales: baskets, Customers: 2}}
 	if !of.Baskets.Meets(declared.Crossable) {
 		return all
 	}
 	return append(all,
-		Plan{Strategy: of.Name, Baskets: true, Customers: 2, Switches: 1, Events: []schedule.Event{schedule.Kill, schedule.Pause}},
-		Plan{Strategy: of.Name, Baskets: true, Customers: 3, Switches: basketSwitches},
+		Plan{Strategy: of.Name, Sales: baskets, Customers: 2, Switches: 1, Events: []schedule.Event{schedule.Kill, schedule.Pause}},
+		Plan{Strategy: of.Name, Sales: baskets, Customers: 3, Switches: basketSwitches},
 	)
 }
 
@@ -130,14 +128,12 @@ func LeftOut(in *words.Language, of declared.Strategy, surveys []Plan) string {
 
 // Result is one line of a survey.
 type Result struct {
-	Strategy     string         `json:"strategy"`
-	Event        schedule.Event `json:"event,omitempty"`
-	Customers    int            `json:"customers"`
-	Switches     int            `json:"switches,omitempty"` // the bound, 0 for none
-	OneShop      bool           `json:"one_shop,omitempty"`
-	Baskets      bool           `json:"baskets,omitempty"`
-	Reservations bool           `json:"reservations,omitempty"`
-	Skipped      string         `json:"skipped,omitempty"` // why there was nothing to explore
+	Strategy  string         `json:"strategy"`
+	Event     schedule.Event `json:"event,omitempty"`
+	Customers int            `json:"customers"`
+	Switches  int            `json:"switches,omitempty"` // the bound, 0 for none
+	schedule.Sales
+	Skipped string `json:"skipped,omitempty"` // why there was nothing to explore
 	// AtPoints says that the requests of the lock were not held one by one.
 	AtPoints bool          `json:"at_points,omitempty"`
 	Found    explore.Found `json:"found"`
@@ -181,17 +177,17 @@ func (p Plan) Run(ctx context.Context, on *step.Shops, progress func(of Result, 
 		events = []schedule.Event{""}
 	}
 	for _, event := range events {
-		result := Result{Strategy: p.Strategy, Event: event, Customers: p.Customers, Switches: p.Switches, OneShop: p.OneShop, Baskets: p.Baskets, Reservations: p.Reservations, Skipped: step.Inapplicable(of, event), AtPoints: of.AtPoints()}
+		result := Result{Strategy: p.Strategy, Event: event, Customers: p.Customers, Switches: p.Switches, Sales: p.Sales, Skipped: step.Inapplicable(of, event), AtPoints: of.AtPoints()}
 		if result.Skipped != "" {
 			each(result)
 			continue
 		}
-		plan := step.Plan{Strategy: p.Strategy, Customers: p.Customers, OneShop: p.OneShop, Baskets: p.Baskets, Reservations: p.Reservations, MaxEvents: 1, LocalClock: step.LocalClock(of), Early: !p.Reservations}
+		plan := step.Plan{Strategy: p.Strategy, Customers: p.Customers, Sales: p.Sales, MaxEvents: 1, LocalClock: step.LocalClock(of), Early: !p.Reservations}
 		if event != "" {
 			plan.Events = []schedule.Event{event}
 		}
 		starved := on.Starved()
-		again := step.As{Shops: on, OneShop: p.OneShop, Baskets: p.Baskets, Reservations: p.Reservations}
+		again := step.As{Shops: on, Sales: p.Sales}
 		found, err := explore.Explore(ctx, on.Player(plan), explore.Search{Switches: p.Switches, Slots: again.Slots(plan.Events)}, func(done, left int) { progress(result, done, left) })
 		if err != nil {
 			return fmt.Errorf("%s, %s: %w", p.Strategy, result.Name(), err)
@@ -200,13 +196,7 @@ func (p Plan) Run(ctx context.Context, on *step.Shops, progress func(of Result, 
 			return err
 		}
 		result.Found, result.Starved = found, on.Starved()-starved
-		expected := schedule.Expected(on.Declared(of), plan.Events, p.Customers)
-		if p.Baskets {
-			expected = schedule.ExpectedOfBaskets(on.Declared(of), plan.Events, p.Customers)
-		}
-		if p.Reservations {
-			expected = schedule.ExpectedOfReservations(of)
-		}
+		expected := schedule.Expected(on.Declared(of), p.Sales, plan.Events, p.Customers)
 		if result.AtPoints {
 			expected.Wanted = slices.DeleteFunc(expected.Wanted, func(a schedule.Attack) bool { return a.Within })
 		}
