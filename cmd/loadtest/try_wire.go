@@ -164,11 +164,11 @@ var searched = map[schedule.Event]string{
 
 func (t *try) search(ctx context.Context, on *step.Service, plan step.Plan, what string, search explore.Search) error {
 	early := slices.Contains(plan.Events, schedule.Wait) // leases are ended early
-	play, again := on.Player(plan), explore.Replayer(on.PlaySchedule)
+	again := explore.Replayer(on.PlaySchedule)
 	if slices.Contains(plan.Events, schedule.Pause) || slices.Contains(plan.Events, schedule.Withhold) {
-		play, again = on.InOwnTime(plan), on.InTime
+		plan, again = plan.InOwnTime(), on.InTime
 	}
-	found, err := explore.Explore(ctx, play, search, func(done, left int) { t.progress("%s: %d played, %d known to be left", what, done, left) })
+	found, err := explore.Explore(ctx, on.Player(plan), search, func(done, left int) { t.progress("%s: %d played, %d known to be left", what, done, left) })
 	if err == nil {
 		t.progress("%s: playing the shortest once more", what)
 		err = explore.Confirm(ctx, again, &found)

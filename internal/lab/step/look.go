@@ -113,6 +113,23 @@ func (r *run) ownerOf(now, before schedule.State) schedule.Customer {
 	return 0
 }
 
+// holder is who has acquired last, by the word of its shop, and 0 until that is known: see
+// [run.acquired]. A sale acquires once: who has held the lock already does not hold it again.
+func (r *run) holder() schedule.Customer {
+	if slices.ContainsFunc(r.holds, func(h schedule.Hold) bool { return h.Customer == r.has }) {
+		return 0
+	}
+	return r.has
+}
+
+// acquired notes that a customer's lock, whose requests cannot be seen, says that it is held.
+func (r *run) acquired(c schedule.Customer) {
+	r.has = c
+	if last := len(r.holds) - 1; last >= 0 && r.holds[last].To < 0 && r.holds[last].Customer == 0 {
+		r.holds[last].Customer, r.owner = c, c
+	}
+}
+
 func firstWord(s string) string {
 	word, _, _ := strings.Cut(s, " ")
 	return word

@@ -42,9 +42,10 @@ type log struct {
 
 // watched is what looks at the servers have shown: see look.go.
 type watched struct {
-	unseen  bool           // the requests of the lock are not held
-	lock    schedule.State // what Redis had at the last look
-	keeps   bool           // the sales have something in Redis; not known where no event is about that
+	unseen  bool              // the requests of the lock are not held
+	has     schedule.Customer // who has acquired last and not released, where they are not
+	lock    schedule.State    // what Redis had at the last look
+	keeps   bool              // the sales have something in Redis; not known where no event is about that
 	owner   schedule.Customer
 	ids     map[string]schedule.Customer // who is called so in the lock's value
 	holds   []schedule.Hold
@@ -82,7 +83,7 @@ type source interface {
 	inapplicable(e schedule.Event) string
 
 	// sends and sent are called before a request goes, and when all are at rest after it.
-	sends(b *buyer, h *held, quiet bool)
+	sends(b *buyer, h *held)
 	sent(ctx context.Context, b *buyer, h *held) error
 	inject(ctx context.Context, c schedule.Choice) error
 	// passLease lets a lease end, of a customer or of any.
@@ -93,8 +94,6 @@ type source interface {
 
 	// lookAtLock is what Redis has, and whether the lock has changed hands.
 	lookAtLock(ctx context.Context, by schedule.Customer) (now schedule.State, changed bool, err error)
-	// holder is whose the lock is, where its requests are not held; 0 as long as that is not known.
-	holder() schedule.Customer
 	// wakes says whether one who waits for the lock can go on.
 	wakes(b *buyer) bool
 	// count is what the servers have.

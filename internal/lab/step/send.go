@@ -45,7 +45,7 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 	if quiet && h.Server != labmode.MySQLServer && r.lock.Locked() {
 		b.polls++
 	}
-	r.sends(b, h, quiet)
+	r.sends(b, h)
 	if b.flying != nil {
 		b.parked = append(b.parked, b.flying)
 	}

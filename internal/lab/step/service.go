@@ -87,8 +87,6 @@ type Service struct {
 	leases bool       // a sale keeps a key that ends by itself
 	renews bool       // and renews it
 	lease  time.Duration
-	inTime bool // leases end by themselves, and are not ended early
-	late   bool // the second customer comes after the event
 
 	learning      bool            // the first sales show which keys sales delete, and which end by themselves
 	deletes, ends map[string]bool // in the form of [service.Shape]
@@ -162,9 +160,9 @@ func (s *Service) Spare(spare bool) {
 	s.spare = spare
 }
 
-// Plan is what an exploration plays: so many customers, and one of the events at most.
+// Plan is what an exploration plays: so many customers, and one of the events at most. Leases are ended early.
 func (s *Service) Plan(customers int, events ...schedule.Event) Plan {
-	return Plan{Strategy: s.on.File.Name, Customers: customers, Events: events, MaxEvents: 1, MaxSteps: maxSteps, Observe: true}
+	return Plan{Strategy: s.on.File.Name, Customers: customers, Events: events, MaxEvents: 1, MaxSteps: maxSteps, Observe: true, Early: true}
 }
 
 // Processes is how many customers can buy in one run.
@@ -200,38 +198,31 @@ func (s *Service) Player(p Plan) explore.Player {
 
 // PlaySchedule plays a schedule, with its events, and looks at both servers after each step.
 func (s *Service) PlaySchedule(ctx context.Context, _ string, customers int, order schedule.Schedule) (schedule.Record, error) {
-	p := s.Plan(max(customers, order.Customers()), order.Events()...)
+	return s.follow(ctx, s.Plan(max(customers, order.Customers())), order)
+}
+
+func (s *Service) follow(ctx context.Context, p Plan, order schedule.Schedule) (schedule.Record, error) {
 	if p.Customers > len(s.on.Processes) {
 		return schedule.Record{}, fmt.Errorf("%w: it has %d customers, and each needs a process of its own: want processes: %d", explore.ErrCannot, p.Customers, p.Customers)
 	}
-	p.MaxEvents, p.Everything = len(order), true
-	return s.Play(ctx, p, func() explore.Chooser { return explore.Follow(order) })
+	return s.Play(ctx, p.Following(order), func() explore.Chooser { return explore.Follow(order) })
 }
 
 // InTime plays a schedule in which leases end by themselves, however long that takes: no key is ended early.
 // Customers who make no step before that come when it is over, so that nothing of their sales is overdue.
 func (s *Service) InTime(ctx context.Context, _ string, customers int, order schedule.Schedule) (schedule.Record, error) {
 	event := slices.IndexFunc(order, func(c schedule.Choice) bool { return !c.IsStep() })
-	late := event >= 0 && !slices.ContainsFunc(order[:event], func(c schedule.Choice) bool { return c.Customer > 'A' })
-	s.timing(true, late)
-	defer s.timing(false, false)
-	return s.PlaySchedule(ctx, "", customers, order)
+	p := s.Plan(max(customers, order.Customers()))
+	p.Early = false
+	p.Late = event >= 0 && !slices.ContainsFunc(order[:event], func(c schedule.Choice) bool { return c.Customer > 'A' })
+	return s.follow(ctx, p, order)
 }
 
-func (s *Service) timing(inTime, late bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.inTime, s.late = inTime, late
-}
-
-// InOwnTime plays the runs of a plan, and leases end by themselves: a run in which one ends takes that long. The
-// others come when it is over: who polls meanwhile does that by a clock, and differently in each run.
-func (s *Service) InOwnTime(p Plan) explore.Player {
-	return func(ctx context.Context, choose func() explore.Chooser) (schedule.Record, error) {
-		s.timing(true, true)
-		defer s.timing(false, false)
-		return s.Play(ctx, p, choose)
-	}
+// InOwnTime returns a plan in which leases end by themselves: a run in which one ends takes that long. The others
+// come when it is over: who polls meanwhile does that by a clock, and differently in each run.
+func (p Plan) InOwnTime() Plan {
+	p.Early, p.Late = false, true
+	return p
 }
 
 // nameOf is what a step with a request is called: a script as the description says.

@@ -56,7 +56,7 @@ func (r *serviceRun) passLease(ctx context.Context, c schedule.Choice) error {
 	}
 	r.other = r.other || name != r.main
 	began := time.Now()
-	err := r.endKey(ctx, name)
+	err := r.endKey(ctx, name, r.plan.Early)
 	r.waited(time.Since(began))
 	return err
 }

@@ -15,14 +15,13 @@ var ErrUnmet = errors.New("the fault met nothing")
 // Fault has one customer make so many steps, injects an event that hits it, has the other customer buy, and
 // then the first one go on. With inTime, leases end by themselves.
 func (s *Service) Fault(ctx context.Context, event schedule.Event, steps int, inTime bool) (schedule.Record, error) {
-	s.timing(inTime, inTime || event.Forgets()) // who was there when a server broke shows little: see [schedule.Record.Undecided]
-	defer s.timing(false, false)
 	what := schedule.Choice{Event: event}
 	if event.HitsOne() {
 		what.Customer = 'A'
 	}
 	p := s.Plan(2, event)
-	p.Everything = true
+	p.Everything, p.Early = true, !inTime
+	p.Late = inTime || event.Forgets() // who was there when a server broke shows little: see [schedule.Record.Undecided]
 	return s.Play(ctx, p, func() explore.Chooser {
 		made, happened := 0, false
 		return func(next explore.Next) (int, error) {

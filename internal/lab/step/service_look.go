@@ -288,13 +288,13 @@ var errRenewed = errors.New("the lease was renewed, and did not end")
 const longestEnd = time.Minute
 
 // endKey has a key end as its time would end it: at once, or in its own time.
-func (r *serviceRun) endKey(ctx context.Context, name string) error {
+func (r *serviceRun) endKey(ctx context.Context, name string, early bool) error {
 	r.ended = true
 	left, err := r.ttl(ctx, name)
 	if err != nil || left < 0 {
 		return err
 	}
-	inTime := r.service.inTime && (name == r.main || left <= longestEnd)
+	inTime := !early && (name == r.main || left <= longestEnd)
 	if !inTime {
 		if err := r.inDatabase(ctx, "PEXPIRE", name, 1).Err; err != nil {
 			return fmt.Errorf("end the lease: %w", err)
@@ -322,10 +322,7 @@ func (r *serviceRun) outlast(ctx context.Context) (note string, err error) {
 		return "the lock has no end", nil
 	}
 	killed := slices.Contains(r.service.dirty, true)
-	inTime := r.service.inTime
-	r.service.inTime = inTime || r.service.renews && !killed // a renewed one lives on where nobody stops that
-	err = r.endKey(ctx, r.main)
-	r.service.inTime = inTime
+	err = r.endKey(ctx, r.main, r.plan.Early && (killed || !r.service.renews)) // a renewed one lives on where nobody stops that
 	if errors.Is(err, errRenewed) {
 		return "the lock was renewed on", nil
 	}

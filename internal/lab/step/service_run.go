@@ -109,7 +109,7 @@ func (c *caller) stopAsking() {
 // one in the place of a customer whose sale failed.
 func (r *serviceRun) atRest(ctx context.Context) (came bool, err error) {
 	for i, b := range r.buyers {
-		if b.state == absent && (i == 0 || !r.service.late || r.used > 0 || r.buyers[0].state == ended) {
+		if b.state == absent && (i == 0 || !r.plan.Late || r.used > 0 || r.buyers[0].state == ended) {
 			r.come(ctx, b)
 			came = true
 		}
@@ -276,16 +276,16 @@ func (r *serviceRun) passTime(ctx context.Context, polled bool) (bool, error) {
 		time.Sleep(betweenTry)
 		return false, nil
 	}
-	if dead := r.owner != 0 && r.service.dirty[r.owner-'A']; !dead || r.lock.TTLMS <= 0 || r.service.inTime {
+	if dead := r.owner != 0 && r.service.dirty[r.owner-'A']; !dead || r.lock.TTLMS <= 0 || !r.plan.Early {
 		return false, nil
 	}
-	if err := r.endKey(ctx, r.main); err != nil {
+	if err := r.endKey(ctx, r.main, true); err != nil {
 		return true, err
 	}
 	return true, r.look(ctx, 0, "")
 }
 
-func (r *serviceRun) sends(*buyer, *held, bool) {}
+func (r *serviceRun) sends(*buyer, *held) {}
 
 func (r *serviceRun) sent(context.Context, *buyer, *held) error { return nil }
 
@@ -343,8 +343,6 @@ func reads(name string) bool {
 }
 
 func (r *serviceRun) db() *sql.DB { return r.service.on.DB }
-
-func (r *serviceRun) holder() schedule.Customer { return 0 }
 
 // count is what the service has for sale and has sold, and what Redis had at the last look.
 func (r *serviceRun) count(ctx context.Context) (schedule.State, error) {

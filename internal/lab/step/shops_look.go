@@ -118,23 +118,6 @@ func lookAtRedis(ctx context.Context, server *testserver.Redis, items []uint64, 
 	return look, nil
 }
 
-// holder is who has acquired last, by the word of its shop, and 0 until that is known: see
-// [shopsRun.acquired]. A sale acquires once: who has held the lock already does not hold it again.
-func (r *shopsRun) holder() schedule.Customer {
-	if slices.ContainsFunc(r.holds, func(h schedule.Hold) bool { return h.Customer == r.has }) {
-		return 0
-	}
-	return r.has
-}
-
-// acquired notes that a customer's lock, whose requests cannot be seen, says that it is held.
-func (r *shopsRun) acquired(c schedule.Customer) {
-	r.has = c
-	if last := len(r.holds) - 1; last >= 0 && r.holds[last].To < 0 && r.holds[last].Customer == 0 {
-		r.holds[last].Customer, r.owner = c, c
-	}
-}
-
 func writesOneOf(touches []schedule.Touch, keys []string) bool {
 	return slices.ContainsFunc(touches, func(t schedule.Touch) bool {
 		key, isKey := t.Key()

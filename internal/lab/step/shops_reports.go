@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,23 +20,16 @@ type reports struct {
 	listener net.Listener
 	reading  sync.WaitGroup
 
-	mu      sync.Mutex // guards the rest
-	conns   map[net.Conn]bool
-	sales   map[saleAt]func(heldReport)
-	items   map[itemAt]func(heldReport) // for what the shops send on their own
-	scripts map[string]string           // sources by SHA-1
-	closed  bool
+	mu       sync.Mutex // guards the rest
+	conns    map[net.Conn]bool
+	followed map[subject]func(heldReport)
+	scripts  map[string]string // sources by SHA-1
+	closed   bool
 }
 
-// saleAt is the request id of a sale, and itemAt an item's. Both are unique within a testbed: the servers of
-// two can number their items alike.
-type (
-	saleAt struct{ testbed, id string }
-	itemAt struct {
-		testbed string
-		id      uint64
-	}
-)
+// subject is the request id of a sale, or the number of an item for what the shops send on their own. Both are unique
+// within a testbed: the servers of two can number their items alike.
+type subject struct{ testbed, name string }
 
 // heldReport is a report with the way to answer it.
 type heldReport struct {
@@ -57,8 +51,7 @@ func openReports() (*reports, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &reports{listener: listener, conns: map[net.Conn]bool{}, sales: map[saleAt]func(heldReport){},
-		items: map[itemAt]func(heldReport){}, scripts: map[string]string{}}
+	s := &reports{listener: listener, conns: map[net.Conn]bool{}, followed: map[subject]func(heldReport){}, scripts: map[string]string{}}
 	s.reading.Go(s.accept)
 	return s, nil
 }
@@ -126,9 +119,9 @@ func (s *reports) read(conn net.Conn) {
 func (s *reports) pass(r heldReport) {
 	testbed := testbedOf(r.shop)
 	s.mu.Lock()
-	to := s.sales[saleAt{testbed, r.Sale}]
+	to := s.followed[subject{testbed, r.Sale}]
 	if to == nil && r.Hold == 0 {
-		to = s.items[itemAt{testbed, itemIn(r.Text)}]
+		to = s.followed[subject{testbed, itemIn(r.Text)}]
 	}
 	s.mu.Unlock()
 	switch {
@@ -165,22 +158,20 @@ func (r heldReport) release(lose bool) {
 
 // follow has a testbed's reports on these sales, and on the items, passed to the function.
 func (s *reports) follow(testbed string, items []uint64, sales []string, to func(heldReport)) (unfollow func()) {
+	names := slices.Clone(sales)
+	for _, item := range items {
+		names = append(names, strconv.FormatUint(item, 10))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, item := range items {
-		s.items[itemAt{testbed, item}] = to
-	}
-	for _, id := range sales {
-		s.sales[saleAt{testbed, id}] = to
+	for _, name := range names {
+		s.followed[subject{testbed, name}] = to
 	}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		for _, item := range items {
-			delete(s.items, itemAt{testbed, item})
-		}
-		for _, id := range sales {
-			delete(s.sales, saleAt{testbed, id})
+		for _, name := range names {
+			delete(s.followed, subject{testbed, name})
 		}
 	}
 }
@@ -192,13 +183,8 @@ func (s *reports) script(sha string) string {
 	return s.scripts[sha]
 }
 
-// itemIn finds the item whose lock a command is about.
-func itemIn(text string) uint64 {
-	_, rest, ok := strings.Cut(text, "stock:")
-	if !ok {
-		return 0
-	}
-	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
-	item, _ := strconv.ParseUint(rest[:digits], 10, 64)
-	return item
+// itemIn finds the item whose lock a command is about, empty for none.
+func itemIn(text string) string {
+	_, rest, _ := strings.Cut(text, "stock:")
+	return rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
 }

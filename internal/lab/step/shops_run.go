@@ -26,8 +26,7 @@ type shopsRun struct {
 	items     []uint64
 	customers []*shopper
 
-	has   schedule.Customer // who has acquired last and not released, where the requests of the lock are not held
-	timed bool              // something was sent by which a lease can be kept where no look finds it
+	timed bool // something was sent by which a lease can be kept where no look finds it
 }
 
 // shopper is a customer of a shop.
@@ -210,7 +209,7 @@ func (r *shopsRun) goesOn(b *buyer) bool {
 
 func (r *shopsRun) process(b *buyer) process { return r.at(b).shop }
 
-func (r *shopsRun) sends(b *buyer, h *held, _ bool) {
+func (r *shopsRun) sends(b *buyer, h *held) {
 	r.entries[h.entry].Item = r.itemOf(h.Server, h.Text)
 	if r.keepsTime(h.Request) {
 		r.timed, r.leased = true, true

@@ -78,14 +78,7 @@ func (b *testbed) patience() time.Duration { return (leasesToWait + 4) * b.lease
 func (b *testbed) buy(ctx context.Context, shop string, items []uint64, by, id string) string {
 	ctx, cancel := context.WithTimeout(ctx, leasesToWait*b.lease+labmode.HoldLimit+20*time.Second)
 	defer cancel()
-	answer := load.Send(ctx, load.Order{
+	return answerOf(load.Send(ctx, load.Order{
 		Shop: shop, ItemID: items[0], More: items[1:], AsPosted: len(items) > 1, Quantity: 1, RequestID: id, Strategy: by,
-	})
-	switch {
-	case answer.Err != nil:
-		return load.NoAnswer
-	case answer.Outcome == load.Failed:
-		return fmt.Sprintf("%d: %s", answer.Status, answer.Detail())
-	}
-	return string(answer.Outcome)
+	}))
 }

@@ -55,9 +55,11 @@ type Plan struct {
 	// Everything offers also what is pointless: it is for schedules that were written by hand, and
 	// for showing that what is left out loses nothing.
 	Everything bool
-	// Early ends a lease at once where nothing but Redis goes by it. What is found so is to be played again, in the
-	// lease's own time.
+	// Early ends a lease at once where nothing but Redis goes by it, and at the wire wherever it can be. What is found so
+	// is to be played again, in the lease's own time.
 	Early bool
+	// Late has the others come when the event is over. It is for the wire.
+	Late bool
 	// MaxSteps is how many a run may have, 0 for any number. The sales of one with more do not end: see [ErrEndless].
 	MaxSteps int
 	// Observe looks at both servers after each step, and keeps what it saw.
