@@ -26,8 +26,7 @@ func errant(ctx context.Context, g *trial.Group) error {
 	if err := old.Restart(ctx); err != nil {
 		return err
 	}
-	g.CameBack()
-	g.Note(0, explain.IsRestarted, explain.Facts{})
+	g.CameBack(0)
 	committed, err := old.Committed(ctx)
 	if err != nil {
 		return err

@@ -133,7 +133,6 @@ func promoted(ctx context.Context, g *trial.Group) error {
 	if err := next.Promote(ctx); err != nil {
 		return err
 	}
-	g.Received(1, was.Received)
 	g.Note(1, explain.IsPromoted, explain.Facts{GTIDs: was.Received})
 	return nil
 }
@@ -141,9 +140,7 @@ func promoted(ctx context.Context, g *trial.Group) error {
 // leadAll leads all shops to a server, whose orders count from now on.
 func leadAll(g *trial.Group, node int) error {
 	g.Database.Lead(node)
-	g.TookOver(node)
-	g.Note(node, explain.IsFound, explain.Facts{})
-	return g.CountOn(node)
+	return g.TookOver(node, explain.IsFound)
 }
 
 // silent has the replica silent, and a customer of each strategy come. When all of them wait for it, the replica

@@ -37,10 +37,8 @@ func seeWaiting(ctx context.Context, g *trial.Group) error {
 	case waits && g.Scenario.Topology.Waits == topology.ShortPatience:
 		return fmt.Errorf("%w: the primary goes on alone", trial.ErrNotSeen)
 	case waits:
-		g.Waited(0, commits)
 		g.Note(0, explain.CommitsWait, explain.Facts{Count: commits})
 	default:
-		g.WentAlone(0)
 		g.Note(0, explain.GoesOnAlone, explain.Facts{})
 	}
 	return nil

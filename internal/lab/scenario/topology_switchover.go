@@ -41,9 +41,7 @@ func switchOver(ctx context.Context, g *trial.Group) error {
 	for _, front := range g.Database.Fronts {
 		front.LeadNew(primary.Addr)
 	}
-	g.TookOver(1)
-	g.Note(1, explain.IsFoundByNew, explain.Facts{})
-	if err := g.CountOn(1); err != nil {
+	if err := g.TookOver(1, explain.IsFoundByNew); err != nil {
 		return err
 	}
 	for _, s := range g.Shows {

@@ -29,7 +29,7 @@ const (
 // orders where an answer is missing. Orders that are missing may still be on their way.
 func (a *attack) measure(ctx context.Context, r *Result) error {
 	r.count(a)
-	r.Deadlocks = a.usage.deadlocks()
+	r.Deadlocks = a.deadlocks()
 	quiet := time.Duration(0)
 	if a.customers.unknown() {
 		quiet = a.o.Lease
@@ -191,7 +191,7 @@ func (s *Show) count(ctx context.Context, r *Result) (verdict.Facts, error) {
 			r.Remaining, r.LostUpdates = counts.Remaining, counts.LostUpdates
 		}
 	}
-	purchases, failed := s.purchases(orders), ""
+	purchases := s.purchases(orders)
 	if s.Scenario.OfReservations() {
 		if err := s.pay(ctx, purchases); err != nil {
 			return verdict.Facts{}, err
@@ -211,7 +211,6 @@ func (s *Show) count(ctx context.Context, r *Result) (verdict.Facts, error) {
 			}
 		case outcome == load.Failed:
 			r.Errors++
-			failed = cmp.Or(failed, s.failure(h))
 		case outcome == load.Done:
 		case !outcome.Denies() || s.Scenario.OfBaskets() && outcome == load.Refused:
 			r.Unknown++
@@ -230,7 +229,7 @@ func (s *Show) count(ctx context.Context, r *Result) (verdict.Facts, error) {
 	r.Left = min(r.Left, max(0, r.Remaining))
 	r.Differ(count.Facts(maps.Values(purchases)))
 	f := r.Facts()
-	f.DemandLeft, f.FirstError, f.Stuck = true, failed, s.Stuck || s.StuckAt != ""
+	f.DemandLeft, f.FirstError, f.Stuck = true, s.firstFailure(), s.Stuck || s.StuckAt != ""
 	if s.StuckAt != "" {
 		f.Waiting = &verdict.Waiting{Lock: s.StuckAt}
 	}
@@ -246,13 +245,19 @@ func (s *Show) counter(ctx context.Context, item uint64, fallback int64) (int64,
 	return counted.Int64()
 }
 
-// failure is an answer that should not be, and what its shop's log says of it.
-func (s *Show) failure(h *Customer) string {
-	answer := fmt.Sprintf("%d %s", h.Status, h.Body)
-	if s.Testbed == nil {
-		return answer
+// firstFailure is an answer that should not be, and what its shop's log says of it.
+func (s *Show) firstFailure() string {
+	for _, h := range s.customers.hits {
+		if h.Outcome != load.Failed {
+			continue
+		}
+		answer := fmt.Sprintf("%d %s", h.Status, h.Body)
+		if s.Testbed == nil {
+			return answer
+		}
+		return answer + "\nthe shop's log: " + s.Testbed.Shops[h.shop].LogLine(`"request":"`+h.id+`"`)
 	}
-	return answer + "\nthe shop's log: " + s.Testbed.Shops[h.shop].LogLine(`"request":"`+h.id+`"`)
+	return ""
 }
 
 // Differ notes where the orders that stand differ from what their customers were answered.

@@ -38,8 +38,9 @@ type attack struct {
 	outOfTime    bool        // it was ended while it still sold
 	usage        *usage
 	looks        atomic.Int64 // statements to MySQL that serve only to watch
-	returns      *returns
-	restocks     []units // that came after the attack
+	deadlocks    func() *int64
+	away         sync.Map // indexes of the shops that were given by address, and whose return is awaited, or did not come
+	restocks     []units  // that came after the attack
 
 	background sync.WaitGroup // watches, interventions and restarts
 }
@@ -57,7 +58,7 @@ func (p *problems) add(err error) {
 }
 
 func newAttack(s *Show) *attack {
-	a := &attack{Show: s, item: s.Items[0], usage: &usage{}}
+	a := &attack{Show: s, item: s.Items[0], usage: &usage{}, deadlocks: func() *int64 { return nil }}
 	a.record.watch = s.o.Watch
 	return a
 }
@@ -79,7 +80,6 @@ func (a *attack) run(ctx context.Context) error {
 		return err
 	}
 	a.restartTheDead(ctx)
-	a.returns = newReturns(ctx, a)
 	a.usage = a.startUsage(ctx)
 	a.begun = time.Now()
 	a.progress.start(a.begun)
@@ -109,7 +109,7 @@ func (a *attack) run(ctx context.Context) error {
 	a.afterwards(ctx)
 	switch {
 	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
-	case a.progress.movedWithin(stillSelling):
+	case time.Since(a.progress.lastMove()) <= stillSelling:
 		a.outOfTime = true
 	default:
 		a.problems.add(fmt.Errorf("neither sold out nor stuck after %s", a.longest()))
@@ -242,5 +242,5 @@ func (a *attack) answered(answer load.Answer) {
 	}
 	close(h.done)
 	a.feed.poke()
-	a.returns.watch(h)
+	a.awaitReturn(h)
 }

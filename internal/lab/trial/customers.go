@@ -65,11 +65,6 @@ type Customer struct {
 	done     chan struct{} // closed when the request has been answered, or will not be
 }
 
-// faulty reports whether the request carries a fault, besides the one by which others are held.
-func (h *Customer) faulty() bool {
-	return h.first
-}
-
 func (h *Customer) answeredAt() time.Time { return h.Sent.Add(h.Latency) }
 
 // take notes the answer, and drops what nobody reads.
@@ -237,26 +232,12 @@ func (c *customers) first() *Customer {
 	return c.hits[0]
 }
 
-// ofLast reports whether a request is that of a [lastUnit].
-func (c *customers) ofLast(id string) bool {
-	h := c.byID(id)
-	return h != nil && h.late
-}
-
 // shopOf returns the index of the shop of a request, -1 for a request that was not made.
 func (c *customers) shopOf(id string) int {
 	if h := c.byID(id); h != nil {
 		return h.shop
 	}
 	return -1
-}
-
-// wasSold reports whether a request was answered as sold.
-func (c *customers) wasSold(id string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h := c.ids[id]
-	return h != nil && h.Outcome == load.Sold
 }
 
 // all reports whether is reports true of each request so far.

@@ -86,22 +86,6 @@ const (
 	Again Sight = "again"
 )
 
-// Sights lists what must be seen in a cell, in this order, for its fault to have met.
-func (p Play) Sights() []Sight {
-	var all []Sight
-	if p.At != "" {
-		all = append(all, ReachedPoint)
-	}
-	if p.Intervene != nil {
-		all = append(all, Intervened)
-	}
-	all = append(all, p.Until...)
-	if p.Third {
-		all = append(all, ThirdSale)
-	}
-	return all
-}
-
 // OfView reports whether a page view is held, and not a sale. The lab makes it before the first sale, when
 // there is no copy. Sales are then made one at a time until the page view has stored its own.
 func (p Play) OfView() bool { return slices.Contains(sale.ViewPoints, p.At) }

@@ -90,7 +90,7 @@ func ofEtcd(done []explain.Intervention) []explain.Intervention {
 // request is a request with its answer, where it has one.
 func (a *attack) request(h *Customer) explain.Request {
 	r := explain.Request{
-		ID: h.id, Shop: explain.ShopName(h.shop), Sent: h.Sent, Outcome: string(h.Outcome), Key: h.wish.key, Nested: h.nested, Fault: h.faulty(), Lease: h.lease, Paused: h.first && a.Scenario.Crowd.Paused}
+		ID: h.id, Shop: explain.ShopName(h.shop), Sent: h.Sent, Outcome: string(h.Outcome), Key: h.wish.key, Nested: h.nested, Fault: h.first, Lease: h.lease, Paused: h.first && a.Scenario.Crowd.Paused}
 	if h.Status != 0 || h.Err != nil {
 		r.Answered = h.Sent.Add(h.Latency)
 	}

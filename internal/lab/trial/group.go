@@ -9,11 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"stocklock/internal/lab/audit"
-	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/lab/words"
-	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -129,11 +126,7 @@ func (g *Group) play(ctx context.Context) error {
 			return err
 		}
 	}
-	var deadlocks int64
-	var uncounted error
-	if g.Alone {
-		deadlocks, uncounted = audit.Deadlocks(ctx, g.Store)
-	}
+	deadlocks := g.countDeadlocks(ctx)
 	playing, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	following, stop := context.WithCancel(ctx)
@@ -159,12 +152,7 @@ func (g *Group) play(ctx context.Context) error {
 		if err := show.conclude(ctx, failed); err != nil {
 			return err
 		}
-		if g.Alone && uncounted == nil {
-			if now, err := audit.Deadlocks(ctx, g.Store); err == nil {
-				now -= deadlocks
-				show.result.Deadlocks = &now
-			}
-		}
+		show.result.Deadlocks = deadlocks()
 	}
 	return nil
 }
@@ -220,25 +208,6 @@ func (g *Group) Beside(ctx context.Context, strategy string, units int64) (*Show
 	item, err := audit.Start(ctx, g.Store, run)
 	return &Show{Group: g, Of: declared.Strategy{Name: strategy}, Items: []audit.Run{item}, run: item.ID,
 		customers: newCustomers(len(g.Shops), fmt.Sprint(item.ItemID), wishes{})}, err
-}
-
-// CountOn counts the orders on a server of the topology from now on.
-func (g *Group) CountOn(node int) error {
-	g.Store.Close()
-	var err error
-	g.counts = node
-	g.Store, err = stock.Open(g.Database.Nodes[node].DSN())
-	return err
-}
-
-// Note adds to the records of all cells what a server did or met.
-func (g *Group) Note(server int, what string, f explain.Facts) {
-	for _, s := range g.Shows {
-		s.Note(server, what, f)
-	}
-	if g.o.Told != nil {
-		g.o.Told(words.Of("story.server", "server", g.history.of[server].Name, "what", words.Text{Key: what, Facts: f}))
-	}
 }
 
 // ShopsReady waits until all shops can sell.

@@ -42,7 +42,8 @@ func (p *play) aroundView(ctx context.Context) {
 	a.customers.takeTurns()
 	overtaken := p.await(ctx, Overtaken, func() (Seen, bool) {
 		e, sold := a.feed.find(func(e labmode.Event) bool {
-			return e.Point == sale.Written && e.Time.After(read) && a.customers.wasSold(e.Request)
+			h := a.customers.byID(e.Request)
+			return e.Point == sale.Written && e.Time.After(read) && h != nil && h.Got() == load.Sold
 		})
 		return Seen{Request: e.Request}, sold
 	})

@@ -110,13 +110,6 @@ func (p *progress) lastMove() time.Time {
 	return p.last
 }
 
-// movedWithin reports whether something was sold within a time before now.
-func (p *progress) movedWithin(d time.Duration) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return time.Since(p.last) <= d
-}
-
 // over reports whether there is nothing more to learn. A fixed load ends when all requests are
 // sent, the others when the play is over and all is sold. Either ends when nothing is sold any more.
 func (a *attack) over(ctx context.Context, sent int) bool {

@@ -255,7 +255,8 @@ func (r *Result) count(a *attack) {
 func (a *attack) faultsMet() int64 {
 	return int64(a.feed.count(func(e labmode.Event) bool {
 		_, met := e.Facts["fault"]
-		return met && !a.customers.ofLast(e.Request)
+		h := a.customers.byID(e.Request)
+		return met && (h == nil || !h.late)
 	}))
 }
 

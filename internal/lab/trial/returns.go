@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync"
 	"time"
 
 	"stocklock/internal/lab/explain"
@@ -12,16 +11,6 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/seen"
 )
-
-// returns notes when shops that were given by address die and are ready again. The lab does not
-// restart them. returns is safe for concurrent use.
-type returns struct {
-	ctx    context.Context
-	attack *attack
-
-	mu   sync.Mutex // guards the rest
-	away map[int]bool
-}
 
 const (
 	askReady = 20 * time.Millisecond
@@ -32,38 +21,31 @@ const (
 	restartPatience = time.Minute
 )
 
-func newReturns(ctx context.Context, a *attack) *returns {
-	return &returns{ctx: ctx, attack: a, away: map[int]bool{}}
-}
-
-// watch waits, in the background, for the return of a shop whose connection has broken.
-func (r *returns) watch(h *Customer) {
-	if r.attack.Testbed != nil || !broken(h.Answer) {
+// awaitReturn waits, in the background, for the return of a shop that was given by address and whose connection has
+// broken. The lab does not restart those.
+func (a *attack) awaitReturn(h *Customer) {
+	if a.Testbed != nil || !broken(h.Answer) {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.away[h.shop] {
+	if _, awaited := a.away.LoadOrStore(h.shop, true); awaited {
 		return
 	}
-	r.away[h.shop] = true
-	r.attack.background.Go(func() {
-		back := r.await(h.shop)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.away[h.shop] = !back // a shop that is not back in time is not waited for again
+	a.background.Go(func() {
+		if a.returns(h.shop) { // a shop that is not back in time is not waited for again
+			a.away.Delete(h.shop)
+		}
 	})
 }
 
-// await reports whether the shop is back in time.
-func (r *returns) await(shop int) bool {
-	url := r.attack.Shops[shop].URL
-	if rig.Ready(r.ctx, url) == nil {
+// returns reports whether a shop is back in time.
+func (a *attack) returns(shop int) bool {
+	url := a.Shops[shop].URL
+	if rig.Ready(a.ctx, url) == nil {
 		return true // only the connection broke
 	}
-	restarted := r.attack.progress.restart()
-	over := r.attack.record.intervention(explain.Dead, shop)
-	ctx, cancel := context.WithTimeout(r.ctx, returnPatience)
+	restarted := a.progress.restart()
+	over := a.record.intervention(explain.Dead, shop)
+	ctx, cancel := context.WithTimeout(a.ctx, returnPatience)
 	defer cancel()
 	back := untilReady(ctx, url)
 	over()

@@ -24,10 +24,10 @@ func TestAShopThatRestartsIsSeenByItsReadiness(t *testing.T) {
 	defer server.Close()
 	a := attackOf(Options{})
 	a.Shops = []Shop{{URL: server.URL}}
-	a.returns = newReturns(t.Context(), a)
+	a.ctx = t.Context()
 	died := &Customer{Answer: load.Answer{Err: io.EOF}}
-	a.returns.watch(died)
-	a.returns.watch(died) // of another customer
+	a.awaitReturn(died)
+	a.awaitReturn(died) // of another customer
 	time.Sleep(5 * askReady)
 	if a.progress.silent(1, 0) {
 		t.Error("nothing is sold while the shop is away, and that counts as stuck")
@@ -38,8 +38,8 @@ func TestAShopThatRestartsIsSeenByItsReadiness(t *testing.T) {
 	if len(i) != 1 || i[0].Shop != "shop 1" || i[0].Until.Sub(i[0].From) < 4*askReady {
 		t.Errorf("noted %+v, want that shop 1 was dead until it was ready", i)
 	}
-	a.returns.watch(died) // it is ready: only the connection broke
-	a.returns.watch(&Customer{Answer: load.Answer{Outcome: load.Sold}})
+	a.awaitReturn(died) // it is ready: only the connection broke
+	a.awaitReturn(&Customer{Answer: load.Answer{Outcome: load.Sold}})
 	a.background.Wait()
 	if len(a.record.interventions) != 1 {
 		t.Errorf("noted %+v, want nothing more", a.record.interventions)

@@ -10,6 +10,7 @@ import (
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
@@ -36,24 +37,40 @@ func newHistory(servers int) history {
 	return h
 }
 
-// TookOver notes that another server is the primary now.
-func (g *Group) TookOver(node int) {
-	if node > 0 {
-		g.replaced = time.Now()
-	}
+// TookOver notes that another server is the primary now, and how the shops found it. Its orders count from now on.
+func (g *Group) TookOver(node int, found string) error {
+	g.replaced, g.counts = time.Now(), node
+	g.Note(node, found, explain.Facts{})
+	g.Store.Close()
+	var err error
+	g.Store, err = stock.Open(g.Database.Nodes[node].DSN())
+	return err
 }
 
-// Received notes what a replica had received when it was promoted.
-func (g *Group) Received(node int, gtids string) { g.history.of[node].Received = gtids }
-
-// Waited notes how many commits waited for the replica.
-func (g *Group) Waited(node, commits int) { g.history.of[node].Waiting = commits }
-
-// WentAlone notes that a primary waits for its replica no more.
-func (g *Group) WentAlone(node int) { g.history.of[node].Alone = true }
-
 // CameBack notes that a primary which was replaced is there again.
-func (g *Group) CameBack() { g.returned = time.Now() }
+func (g *Group) CameBack(node int) {
+	g.returned = time.Now()
+	g.Note(node, explain.IsRestarted, explain.Facts{})
+}
+
+// Note adds to the records of all cells what a server did or met, and to its own what decides there.
+func (g *Group) Note(server int, what string, f explain.Facts) {
+	h := &g.history.of[server]
+	switch what {
+	case explain.IsPromoted:
+		h.Received = f.GTIDs
+	case explain.CommitsWait:
+		h.Waiting = f.Count
+	case explain.GoesOnAlone:
+		h.Alone = true
+	}
+	for _, s := range g.Shows {
+		s.Note(server, what, f)
+	}
+	if g.o.Told != nil {
+		g.o.Told(words.Of("story.server", "server", h.Name, "what", words.Text{Key: what, Facts: f}))
+	}
+}
 
 // LogReads has the servers log the statements of shops.
 func (g *Group) LogReads(ctx context.Context) error {

@@ -10,14 +10,11 @@ import (
 )
 
 // usage is what the sales cost the servers, from the beginning of the attack to the first sold-out
-// answer. Deadlocks count to its end. One goroutine at a time uses it.
+// answer. One goroutine at a time uses it.
 type usage struct {
 	count func() (counts, error) // nil where it cannot be known
 	begin counts
 	sold  int64 // 0 until stopped
-
-	countDeadlocks func() (int64, error) // nil where it cannot be known
-	deadlocksBegan int64
 
 	background *sync.WaitGroup // to wait for before the rest is read
 	end        counts
@@ -52,30 +49,34 @@ func (a *attack) startUsage(ctx context.Context) *usage {
 		c.database -= a.looks.Load()
 		return c, err
 	}
-	u.countDeadlocks = func() (int64, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), usagePatience)
-		defer cancel()
-		return audit.Deadlocks(ctx, a.Store)
-	}
-	var err error
-	if u.deadlocksBegan, err = u.countDeadlocks(); err != nil { // a user without the right to ask
-		u.countDeadlocks = nil
-	}
+	a.deadlocks = a.countDeadlocks(ctx)
 	u.begin, u.err = u.count()
 	return u
 }
 
-// deadlocks returns how many there were until now, nil where that is not known.
-func (u *usage) deadlocks() *int64 {
-	if u.countDeadlocks == nil {
-		return nil
+// countDeadlocks returns what says how many the database has resolved since: nil where that is not known.
+func (g *Group) countDeadlocks(ctx context.Context) (since func() *int64) {
+	ask := func() (int64, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), usagePatience)
+		defer cancel()
+		return audit.Deadlocks(ctx, g.Store)
 	}
-	n, err := u.countDeadlocks()
-	if err != nil {
-		return nil
+	var before int64
+	var unknown error
+	if g.Alone {
+		before, unknown = ask()
 	}
-	n -= u.deadlocksBegan
-	return &n
+	return func() *int64 {
+		if !g.Alone || unknown != nil { // a user without the right to ask
+			return nil
+		}
+		now, err := ask()
+		if err != nil {
+			return nil
+		}
+		now -= before
+		return &now
+	}
 }
 
 // stop counts in the background, the first time that it is called after a sale.

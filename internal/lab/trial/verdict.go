@@ -70,9 +70,9 @@ func longWorkNeverSells(hits []*Customer) bool {
 	lost := 0
 	for _, h := range hits {
 		switch {
-		case h.faulty() && h.Outcome == load.Sold:
+		case h.first && h.Outcome == load.Sold:
 			return false
-		case h.faulty() && h.Outcome == load.Lost:
+		case h.first && h.Outcome == load.Lost:
 			lost++
 		}
 	}
@@ -98,14 +98,4 @@ func (a *attack) deserted() error {
 		}
 	}
 	return why
-}
-
-// firstFailure is an answer that should not be, and what its shop's log says of it.
-func (a *attack) firstFailure() string {
-	for _, h := range a.customers.hits {
-		if h.Outcome == load.Failed {
-			return a.failure(h)
-		}
-	}
-	return ""
 }
