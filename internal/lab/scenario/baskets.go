@@ -1,8 +1,6 @@
 package scenario
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -61,73 +59,51 @@ var (
 	Meeting = trial.Scenario{
 		Group: trial.Baskets, Name: "crossed", Doc: "A has item 1 and wants item 2, B has item 2 and wants item 1",
 		Attacks: declared.Crossable, Demands: []trial.Demand{{Property: declared.Crossable, Otherwise: verdict.Left}}, Stock: []int64{4, 4},
-		Few: few(func(ctx context.Context, s *trial.Show) error { return meet(ctx, s, false) }),
+		Few: few(func(s *script) { meet(s, false) }),
 	}
 	// Beside is Meeting with a B whose way locks in the order of the items' ids: fenced or conditional.
 	Beside = trial.Scenario{
 		Group: trial.Baskets, Name: "beside-ids", Doc: "A buys by this way what B buys by one that goes by the items' ids, and their names are in another order",
 		Attacks: declared.Crossable, Demands: []trial.Demand{{Property: declared.Crossable, Otherwise: verdict.Left}}, Stock: []int64{4, 4}, Named: true,
-		Few: few(func(ctx context.Context, s *trial.Show) error { return meet(ctx, s, true) }),
+		Few: few(func(s *script) { meet(s, true) }),
 	}
 )
 
 // shortLease is the lease that ends in a play.
 const shortLease = 500 * time.Millisecond
 
-// few has the play of one strategy.
-func few(play func(context.Context, *trial.Show) error) func(context.Context, *trial.Group) error {
-	return func(ctx context.Context, g *trial.Group) error { return play(ctx, g.Shows[0]) }
-}
-
 // crossed has two baskets with the same items in opposite orders meet where each has its first.
-func crossed(ctx context.Context, s *trial.Show) error {
+func crossed(s *script) {
 	if s.Of.Passes(sale.Acquired) {
-		return crossedAtLocks(ctx, s)
+		crossedAtLocks(s)
+		return
 	}
-	a := s.Ask(ctx, trial.Wish{Name: "A", Lines: []int{0, 1}, At: sale.Taken, Action: labmode.Hold})
-	if err := s.See(ctx, s.Arrived(ctx, a), wants("first", "A", 1, 2)); err != nil {
-		return err
-	}
-	b := s.Ask(ctx, trial.Wish{Name: "B", Shop: 1, Lines: []int{1, 0}, At: sale.Taken, Action: labmode.Hold})
-	if err := s.See(ctx, s.Arrived(ctx, b), wants("first-or-waits", "B", 2, 1)); err != nil {
-		return err
-	}
-	s.Release(ctx, a)
-	if err := s.Seen(ctx, "B has what it gets first", func() bool { return s.Reached(b) || b.Answered() }); err != nil {
-		return err
-	}
-	s.Release(ctx, b)
-	if err := s.Concluded(ctx, a, b); err != nil {
-		return err
-	}
-	return s.Met(a, b)
+	a := s.ask(trial.Wish{Name: "A", Lines: []int{0, 1}, At: sale.Taken, Action: labmode.Hold})
+	s.see(s.arrived(a), wants("first", "A", 1, 2))
+	b := s.ask(trial.Wish{Name: "B", Shop: 1, Lines: []int{1, 0}, At: sale.Taken, Action: labmode.Hold})
+	s.see(s.arrived(b), wants("first-or-waits", "B", 2, 1))
+	s.release(a)
+	s.await("B has what it gets first", func() bool { return s.Reached(b) || b.Answered() })
+	s.release(b)
+	s.concluded(a, b)
+	s.met(a, b)
 }
 
 // crossedAtLocks has C hold the lock of item 2 until A waits for it, with the lock of item 1 if it asks for
 // that, too. A is held there when C releases it, so that B comes first: also where a basket asks for all locks
 // at once.
-func crossedAtLocks(ctx context.Context, s *trial.Show) error {
-	cc := s.Ask(ctx, trial.Wish{Name: "C", Shop: 2, Lines: []int{1}, At: sale.Acquired, Action: labmode.Hold})
-	if err := s.See(ctx, func() bool { return s.Reached(cc) }, words.Of("story.has-lock", "who", "C", "item", 2)); err != nil {
-		return err
-	}
-	a := s.Ask(ctx, trial.Wish{Name: "A", Lines: []int{0, 1}, At: sale.Waiting, Action: labmode.Hold})
-	if err := s.See(ctx, func() bool { return a.Answered() || s.Reached(a) }, wants("first-free", "A", 1, 2)); err != nil {
-		return err
-	}
-	s.Release(ctx, cc)
-	if err := s.Concluded(ctx, cc); err != nil {
-		return err
-	}
-	b := s.Ask(ctx, trial.Wish{Name: "B", Shop: 1, Lines: []int{1, 0}, Hesitant: true})
-	if err := s.See(ctx, func() bool { return b.Answered() || s.Passes(b, sale.Waiting) > 0 }, wants("first-free", "B", 2, 1)); err != nil {
-		return err
-	}
-	s.Release(ctx, a)
-	if err := s.Concluded(ctx, a, b); err != nil {
-		return err
-	}
-	return s.Met(a)
+func crossedAtLocks(s *script) {
+	cc := s.ask(trial.Wish{Name: "C", Shop: 2, Lines: []int{1}, At: sale.Acquired, Action: labmode.Hold})
+	s.see(func() bool { return s.Reached(cc) }, words.Of("story.has-lock", "who", "C", "item", 2))
+	a := s.ask(trial.Wish{Name: "A", Lines: []int{0, 1}, At: sale.Waiting, Action: labmode.Hold})
+	s.see(func() bool { return a.Answered() || s.Reached(a) }, wants("first-free", "A", 1, 2))
+	s.release(cc)
+	s.concluded(cc)
+	b := s.ask(trial.Wish{Name: "B", Shop: 1, Lines: []int{1, 0}, Hesitant: true})
+	s.see(func() bool { return b.Answered() || s.Passes(b, sale.Waiting) > 0 }, wants("first-free", "B", 2, 1))
+	s.release(a)
+	s.concluded(a, b)
+	s.met(a)
 }
 
 // wants is a line of the story about a customer who wants two items.
@@ -143,144 +119,118 @@ const (
 
 // meet has A and B meet with the same items in opposite orders, B perhaps by another way. A is held when it
 // has its first lock, or its first units where it has no lock in Redis.
-func meet(ctx context.Context, s *trial.Show, byIDs bool) error {
+func meet(s *script, byIDs bool) {
 	strategy, has := byIDsInRedis, "lock"
-	a := s.Ask(ctx, trial.Wish{Name: "A", Lines: []int{0, 1}, At: sale.Acquired, Action: labmode.Hold})
-	if err := s.Seen(ctx, "A has its first lock, or has bought", func() bool { return s.Reached(a) || a.Answered() }); err != nil {
-		return err
-	}
+	a := s.ask(trial.Wish{Name: "A", Lines: []int{0, 1}, At: sale.Acquired, Action: labmode.Hold})
+	s.await("A has its first lock, or has bought", func() bool { return s.Reached(a) || a.Answered() })
 	if !s.Reached(a) {
 		a.Rename("a customer before A")
 		strategy, has = byIDsInRows, "units"
-		a = s.Ask(ctx, trial.Wish{Name: "A", Lines: []int{0, 1}, At: sale.Taken, Action: labmode.Hold})
+		a = s.ask(trial.Wish{Name: "A", Lines: []int{0, 1}, At: sale.Taken, Action: labmode.Hold})
 	}
-	if err := s.See(ctx, s.Arrived(ctx, a), wants("first-"+has, "A", 1, 2)); err != nil {
-		return err
-	}
+	s.see(s.arrived(a), wants("first-"+has, "A", 1, 2))
 	if !byIDs {
 		strategy = ""
 	}
-	b := s.Ask(ctx, trial.Wish{Name: "B", Shop: 1, Lines: []int{1, 0}, By: strategy, Hesitant: true})
+	b := s.ask(trial.Wish{Name: "B", Shop: 1, Lines: []int{1, 0}, By: strategy, Hesitant: true})
 	comes := wants("waits", "B", 2, 1)
 	if byIDs {
 		comes = words.Of("story.waits", "who", "B", "second", 1, "by", strategy)
 	}
-	if err := s.See(ctx, func() bool { return b.Answered() || s.KeptOut(ctx, b) }, comes); err != nil {
-		return err
-	}
-	s.Release(ctx, a)
-	if err := s.Concluded(ctx, a, b); err != nil {
-		return err
-	}
-	return s.Met(a)
+	s.see(func() bool { return s.keptOut(b) }, comes)
+	s.release(a)
+	s.concluded(a, b)
+	s.met(a)
 }
 
-func sameItemTwice(ctx context.Context, s *trial.Show) error {
-	return s.Concluded(ctx, s.Ask(ctx, trial.Wish{Name: "A", Lines: []int{0, 0}}))
+func sameItemTwice(s *script) {
+	s.concluded(s.ask(trial.Wish{Name: "A", Lines: []int{0, 0}}))
 }
 
 // oneSoldOut has B want item 1 while A has it for the moment, and is going to be refused item 2. Where A is
 // refused before it takes units, B comes while A has a lock or has read. Some ways refuse by one command.
-func oneSoldOut(ctx context.Context, s *trial.Show) error {
+func oneSoldOut(s *script) {
 	var a *trial.Customer
 	for _, at := range []sale.Point{sale.Taken, sale.Acquired, sale.Read} {
 		if !s.Of.Passes(at) && at != sale.Taken {
 			continue
 		}
-		a = s.Ask(ctx, trial.Wish{Name: "A", Lines: []int{0, 1}, At: at, Action: labmode.Hold})
-		if err := s.Seen(ctx, fmt.Sprintf("A is %s, or refused", at), s.Arrived(ctx, a)); err != nil {
-			return err
-		}
+		a = s.ask(trial.Wish{Name: "A", Lines: []int{0, 1}, At: at, Action: labmode.Hold})
+		s.await(fmt.Sprintf("A is %s, or refused", at), s.arrived(a))
 		if s.Reached(a) {
-			s.Tell(wants(map[sale.Point]string{sale.Taken: "at-taken", sale.Acquired: "first-lock", sale.Read: "at-read"}[at], "A", 1, 2))
+			s.tell(wants(map[sale.Point]string{sale.Taken: "at-taken", sale.Acquired: "first-lock", sale.Read: "at-read"}[at], "A", 1, 2))
 			break
 		}
-		s.Tell(wants("refused", "A", 1, 2))
+		s.tell(wants("refused", "A", 1, 2))
 	}
-	b := s.Ask(ctx, trial.Wish{Name: "B", Shop: 1, Lines: []int{0}})
-	if err := s.See(ctx, func() bool { return b.Answered() || s.KeptOut(ctx, b) }, words.Of("story.one", "who", "B", "item", 1)); err != nil {
-		return err
-	}
-	s.Release(ctx, a)
-	return s.Concluded(ctx, a, b)
+	b := s.ask(trial.Wish{Name: "B", Shop: 1, Lines: []int{0}})
+	s.see(func() bool { return s.keptOut(b) }, words.Of("story.one", "who", "B", "item", 1))
+	s.release(a)
+	s.concluded(a, b)
 }
 
-func deathBetweenLines(ctx context.Context, s *trial.Show) error { return death(ctx, s, sale.Taken) }
+func deathBetweenLines(s *script) { death(s, sale.Taken) }
 
-func deathBetweenLocks(ctx context.Context, s *trial.Show) error { return death(ctx, s, sale.Acquired) }
+func deathBetweenLocks(s *script) { death(s, sale.Acquired) }
 
 // death kills A's shop at a point. B wants the same, and comes again until it has it, nothing that can
 // end keeps it out any more, or what keeps it out has no end.
-func death(ctx context.Context, s *trial.Show, at sale.Point) error {
-	a := s.Ask(ctx, trial.Wish{Name: "A", Lease: shortLease, Lines: []int{0, 1}, At: at, Action: labmode.Kill})
+func death(s *script, at sale.Point) {
+	a := s.ask(trial.Wish{Name: "A", Lease: shortLease, Lines: []int{0, 1}, At: at, Action: labmode.Kill})
 	exited := func() bool { return !s.Shop(a).Alive() }
-	if err := s.See(ctx, func() bool { return exited() || a.Answered() && a.Got() != load.Unknown }, wants("dies", "A", 1, 2)); err != nil {
-		return err
-	}
+	s.see(func() bool { return exited() || a.Answered() && a.Got() != load.Unknown }, wants("dies", "A", 1, 2))
 	if !exited() {
-		return cmp.Or(s.Met(a), fmt.Errorf("%w: A was answered with %s", trial.ErrNotSeen, a.Got()))
+		s.met(a)
+		s.fail(fmt.Errorf("%w: A was answered with %s", trial.ErrNotSeen, a.Got()))
 	}
-	b := s.Ask(ctx, trial.Wish{Name: "B", Shop: 1, Lines: []int{0, 1}, Hesitant: true})
+	b := s.ask(trial.Wish{Name: "B", Shop: 1, Lines: []int{0, 1}, Hesitant: true})
 	var before load.Outcome
 	for {
-		if err := s.Seen(ctx, fmt.Sprintf("B is sold both, or refused for good; its last answer is %q", before), b.Answered); err != nil {
-			return err
+		s.await(fmt.Sprintf("B is sold both, or refused for good; its last answer is %q", before), b.Answered)
+		if before = b.Got(); s.err != nil || before == load.Sold {
+			break
 		}
-		before = b.Got()
-		if before == load.Sold {
-			return s.Concluded(ctx, b)
+		endless, ends, err := s.Locks(s.ctx)
+		if s.fail(err); err != nil || before == load.SoldOut && !ends {
+			break
 		}
-		endless, ends, err := s.Locks(ctx)
-		switch {
-		case err != nil:
-			return err
-		case before == load.SoldOut && !ends:
-			return s.Concluded(ctx, b)
-		case before == load.Busy && endless != "":
+		if before == load.Busy && endless != "" {
 			s.StuckAt = endless
-			s.Tell(words.Of("story.endless", "lock", endless))
-			return s.Concluded(ctx, b)
+			s.tell(words.Of("story.endless", "lock", endless))
+			break
 		}
-		b = s.AskAgain(ctx, b)
+		b = s.AskAgain(s.ctx, b)
 	}
+	s.concluded(b)
 }
 
 // firstLockEnds pauses A's shop between two locks until the first has ended. B takes that lock and reads
 // before A goes on, and writes after it.
-func firstLockEnds(ctx context.Context, s *trial.Show) error {
-	a := s.Ask(ctx, trial.Wish{Name: "A", Lease: shortLease, Lines: []int{0, 1}, At: sale.Acquired, Action: labmode.Hold})
-	if err := s.See(ctx, func() bool { return s.Reached(a) }, wants("wants-has-lock", "A", 1, 2)); err != nil {
-		return err
-	}
-	if err := s.Shop(a).Pause(); err != nil {
-		return err
-	}
-	b := s.Ask(ctx, trial.Wish{Name: "B", Shop: 1, Lines: []int{0}, At: sale.Read, Action: labmode.Hold})
-	if err := s.See(ctx, func() bool { return s.Reached(b) || b.Answered() }, words.Of("story.paused", "who", "A", "other", "B")); err != nil {
-		return err
-	}
-	if err := s.Shop(a).Resume(); err != nil {
-		return err
-	}
-	s.Release(ctx, a)
-	if err := s.Concluded(ctx, a); err != nil {
-		return err
-	}
-	s.Release(ctx, b)
-	return s.Concluded(ctx, b)
+func firstLockEnds(s *script) {
+	a := s.ask(trial.Wish{Name: "A", Lease: shortLease, Lines: []int{0, 1}, At: sale.Acquired, Action: labmode.Hold})
+	s.see(func() bool { return s.Reached(a) }, wants("wants-has-lock", "A", 1, 2))
+	s.fail(s.Shop(a).Pause())
+	b := s.ask(trial.Wish{Name: "B", Shop: 1, Lines: []int{0}, At: sale.Read, Action: labmode.Hold})
+	s.see(func() bool { return s.Reached(b) || b.Answered() }, words.Of("story.paused", "who", "A", "other", "B"))
+	s.fail(s.Shop(a).Resume())
+	s.release(a)
+	s.concluded(a)
+	s.release(b)
+	s.concluded(b)
 }
 
 // fiftyBesideOne has A want all items, and others who want one each come in between, for as long as A does
 // not keep them out and is not answered.
-func fiftyBesideOne(ctx context.Context, s *trial.Show) error {
+func fiftyBesideOne(s *script) {
 	if s.Of.Passes(sale.Acquired) {
-		return takeTurns(ctx, s)
+		takeTurns(s)
+	} else {
+		comeBetween(s)
 	}
-	return comeBetween(ctx, s)
 }
 
 // everything is all items in an order by the seed.
-func everything(s *trial.Show) []int {
+func everything(s *script) []int {
 	all := make([]int, len(s.Items))
 	for i := range all {
 		all[i] = i
@@ -290,90 +240,71 @@ func everything(s *trial.Show) []int {
 }
 
 // other sends the n-th of those who want one item. They come to the shops that A does not use.
-func other(ctx context.Context, s *trial.Show, n, item int, at sale.Point, action labmode.Action) *trial.Customer {
-	return s.Ask(ctx, trial.Wish{Name: fmt.Sprint("other", n), Shop: 1 + n%(len(s.Shops)-1), Lines: []int{item}, Beside: true, At: at, Action: action})
+func other(s *script, n, item int, at sale.Point, action labmode.Action) *trial.Customer {
+	return s.ask(trial.Wish{Name: fmt.Sprint("other", n), Shop: 1 + n%(len(s.Shops)-1), Lines: []int{item}, Beside: true, At: at, Action: action})
 }
 
 // takeTurns has others hold the first two items in turn, each until the next one has the other item. So
 // never are all items free. A has tried again before the next one comes, or has what was free.
-func takeTurns(ctx context.Context, s *trial.Show) error {
-	holder := other(ctx, s, 0, 0, sale.Acquired, labmode.Hold)
-	if err := s.See(ctx, func() bool { return s.Reached(holder) }, words.Of("story.somebody", "item", 1)); err != nil {
-		return err
-	}
-	a := s.Ask(ctx, trial.Wish{Name: "A", Lines: everything(s), Hesitant: true})
-	if err := s.See(ctx, func() bool { return a.Answered() || s.Passes(a, sale.Waiting) > 0 }, words.Of("story.fifty", "who", "A")); err != nil {
-		return err
-	}
+func takeTurns(s *script) {
+	holder := other(s, 0, 0, sale.Acquired, labmode.Hold)
+	s.see(func() bool { return s.Reached(holder) }, words.Of("story.somebody", "item", 1))
+	a := s.ask(trial.Wish{Name: "A", Lines: everything(s), Hesitant: true})
+	s.see(func() bool { return a.Answered() || s.Passes(a, sale.Waiting) > 0 }, words.Of("story.fifty", "who", "A"))
 	if s.Passes(a, sale.Waiting) == 0 {
-		return fmt.Errorf("%w: A waits; it was answered with %s", trial.ErrNotSeen, a.Got())
+		s.fail(fmt.Errorf("%w: A waits; it was answered with %s", trial.ErrNotSeen, a.Got()))
 	}
 	turns := 0
-	for n := 1; !a.Answered(); n++ {
-		next := other(ctx, s, n, n%2, sale.Acquired, labmode.Hold)
-		if err := s.Seen(ctx, "the next one has its lock, or waits", func() bool { return s.Reached(next) || s.Passes(next, sale.Waiting) > 0 || next.Answered() }); err != nil {
-			return err
-		}
+	for n := 1; s.err == nil && !a.Answered(); n++ {
+		next := other(s, n, n%2, sale.Acquired, labmode.Hold)
+		s.await("the next one has its lock, or waits", func() bool { return s.Reached(next) || s.Passes(next, sale.Waiting) > 0 || next.Answered() })
 		before := s.Passes(a, sale.Acquired, sale.Waiting)
-		s.Release(ctx, holder)
+		s.release(holder)
 		if !s.Reached(next) {
-			s.Tell(words.Of("story.kept-out"))
+			s.tell(words.Of("story.kept-out"))
 			served := func() bool {
 				if s.Reached(next) { // by one lock for all
-					s.Release(ctx, next)
+					s.release(next)
 				}
 				return a.Answered()
 			}
-			if err := s.Seen(ctx, "the answer to A", served); err != nil {
-				return err
-			}
+			s.await("the answer to A", served)
 			break
 		}
-		if err := s.Seen(ctx, "the answer to the one before", holder.Answered); err != nil {
-			return err
-		}
+		s.await("the answer to the one before", holder.Answered)
 		holder, turns = next, turns+1
-		if err := s.Seen(ctx, "A tries again", func() bool { return a.Answered() || s.Passes(a, sale.Acquired, sale.Waiting) > before }); err != nil {
-			return err
-		}
+		s.await("A tries again", func() bool { return a.Answered() || s.Passes(a, sale.Acquired, sale.Waiting) > before })
 	}
-	err := s.Concluded(ctx, a)
+	s.concluded(a)
 	if a.Got() != load.Sold {
-		s.Tell(words.Of("story.in-turn", "count", turns))
+		s.tell(words.Of("story.in-turn", "count", turns))
 	}
-	return err
 }
 
 // comeBetween has somebody else buy one of the items each time that A is about to write.
-func comeBetween(ctx context.Context, s *trial.Show) error {
-	a := s.Ask(ctx, trial.Wish{Name: "A", Lines: everything(s), Hesitant: true, At: sale.Write, Action: labmode.HoldEach})
+func comeBetween(s *script) {
+	a := s.ask(trial.Wish{Name: "A", Lines: everything(s), Hesitant: true, At: sale.Write, Action: labmode.HoldEach})
 	came := 0
-	for n := 0; ; n++ {
-		if err := s.Seen(ctx, "A is about to write, or is answered", func() bool { return a.Answered() || s.Reaches(a) > n }); err != nil {
-			return err
-		}
+	for n := 0; s.err == nil; n++ {
+		s.await("A is about to write, or is answered", func() bool { return a.Answered() || s.Reaches(a) > n })
 		if a.Answered() {
 			break
 		}
 		if n == 0 {
-			s.Tell(words.Of("story.about-to-write", "who", "A"))
+			s.tell(words.Of("story.about-to-write", "who", "A"))
 		}
-		other := other(ctx, s, n, n%len(s.Items), "", "")
-		if err := s.Seen(ctx, "somebody else buys one of them, or waits", func() bool { return other.Answered() || s.KeptOut(ctx, other) }); err != nil {
-			return err
-		}
+		other := other(s, n, n%len(s.Items), "", "")
+		s.await("somebody else buys one of them, or waits", func() bool { return s.keptOut(other) })
 		if other.Answered() {
 			came++
 		} else {
-			s.Tell(words.Of("story.keeps-out", "who", "A"))
+			s.tell(words.Of("story.keeps-out", "who", "A"))
 		}
-		s.Release(ctx, a)
+		s.release(a)
 	}
 	if came > 0 {
-		s.Tell(words.Of("story.one-each", "count", came))
+		s.tell(words.Of("story.one-each", "count", came))
 	}
-	if err := s.Concluded(ctx, a); err != nil {
-		return err
-	}
-	return s.Met(a)
+	s.concluded(a)
+	s.met(a)
 }

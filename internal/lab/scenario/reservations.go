@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"context"
 	"fmt"
 
 	"stocklock/internal/lab/load"
@@ -39,12 +38,11 @@ var ofReservations = []trial.Scenario{
 func reserving(name, doc string, stock int64, attacks declared.Property, otherwise verdict.Kind, play func(*checkout)) trial.Scenario {
 	return trial.Scenario{
 		Group: trial.Reservations, Name: name, Doc: doc, Attacks: attacks, Demands: []trial.Demand{{Property: attacks, Otherwise: otherwise}}, Stock: []int64{stock},
-		Few: few(func(ctx context.Context, s *trial.Show) error {
-			c := &checkout{Show: s, ctx: ctx}
-			if play(c); c.err != nil || c.bought {
-				return c.err
+		Few: few(func(s *script) {
+			c := &checkout{script: s}
+			if play(c); !c.bought {
+				c.fail(fmt.Errorf("%w: a payment is taken", trial.ErrNotSeen))
 			}
-			return fmt.Errorf("%w: a payment is taken", trial.ErrNotSeen)
 		}),
 	}
 }
@@ -56,12 +54,10 @@ const (
 	takesLate = trial.TakesLate
 )
 
-// checkout is a play of reservations. Its methods wait for the answers, and tell them. After an error they do nothing.
+// checkout is a play of reservations. Its methods wait for the answers, and tell them.
 type checkout struct {
-	*trial.Show
-	ctx    context.Context
+	*script
 	bought bool // a payment was taken
-	err    error
 }
 
 // The times for which units are reserved. A short one ends in the play.
@@ -70,47 +66,39 @@ const (
 	long    = 600
 )
 
-// ask sends a request and waits for its answer.
-func (c *checkout) ask(w trial.Wish, what words.Text) *trial.Customer {
-	if c.err != nil {
-		return &trial.Customer{}
-	}
-	return c.answered(c.Ask(c.ctx, w), what)
+// request sends a request and waits for its answer.
+func (c *checkout) request(w trial.Wish, what words.Text) *trial.Customer {
+	return c.answered(c.ask(w), what)
 }
 
 // answered waits for the answer to a request, and tells it unless it is that it was done.
 func (c *checkout) answered(of *trial.Customer, what words.Text) *trial.Customer {
-	if c.err == nil {
-		c.err = c.Seen(c.ctx, "the answer to: "+what.String(), of.Answered)
-	}
-	if c.err != nil {
-		return of
-	}
+	c.await("the answer to: "+what.String(), of.Answered)
 	c.bought = c.bought || of.Got() == load.Sold
 	if got := of.Got(); got != load.Done {
 		what = words.Of("story.came-to", "what", what, "outcome", got)
 	}
-	c.Tell(what)
+	c.tell(what)
 	return of
 }
 
 // reserve reserves three units.
 func (c *checkout) reserve(name string, shop, seconds int) *trial.Customer {
-	return c.ask(trial.Wish{Name: name, Shop: shop, Quantity: 3, Act: load.Reserving, Seconds: seconds}, words.Of("story.reserves", "who", name, "units", 3))
+	return c.request(trial.Wish{Name: name, Shop: shop, Quantity: 3, Act: load.Reserving, Seconds: seconds}, words.Of("story.reserves", "who", name, "units", 3))
 }
 
 // reserved is [checkout.reserve] for a customer who must have them.
 func (c *checkout) reserved(name string, shop, seconds int) *trial.Customer {
 	of := c.reserve(name, shop, seconds)
-	if c.err == nil && !of.Reserved() {
-		c.err = fmt.Errorf("%w: %s has 3 units; it was answered with %s", trial.ErrNotSeen, name, of.Got())
+	if !of.Reserved() {
+		c.fail(fmt.Errorf("%w: %s has 3 units; it was answered with %s", trial.ErrNotSeen, name, of.Got()))
 	}
 	return of
 }
 
 // act does something with a reservation.
 func (c *checkout) act(of *trial.Customer, shop int, act load.Act, what words.Text) {
-	c.ask(trial.Wish{Name: of.Name(), Shop: shop, Act: act, Of: of}, what)
+	c.request(trial.Wish{Name: of.Name(), Shop: shop, Act: act, Of: of}, what)
 }
 
 // toProvider begins the payment of a reservation.
@@ -128,13 +116,13 @@ func (c *checkout) payment(of, by *trial.Customer, shop, n int) trial.Wish {
 
 // confirm confirms a reservation by a payment of its customer.
 func (c *checkout) confirm(of *trial.Customer, shop, n int) {
-	c.ask(c.payment(of, of, shop, n), words.Of("story.payment", "count", n, "who", of.Name()))
+	c.request(c.payment(of, of, shop, n), words.Of("story.payment", "count", n, "who", of.Name()))
 }
 
 // buy reserves three units, and pays for them where they could be had.
 func (c *checkout) buy(name string, shop int) *trial.Customer {
 	of := c.reserve(name, shop, long)
-	if c.err == nil && of.Reserved() {
+	if of.Reserved() {
 		c.confirm(of, shop, 1)
 	}
 	return of
@@ -142,30 +130,26 @@ func (c *checkout) buy(name string, shop int) *trial.Customer {
 
 // beside sends a request that is held before it changes anything, while others do what they do.
 func (c *checkout) beside(w trial.Wish, held, done words.Text, others func()) {
-	if c.err != nil {
-		return
-	}
 	w.At, w.Action = sale.Write, labmode.Hold
-	of := c.Ask(c.ctx, w)
-	c.err = c.See(c.ctx, func() bool { return c.Reached(of) || of.Answered() }, held)
-	if c.err == nil && !c.Reached(of) {
-		c.err = fmt.Errorf("%w: %s; it was answered with %s", trial.ErrNotSeen, held, of.Got())
+	of := c.ask(w)
+	c.see(func() bool { return c.Reached(of) || of.Answered() }, held)
+	if !c.Reached(of) {
+		c.fail(fmt.Errorf("%w: %s; it was answered with %s", trial.ErrNotSeen, held, of.Got()))
 	}
-	if others(); c.err == nil {
-		c.Release(c.ctx, of)
-	}
+	others()
+	c.release(of)
 	c.answered(of, done)
 }
 
 // overdue waits until a reservation's time is over.
 func (c *checkout) overdue(of *trial.Customer) {
 	if c.err == nil {
-		c.err = c.Overdue(c.ctx, of)
+		c.fail(c.Overdue(c.ctx, of))
 	}
 }
 
 func (c *checkout) sweep() {
-	c.ask(trial.Wish{Name: "sweep", Shop: second, Act: load.Sweeping}, words.Of("story.sweep"))
+	c.request(trial.Wish{Name: "sweep", Shop: second, Act: load.Sweeping}, words.Of("story.sweep"))
 }
 
 func heldUnits(c *checkout) {
@@ -179,9 +163,7 @@ func heldUnits(c *checkout) {
 func confirmationMeetsExpiry(c *checkout) {
 	late := c.reserved("C", first, shortly)
 	c.overdue(late)
-	if c.err == nil {
-		c.Tell(words.Of("story.overdue", "who", "C"))
-	}
+	c.tell(words.Of("story.overdue", "who", "C"))
 	c.confirm(late, first, 1)
 	a := c.reserved("A", first, shortly)
 	c.toProvider(a)
@@ -199,7 +181,7 @@ func paidTwice(c *checkout) { c.confirm(c.buy("A", first), second, 2) }
 func stolenReference(c *checkout) {
 	a := c.buy("A", first)
 	b := c.reserved("B", second, long)
-	c.ask(c.payment(b, a, second, 1), words.Of("story.payment", "count", 1, "who", "A", "other", "B"))
+	c.request(c.payment(b, a, second, 1), words.Of("story.payment", "count", 1, "who", "A", "other", "B"))
 }
 
 func paidLate(c *checkout) {

@@ -218,48 +218,8 @@ func (s *Show) names(text string) bool {
 // Shop is that of a customer.
 func (s *Show) Shop(of *Customer) *rig.TestbedShop { return s.Testbed.Shops[of.shop] }
 
-// Seen waits until is reports true.
-func (s *Show) Seen(ctx context.Context, what string, is func() bool) error {
-	return s.Await(ctx, what, func() (bool, error) { return is(), nil })
-}
-
-// See is Seen, and a line of the story.
-func (s *Show) See(ctx context.Context, is func() bool, what words.Text) error {
-	err := s.Seen(ctx, what.String(), is)
-	if err == nil {
-		s.Tell(what)
-	}
-	return err
-}
-
-// Concluded waits for the answers of customers and tells them.
-func (s *Show) Concluded(ctx context.Context, all ...*Customer) error {
-	for _, of := range all {
-		if err := s.Seen(ctx, "the answer to "+of.Name(), of.Answered); err != nil {
-			return err
-		}
-		s.Tell(words.Of("story.answered", "who", of.Name(), "outcome", of.Outcome))
-	}
-	return nil
-}
-
-// Arrived reports whether a sale is held at its point, was answered before it, or is kept out.
-func (s *Show) Arrived(ctx context.Context, of *Customer) func() bool {
-	return func() bool { return s.Reached(of) || of.Answered() || s.KeptOut(ctx, of) }
-}
-
 // ErrPassedBy is in the chain of the error of a play whose customer was sold everything and never met it.
 var ErrPassedBy = fmt.Errorf("%w: a customer was sold all of it", ErrNotSeen)
-
-// Met returns an error where a sale was to be held and was sold without coming to its point.
-func (s *Show) Met(all ...*Customer) error {
-	for _, of := range all {
-		if of.Got() == load.Sold && !s.Reached(of) {
-			return fmt.Errorf("%w: %s was answered with %s", ErrPassedBy, of.Name(), of.Outcome)
-		}
-	}
-	return nil
-}
 
 // Tell adds a line to the story.
 func (s *Show) Tell(line words.Text) {
@@ -327,9 +287,9 @@ func (s *Show) finish(ctx context.Context, failed bool) error {
 		_ = shop.Resume() // of one that runs, it does nothing
 	}
 	for _, c := range s.customers.hits {
-		err := s.Seen(ctx, c.Name()+" is answered", func() bool {
+		err := s.Await(ctx, c.Name()+" is answered", func() (bool, error) {
 			s.Release(context.WithoutCancel(ctx), c) // it may be held again
-			return c.Answered()
+			return c.Answered(), nil
 		})
 		if err != nil && !failed {
 			return err
