@@ -11,6 +11,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -99,11 +100,11 @@ func (l language) links(names []string, folder string) string {
 	for _, name := range names {
 		all = append(all, l.section(name, folder))
 	}
-	return strings.Join(all, l.comma)
+	return strings.Join(all, l.say("comma"))
 }
 
 func (l language) codeIn(file string) string {
-	return fmt.Sprintf("%s%s[`%s`](../../%s)%s", l.code, l.colon, path.Base(file), file, l.stop)
+	return l.say("code", "name", path.Base(file), "file", file)
 }
 
 // ofStrategy is what shows a strategy: the schedule that tells its story, or its telling cell.
@@ -118,17 +119,17 @@ func (l language) strategyFacts(s declared.Strategy) string {
 	var b strings.Builder
 	b.WriteString(l.sentence("strategy."+s.Name, s.Doc) + "\n")
 	source := ""
-	if l.words == nil { // the sources are named in English alone
+	if !l.translated() { // the sources are named in English alone
 		source = "Source: " + s.Source + ". "
 	}
-	fmt.Fprintf(&b, "- `%s`%s%s%s%s", ofStrategy(s).command(), l.stop, l.space, source, l.codeIn(codeOf(s)))
+	fmt.Fprintf(&b, "- %s%s%s", l.say("shown", "command", ofStrategy(s).command()), source, l.codeIn(codeOf(s)))
 	if by := mends[s.Name]; by != nil {
-		fmt.Fprintf(&b, "%s%s%s%s%s", l.space, l.mendedBy, l.colon, l.links(by, "mistakes"), l.stop)
+		b.WriteString(l.say("mends", "links", l.links(by, "mistakes")))
 	}
 	b.WriteString("\n")
 	for _, k := range kept() {
 		if plan := k.Schedule.String(); k.Strategy == s.Name && plan != schedules[s.Name] {
-			fmt.Fprintf(&b, "- `loadtest step %s %s --draw`%s%s\n", s.Name, plan, l.colon, l.say("cause."+string(k.Cause), k.Cause.Doc()))
+			fmt.Fprintf(&b, "- %s\n", l.say("caused", "command", fmt.Sprintf("loadtest step %s %s --draw", s.Name, plan), "cause", k.Cause))
 		}
 	}
 	return b.String()
@@ -142,8 +143,9 @@ func (l language) scenarioFacts(sc trial.Scenario, strategies []declared.Strateg
 	if of, ok := bySchedule[sc.Name]; ok {
 		shows = shown{strategy: of}
 	}
-	fmt.Fprintf(&b, "- `%s`"+l.held+l.stop+l.space, shows.command(), l.section(holds.Name, "mistakes"), holds.Name+":"+sc.Name)
-	fmt.Fprintf(&b, l.attacks+"%s\n", sc.Attacks, l.say("property."+sc.Attacks.String(), sc.Attacks.Doc()), l.codeIn("internal/lab/scenario/"+codeFile(sc.Name)))
+	property := words.Text{Key: "property." + sc.Attacks.String(), Words: sc.Attacks.Doc()}
+	fmt.Fprintf(&b, "- %s%s%s\n", l.say("both", "command", shows.command(), "twin", l.section(holds.Name, "mistakes"), "cell", holds.Name+":"+sc.Name),
+		l.say("attacks", "name", sc.Attacks.String(), "property", property), l.codeIn("internal/lab/scenario/"+codeFile(sc.Name)))
 	return b.String()
 }
 
@@ -180,13 +182,13 @@ func bothSides(sc trial.Scenario, strategies []declared.Strategy) (fails, holds 
 // index lists all names.
 func (l language) index(strategies []declared.Strategy) page {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| %s | %s | %s |\n|---|---|---|\n", l.strategy, l.does, l.shownBy)
+	b.WriteString(l.say("strategies") + "\n|---|---|---|\n")
 	for _, s := range strategies {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", l.section(s.Name, "mistakes"), l.say("strategy."+s.Name, s.Doc), l.section(s.Telling, "mistakes"))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", l.section(s.Name, "mistakes"), l.Or("strategy."+s.Name, s.Doc), l.section(s.Telling, "mistakes"))
 	}
-	fmt.Fprintf(&b, "\n| %s | %s | %s |\n|---|---|---|\n", l.scenario, l.does, l.attacked)
+	b.WriteString("\n" + l.say("scenarios") + "\n|---|---|---|\n")
 	for _, sc := range scenario.Of(trial.OneServer) {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", l.section(sc.Name, "mistakes"), l.say("scenario."+sc.Name, sc.Doc), sc.Attacks)
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", l.section(sc.Name, "mistakes"), l.Or("scenario."+sc.Name, sc.Doc), sc.Attacks)
 	}
 	return page{language: l, path: "mistakes/README" + l.file, made: map[string]string{"": b.String()}}
 }

@@ -213,8 +213,9 @@ func (p page) output(old string, played map[string]string, cells map[string]tria
 		return ""
 	}
 	c := cells[p.shows.cell]
-	if p.words != nil {
-		return fmt.Sprintf("```console\n$ %s\n```\n\n"+p.sameOutput+"\n", p.shows.command(), path.Base(strings.TrimSuffix(p.path, p.file))+english.file, p.why(c))
+	if p.translated() {
+		page := path.Base(strings.TrimSuffix(p.path, p.file)) + english.file
+		return fmt.Sprintf("```console\n$ %s\n```\n\n%s\n", p.shows.command(), p.say("printed", "page", page, "why", p.why(c)))
 	}
 	printed := played[p.shows.command()]
 	switch {
@@ -234,11 +235,11 @@ func (p page) output(old string, played map[string]string, cells map[string]tria
 // why is in other languages than English how it ended, and the cause.
 func (p page) why(c trial.Result) string {
 	if p.shows.cell != "" {
-		return p.verdict(c.Verdict) + p.colon + words.Chinese.Say(c.Explanation.Why...)
+		return p.verdict(c.Verdict) + p.Say(words.Of("colon")) + p.Say(c.Explanation.Why...)
 	}
 	ended, cause := p.shows.outcome()
 	if cause == "" {
-		return p.verdict(ended) + p.stop
+		return p.say("sentence", "said", p.verdict(ended))
 	}
-	return p.verdict(ended) + p.colon + p.say("cause."+string(cause), "") + p.stop
+	return p.say("ended", "verdict", ended, "cause", cause)
 }

@@ -19,6 +19,7 @@ import (
 	"stocklock/internal/lab/live"
 	"stocklock/internal/lab/pages"
 	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/words"
 )
 
 type site struct {
@@ -127,33 +128,45 @@ func Name(file string) string {
 
 const reportPage = "report.html"
 
-// menus has the links above each page, by its language. The last one is for a page that has no translation.
-var menus = map[string][]struct{ text, file string }{
-	"en": {{"stocklock", "README.md"}, {"Course", "docs/course/README.md"}, {"Report", reportPage}, {"Is it mine?", "docs/is-it-mine.md"},
-		{"Other libraries", "docs/peers.md"}, {"All names", "docs/mistakes/README.md"}, {"中文", "README.zh-CN.md"}},
-	"zh-CN": {{"stocklock", "README.zh-CN.md"}, {"课程", "docs/course/README.zh-CN.md"}, {"报告", reportPage}, {"是我的代码吗？", "docs/is-it-mine.zh-CN.md"},
-		{"其他库的锁（英文）", "docs/peers.md"}, {"全部名称", "docs/mistakes/README.zh-CN.md"}, {"English", "README.md"}},
-}
+// menu has the links above each page, with their keys in the catalogue. The last one is the page in the other language.
+var menuLinks = []struct{ key, file string }{{"menu.start", "README.md"}, {"menu.course", "docs/course/README.md"}, {"menu.report", reportPage},
+	{"menu.mine", "docs/is-it-mine.md"}, {"menu.peers", "docs/peers.md"}, {"menu.names", "docs/mistakes/README.md"}, {"menu.other", ""}}
 
 func (s *site) menu(file string) string {
+	in := words.English
+	if pages.Language(file) != "en" {
+		in = words.Chinese
+	}
 	var b strings.Builder
 	b.WriteString("<nav>")
-	links := menus[pages.Language(file)]
-	for i, link := range links {
+	for _, link := range menuLinks {
+		if link.file == "" { // the start is there for a page that has no translation
+			link.file = translation(file)
+			if !s.has(link.file) {
+				link.file = translation(translated(in, "README.md"))
+			}
+		} else if twin := translated(in, link.file); s.has(twin) {
+			link.file = twin
+		}
 		address, current := relative(file, link.file), ""
 		if link.file != reportPage {
-			if twin := translation(file); i == len(links)-1 && s.has(twin) {
-				link.file = twin
-			}
 			address = s.lead(file, link.file)
 		}
 		if link.file == file {
 			current = ` aria-current="page"`
 		}
-		fmt.Fprintf(&b, `<a href="%s"%s>%s</a> `, html.EscapeString(address), current, link.text)
+		fmt.Fprintf(&b, `<a href="%s"%s>%s</a> `, html.EscapeString(address), current, in.Say(words.Of(link.key)))
 	}
 	b.WriteString("</nav>")
 	return b.String()
+}
+
+// translated is an English page in a language.
+func translated(in *words.Language, page string) string {
+	if in == words.English {
+		return page
+	}
+	return translation(page)
 }
 
 // translation is the page in the other language.
