@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
@@ -55,7 +55,7 @@ func openRueidis(c Config, o rueidislock.LockerOption) (Locker, error) {
 	}
 	o.ClientBuilder = func(option rueidis.ClientOption) (rueidis.Client, error) {
 		client, err := build(option)
-		return refusableClient{client}, err
+		return refusableClient{client, int(o.KeyMajority)}, err
 	}
 	o.KeyPrefix, o.KeyValidity, o.NoLoopTracking = rueidisPrefix, c.Lease, true
 	for _, server := range c.Redis {
@@ -70,12 +70,7 @@ func openRueidis(c Config, o rueidislock.LockerOption) (Locker, error) {
 	return Locker{
 		Lock: func(ctx, waiting context.Context, key string) (Hold, error) {
 			if refused := refusalOf(ctx); refused != nil {
-				var keys atomic.Int32
-				ctx = WithRefusal(ctx, func() {
-					if keys.Add(1) == o.KeyMajority { // the library gives up a try with this one
-						refused()
-					}
-				})
+				ctx = WithRefusal(ctx, sync.OnceFunc(refused))
 			}
 			// A deadline would also end the hold: the library shortens the lease to it.
 			asking, cancel := context.WithCancel(ctx)
@@ -103,15 +98,31 @@ func openRueidis(c Config, o rueidislock.LockerOption) (Locker, error) {
 }
 
 // refusableClient sees the answers to the library's script that acquires a key: nil if the key is
-// taken.
-type refusableClient struct{ rueidis.Client }
+// taken. The library then asks for no other key of that try. A nil for one of the first keys, as many as
+// the majority, is therefore a refusal. Keys behind them are asked for when the lock is held already.
+type refusableClient struct {
+	rueidis.Client
+	majority int
+}
 
 func (c refusableClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	number := keyNumber(cmd) // the client reuses cmd
 	answer := c.Client.Do(ctx, cmd)
-	if refused := refusalOf(ctx); refused != nil && rueidis.IsRedisNil(answer.Error()) {
+	if refused := refusalOf(ctx); refused != nil && number < c.majority && rueidis.IsRedisNil(answer.Error()) {
 		refused()
 	}
 	return answer
+}
+
+// keyNumber is the number of the key in a command.
+func keyNumber(cmd rueidis.Completed) int {
+	i := slices.IndexFunc(cmd.Commands(), func(word string) bool { return strings.HasPrefix(word, rueidisPrefix+":") })
+	if i < 0 {
+		return 0
+	}
+	digits, _, _ := strings.Cut(strings.TrimPrefix(cmd.Commands()[i], rueidisPrefix+":"), ":")
+	number, _ := strconv.Atoi(digits)
+	return number
 }
 
 // keyByKey is the ClientBuilder of a client of several independent servers: the key with the number i
@@ -142,12 +153,7 @@ type separate struct {
 }
 
 func (c *separate) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-	number := 0
-	if i := slices.IndexFunc(cmd.Commands(), func(word string) bool { return strings.HasPrefix(word, rueidisPrefix+":") }); i >= 0 {
-		digits, _, _ := strings.Cut(strings.TrimPrefix(cmd.Commands()[i], rueidisPrefix+":"), ":")
-		number, _ = strconv.Atoi(digits)
-	}
-	return c.servers[number%len(c.servers)].Do(ctx, cmd)
+	return c.servers[keyNumber(cmd)%len(c.servers)].Do(ctx, cmd)
 }
 
 func (c *separate) Close() {

@@ -2,6 +2,7 @@ package peers
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -88,17 +89,7 @@ func TestOurNotesAreInOurDocumentation(t *testing.T) {
 // TestTwoKeysOfThree: rueidislock-two-of-three puts each key on a server of its own, and still excludes
 // others when one server has lost its key.
 func TestTwoKeysOfThree(t *testing.T) {
-	group := testserver.Start(t)
-	var servers []redis.UniversalClient
-	for range 3 {
-		server, err := group.Redis(t.Context(), testserver.RedisOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		client := lock.NewClient(server.Addr, 1)
-		t.Cleanup(func() { client.Close() })
-		servers = append(servers, client)
-	}
+	servers := threeServers(t)
 	options := strategy.Options{Lease: 5 * time.Second, Wait: 300 * time.Millisecond}
 	g := guardOf(lock.RueidisTwo, strategy.Deps{Options: options, Locks: strategy.Locks{Quorum: servers}}, lock.Config{})
 	defer g.Close(t.Context())
@@ -121,6 +112,68 @@ func TestTwoKeysOfThree(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// TestARefusalOfTwoOfThree: whoever finds the lock taken is refused at its first try, and one that finds
+// only the third key taken is not refused.
+func TestARefusalOfTwoOfThree(t *testing.T) {
+	servers := threeServers(t)
+	locker, err := lock.RueidisTwo.Open(lock.Config{Redis: servers, Lease: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locker.Close()
+	ask := func(of string) (held lock.Hold, refused chan struct{}, err error) {
+		refused = make(chan struct{})
+		waiting, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, errors.New("no refusal was seen"))
+		defer cancel()
+		ctx := lock.WithRefusal(t.Context(), func() { close(refused); cancel() })
+		held, err = locker.Lock(ctx, waiting, of)
+		return held, refused, err
+	}
+	third := strings.ReplaceAll(lock.RueidisKeys(3)[2], "%s", "stock:1")
+	if err := servers[2].Set(t.Context(), third, "another's", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	first, refused, err := ask("stock:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, second, err := ask("stock:1")
+	if !errors.Is(err, lock.ErrTaken) {
+		t.Errorf("a second holder: %v, want %v", err, lock.ErrTaken)
+	}
+	select {
+	case <-second:
+	default:
+		t.Errorf("the second holder was not refused at its first try: %v", err)
+	}
+	for !strings.Contains(servers[2].Info(t.Context(), "commandstats").Val(), "cmdstat_eval:") && t.Context().Err() == nil {
+		time.Sleep(time.Millisecond) // the third key is asked for in the background
+	}
+	if err := first.Release(t.Context()); err != nil { // waits for the end of that
+		t.Error(err)
+	}
+	select {
+	case <-refused:
+		t.Error("the holder was refused, who found only the third key taken")
+	default:
+	}
+}
+
+func threeServers(t *testing.T) (servers []redis.UniversalClient) {
+	t.Helper()
+	group := testserver.Start(t)
+	for range 3 {
+		server, err := group.Redis(t.Context(), testserver.RedisOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := lock.NewClient(server.Addr, 1)
+		t.Cleanup(func() { client.Close() })
+		servers = append(servers, client)
+	}
+	return servers
 }
 
 // TestRevisionsGrow: the tokens of etcd's lock grow with each holder, which a fence needs.
