@@ -17,7 +17,8 @@ type Peer struct {
 	ladder.Rung
 	Module string // whose version is reported
 	// Notes are by the names of the scenarios that break it.
-	Notes map[string]Note
+	Notes   map[string]Note
+	Besides string // what else the runs show; empty for nothing
 }
 
 // Note is what a library's documentation says of something that breaks it.

@@ -94,6 +94,7 @@ type page struct {
 type row struct {
 	declared.Strategy
 	Version    string // of its module, empty for this repository's
+	Besides    string
 	Cells      []cell
 	Notes      []noted
 	Sales, P99 string
@@ -168,7 +169,7 @@ func pageOf(in inputs) *page {
 }
 
 func rowOf(of peers.Peer, s declared.Strategy, in inputs) row {
-	r := row{Strategy: s}
+	r := row{Strategy: s, Besides: of.Besides}
 	if of.Module != "" {
 		r.Version = of.Module + " " + version(of.Module)
 	}
