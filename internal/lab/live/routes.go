@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"maps"
 	"mime"
 	"net/http"
 	"path"
@@ -19,7 +18,6 @@ import (
 	"time"
 
 	"stocklock/internal/lab/pages"
-	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/words"
 )
 
@@ -91,7 +89,7 @@ func pageAssets() map[string]asset {
 	assets := map[string]asset{"/base.css": newAsset("base.css", pages.Base()), "/docs.css": newAsset("docs.css", pages.Style)}
 	for _, l := range words.Languages {
 		file := "words/" + l.String() + ".json"
-		content, err := json.Marshal(Words(l.String()))
+		content, err := json.Marshal(l.Messages())
 		if err != nil {
 			panic(err) // they are texts
 		}
@@ -239,14 +237,4 @@ func (s *Server) serveTried(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, http.StatusOK, s.o.Tried[id-1])
-}
-
-// Words returns the words of the page in a language, en or zh, by their keys. The pages of the
-// documentation share them.
-func Words(language string) map[string]string {
-	said := maps.Clone(words.In(language).Messages())
-	if language == "en" {
-		maps.Copy(said, report.Titles())
-	}
-	return said
 }

@@ -129,7 +129,7 @@ func savedGroup(r report.Report, of func(group string) bool) ([]strategyInfo, []
 // runs.
 func savePage(w io.Writer, blocks []answers) error {
 	for _, l := range words.Languages {
-		blocks[0]["words/"+l.String()+".json"] = Words(l.String())
+		blocks[0]["words/"+l.String()+".json"] = l.Messages()
 	}
 	script, err := joined("app")
 	if err != nil {

@@ -55,7 +55,7 @@ var said = regexp.MustCompile(`\bt\('([a-z0-9.]+)'[,)]`)
 
 // TestWhatThePageSaysIsThere looks for each phrase that the scripts name.
 func TestWhatThePageSaysIsThere(t *testing.T) {
-	en := Words("en")
+	en := words.English.Messages()
 	scripts, err := fs.Glob(pageFiles, "page/*.js")
 	if err != nil {
 		t.Fatal(err)

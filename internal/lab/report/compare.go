@@ -57,7 +57,7 @@ func (t Terminal) Compare(before, after Report) {
 	if w.Length() > 0 {
 		header := table.Row{"strategy", "scenario", "verdict"}
 		for _, m := range shown {
-			header = append(header, m.heading())
+			header = append(header, m.title(t.in()))
 		}
 		w.SuppressEmptyColumns()
 		t.print(w, header, tabular.Right(4, 3+len(shown)), leaveFirst(shown, 3)...)

@@ -65,7 +65,7 @@ func (r Report) markdownComparison(b *strings.Builder, cells []trial.Result, oth
 	shown := metricsIn(inMarkdown, cells)
 	header, rule := []string{"strategy"}, []string{"---"}
 	for _, m := range shown {
-		header, rule = append(header, m.heading()), append(rule, "--:")
+		header, rule = append(header, m.title(words.English)), append(rule, "--:")
 	}
 	b.WriteString("\n" + markdownRow(append(header, "verdict")) + markdownRow(append(rule, "---")))
 	for _, c := range cells {

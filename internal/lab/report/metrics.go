@@ -12,61 +12,60 @@ import (
 )
 
 // metrics are the numbers of a cell, in the order of the tables. All forms read this list, the live
-// page and the tables of a load with a rate among them, so that a metric is one line here. Each is a
+// page and the tables of a load with a rate among them: a metric is one line here, and its title one of the catalogue. Each is a
 // column of CSV, a name for --fail-if, and a count on the page of its cell. The field shown lists the
 // other places. A number that older results lack is a pointer in [trial.Result]: nil is a dash.
 // While a cell runs, the page counts p50 and p99 alone (live/watcher.go, live/page/cell.js).
 var metrics = []metric{
-	{name: "requests", title: "requests", of: count(func(r trial.Result) int64 { return r.Requests }), shown: always},
-	{name: "sold", title: "sold", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: unitsToSell, shown: inTerminal | inMarkdown | onPage | always},
-	{name: "restocked", title: "restocked", of: count(func(r trial.Result) int64 { return r.Restocked }), shown: always},
-	{name: "promised", title: "promised, in orders and in answers", of: promised, outOf: unitsToSell},
-	{name: "remaining", title: "remaining", of: count(func(r trial.Result) int64 { return r.Remaining }), shown: always},
-	{name: "oversold", title: "oversold", of: count(func(r trial.Result) int64 { return r.Oversold }), bad: true, shown: inTerminal | inMarkdown | onPage | always},
-	{name: "lost-updates", title: "lost\nupdates", of: count(func(r trial.Result) int64 { return r.LostUpdates }), bad: true, shown: inTerminal | always, leave: 4},
-	{name: "answered-sold", title: "answered as sold", of: count(func(r trial.Result) int64 { return r.Answered })},
-	{name: "sold-out", title: "sold\nout", of: count(func(r trial.Result) int64 { return r.SoldOut }), shown: inTerminal, leave: 5},
-	{name: "busy", title: "busy", of: count(func(r trial.Result) int64 { return r.Busy }), shown: inTerminal | onPage, leave: 6},
-	{name: "fenced", title: "fenced off", of: count(func(r trial.Result) int64 { return r.Fenced })},
-	{name: "lost", title: "lock lost", of: count(func(r trial.Result) int64 { return r.Lost })},
-	{name: "conflict", title: "conflict", of: count(func(r trial.Result) int64 { return r.Conflict })},
-	{name: "refused", title: "refused", of: count(func(r trial.Result) int64 { return r.Refused })},
-	{name: "unknown", title: "unknown", of: count(func(r trial.Result) int64 { return r.Unknown }), shown: inTerminal, leave: 2},
-	{name: "errors", title: "errors", of: count(func(r trial.Result) int64 { return r.Errors }), bad: true, shown: inTerminal, leave: 3},
-	{name: "orders-without-answer", title: "orders without an answer", of: count(func(r trial.Result) int64 { return r.OrdersWithoutAnswer })},
-	{name: "answers-without-order", title: "answers without an order", of: count(func(r trial.Result) int64 { return r.AnswersWithoutOrder }), bad: true},
-	{name: "denied", title: "orders that were denied", of: count(func(r trial.Result) int64 { return r.Denied }), bad: true},
-	{name: "half-sold", title: "orders without all their items", of: count(func(r trial.Result) int64 { return r.HalfSold }), bad: true},
-	{name: "unpaid", title: "unpaid orders", of: count(func(r trial.Result) int64 { return r.Unpaid }), bad: true},
-	{name: "unserved", title: "payments without an order", of: count(func(r trial.Result) int64 { return r.Unserved }), bad: true},
-	{name: "unclaimed", title: "units that nobody has", of: count(func(r trial.Result) int64 { return r.Unclaimed }), bad: true},
-	{name: "left", title: "left when customers were sent away", of: count(func(r trial.Result) int64 { return r.Left }), bad: true},
-	{name: "duplicates", title: "duplicate orders", of: count(func(r trial.Result) int64 { return r.Duplicates }), bad: true},
-	{name: "faults-met", title: "faults met", of: count(func(r trial.Result) int64 { return r.FaultsMet })},
-	{name: "sales-per-second", title: "sales\n/s", of: func(r trial.Result) (float64, bool) { return r.SalesPerSecond, timed(r) }, better: more, shown: inTerminal | inMarkdown | onPage | inComparing | always, leave: 10},
-	{name: "p50", title: "p50\nms", latency: func(l trial.Latency) float64 { return l.P50 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | inComparing | always | inLatencies | inSteps, leave: 8},
-	{name: "p95", title: "p95\nms", latency: func(l trial.Latency) float64 { return l.P95 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | always | inLatencies, leave: 1},
-	{name: "p99", title: "p99\nms", latency: func(l trial.Latency) float64 { return l.P99 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | inComparing | always | inLatencies | inSteps, leave: 9},
-	{name: "p99.9", title: "p99.9\nms", latency: func(l trial.Latency) float64 { return l.P999 }, ms: true, better: less, shown: onPage | always},
-	{name: "max", title: "max\nms", latency: func(l trial.Latency) float64 { return l.Max }, ms: true, better: less, shown: inTerminal | onPage | always | inLatencies, leave: 7},
-	{name: "corrected-p50", title: "p50 from the scheduled time, ms", of: number(func(r trial.Result) float64 { return r.Corrected.P50 }), ms: true, better: less},
-	{name: "corrected-p99", title: "p99 from the scheduled time, ms", of: number(func(r trial.Result) float64 { return r.Corrected.P99 }), ms: true, better: less},
-	{name: "corrected-max", title: "max from the scheduled time, ms", of: number(func(r trial.Result) float64 { return r.Corrected.Max }), ms: true, better: less},
-	{name: "sold-p50", title: "p50 of sales, ms", of: byOutcome(load.Sold, func(l trial.Latency) float64 { return l.P50 }), ms: true, better: less},
-	{name: "sold-p99", title: "p99 of sales, ms", of: byOutcome(load.Sold, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
-	{name: "busy-p99", title: "p99 of busy answers, ms", of: byOutcome(load.Busy, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
-	{name: "sold-out-p99", title: "p99 of sold-out answers, ms", of: byOutcome(load.SoldOut, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
-	{name: "redis-per-sale", title: "Redis\n/sale", of: perSale(func(c trial.Cost) float64 { return c.Redis }), better: less, shown: inMarkdown | onPage | inComparing, leave: 7},
-	{name: "database-per-sale", title: "database\n/sale", of: perSale(func(c trial.Cost) float64 { return c.Database }), better: less, shown: inMarkdown | onPage | inComparing, leave: 6},
-	{name: "deadlocks", title: "dead-\nlocks", of: deadlocks, shown: inTerminal | inMarkdown | onPage | inComparing, leave: 7},
-	{name: "seconds", title: "seconds", of: number(func(r trial.Result) float64 { return r.Seconds }), shown: always},
+	{name: "requests", of: count(func(r trial.Result) int64 { return r.Requests }), shown: always},
+	{name: "sold", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: unitsToSell, shown: inTerminal | inMarkdown | onPage | always},
+	{name: "restocked", of: count(func(r trial.Result) int64 { return r.Restocked }), shown: always},
+	{name: "promised", of: promised, outOf: unitsToSell},
+	{name: "remaining", of: count(func(r trial.Result) int64 { return r.Remaining }), shown: always},
+	{name: "oversold", of: count(func(r trial.Result) int64 { return r.Oversold }), bad: true, shown: inTerminal | inMarkdown | onPage | always},
+	{name: "lost-updates", of: count(func(r trial.Result) int64 { return r.LostUpdates }), bad: true, shown: inTerminal | always, leave: 4},
+	{name: "answered-sold", of: count(func(r trial.Result) int64 { return r.Answered })},
+	{name: "sold-out", of: count(func(r trial.Result) int64 { return r.SoldOut }), shown: inTerminal, leave: 5},
+	{name: "busy", of: count(func(r trial.Result) int64 { return r.Busy }), shown: inTerminal | onPage, leave: 6},
+	{name: "fenced", of: count(func(r trial.Result) int64 { return r.Fenced })},
+	{name: "lost", of: count(func(r trial.Result) int64 { return r.Lost })},
+	{name: "conflict", of: count(func(r trial.Result) int64 { return r.Conflict })},
+	{name: "refused", of: count(func(r trial.Result) int64 { return r.Refused })},
+	{name: "unknown", of: count(func(r trial.Result) int64 { return r.Unknown }), shown: inTerminal, leave: 2},
+	{name: "errors", of: count(func(r trial.Result) int64 { return r.Errors }), bad: true, shown: inTerminal, leave: 3},
+	{name: "orders-without-answer", of: count(func(r trial.Result) int64 { return r.OrdersWithoutAnswer })},
+	{name: "answers-without-order", of: count(func(r trial.Result) int64 { return r.AnswersWithoutOrder }), bad: true},
+	{name: "denied", of: count(func(r trial.Result) int64 { return r.Denied }), bad: true},
+	{name: "half-sold", of: count(func(r trial.Result) int64 { return r.HalfSold }), bad: true},
+	{name: "unpaid", of: count(func(r trial.Result) int64 { return r.Unpaid }), bad: true},
+	{name: "unserved", of: count(func(r trial.Result) int64 { return r.Unserved }), bad: true},
+	{name: "unclaimed", of: count(func(r trial.Result) int64 { return r.Unclaimed }), bad: true},
+	{name: "left", of: count(func(r trial.Result) int64 { return r.Left }), bad: true},
+	{name: "duplicates", of: count(func(r trial.Result) int64 { return r.Duplicates }), bad: true},
+	{name: "faults-met", of: count(func(r trial.Result) int64 { return r.FaultsMet })},
+	{name: "sales-per-second", of: func(r trial.Result) (float64, bool) { return r.SalesPerSecond, timed(r) }, better: more, shown: inTerminal | inMarkdown | onPage | inComparing | always, leave: 10},
+	{name: "p50", latency: func(l trial.Latency) float64 { return l.P50 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | inComparing | always | inLatencies | inSteps, leave: 8},
+	{name: "p95", latency: func(l trial.Latency) float64 { return l.P95 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | always | inLatencies, leave: 1},
+	{name: "p99", latency: func(l trial.Latency) float64 { return l.P99 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | inComparing | always | inLatencies | inSteps, leave: 9},
+	{name: "p99.9", latency: func(l trial.Latency) float64 { return l.P999 }, ms: true, better: less, shown: onPage | always},
+	{name: "max", latency: func(l trial.Latency) float64 { return l.Max }, ms: true, better: less, shown: inTerminal | onPage | always | inLatencies, leave: 7},
+	{name: "corrected-p50", of: number(func(r trial.Result) float64 { return r.Corrected.P50 }), ms: true, better: less},
+	{name: "corrected-p99", of: number(func(r trial.Result) float64 { return r.Corrected.P99 }), ms: true, better: less},
+	{name: "corrected-max", of: number(func(r trial.Result) float64 { return r.Corrected.Max }), ms: true, better: less},
+	{name: "sold-p50", of: byOutcome(load.Sold, func(l trial.Latency) float64 { return l.P50 }), ms: true, better: less},
+	{name: "sold-p99", of: byOutcome(load.Sold, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
+	{name: "busy-p99", of: byOutcome(load.Busy, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
+	{name: "sold-out-p99", of: byOutcome(load.SoldOut, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
+	{name: "redis-per-sale", of: perSale(func(c trial.Cost) float64 { return c.Redis }), better: less, shown: inMarkdown | onPage | inComparing, leave: 7},
+	{name: "database-per-sale", of: perSale(func(c trial.Cost) float64 { return c.Database }), better: less, shown: inMarkdown | onPage | inComparing, leave: 6},
+	{name: "deadlocks", of: deadlocks, shown: inTerminal | inMarkdown | onPage | inComparing, leave: 7},
+	{name: "seconds", of: number(func(r trial.Result) float64 { return r.Seconds }), shown: always},
 }
 
 // metric is a number of a cell.
 type metric struct {
-	name  string                             // for --fail-if; that of the CSV column follows from it
-	title string                             // of a column; only the terminal breaks it
-	of    func(trial.Result) (float64, bool) // false where the cell does not have it: a dash is shown
+	name string                             // for --fail-if; that of the CSV column follows from it
+	of   func(trial.Result) (float64, bool) // false where the cell does not have it: a dash is shown
 	// latency takes the place of of for a number that every set of latencies has: that of all answers,
 	// of one kind of answer, or of a step.
 	latency func(trial.Latency) float64
@@ -168,14 +167,14 @@ func (m metric) text(r trial.Result, write func(float64) string) string {
 // whole writes a number without decimals.
 func whole(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
 
-// titleIn is the title in a language.
-func (m metric) titleIn(in *words.Language) string { return in.Or("metric."+m.name, m.title) }
+// title is that of a column.
+func (m metric) title(in *words.Language) string { return in.Say(words.Of("metric." + m.name)) }
 
-// heading is the title in one line.
-func (m metric) heading() string { return inOneLine(m.title) }
+// broken is the title of a narrow column.
+func broken(title string) string { return strings.NewReplacer(" ", "\n", "/", "\n/").Replace(title) }
 
 func inOneLine(title string) string {
-	return strings.NewReplacer("-\n", "", "\n/", "/", "\n", " ").Replace(title)
+	return strings.NewReplacer("\n/", "/", "\n", " ").Replace(title)
 }
 
 // csvName is the name of the metric's column.
@@ -204,13 +203,13 @@ func metricsIn(where places, cells []trial.Result) []metric {
 func latenciesIn(in *words.Language, where places) (shown []metric, titles []any) {
 	for _, m := range metrics {
 		if m.shown&where != 0 {
-			shown, titles = append(shown, m), append(titles, strings.TrimSuffix(m.titleIn(in), "\nms"))
+			shown, titles = append(shown, m), append(titles, strings.TrimSuffix(m.title(in), " ms"))
 		}
 	}
 	return shown, titles
 }
 
-// Number is a metric of a cell as a page shows it. Its title is the word metric.<name> of [Titles].
+// Number is a metric of a cell as a page shows it. The catalogue has its title under metric.<name>.
 type Number struct {
 	Name   string  `json:"name"`
 	Text   string  `json:"text"`
@@ -233,15 +232,6 @@ func Numbers(r trial.Result) (cell, columns []Number) {
 		}
 	}
 	return cell, columns
-}
-
-// Titles are the English titles of the metrics, by metric.<name>. The catalogue has those of other languages.
-func Titles() map[string]string {
-	titles := map[string]string{}
-	for _, m := range metrics {
-		titles["metric."+m.name] = m.heading()
-	}
-	return titles
 }
 
 // leaveFirst are the columns that a narrow terminal leaves out, in that order, counted from 1.

@@ -64,7 +64,7 @@ func (t Terminal) comparison(cells []trial.Result) {
 	shown := metricsIn(inTerminal, cells)
 	w, header := tabular.New(), t.header("strategy")
 	for _, m := range shown {
-		header = append(header, m.titleIn(t.in()))
+		header = append(header, broken(m.title(t.in())))
 	}
 	for _, c := range cells {
 		row := table.Row{c.Strategy}

@@ -16,7 +16,7 @@ import (
 var root = filepath.Join("..", "..", "..")
 
 // ofCode are the kinds of which the English words stand where the thing is: in the file of a strategy, for one.
-var ofCode = []string{"happens.", "hint.", "metric.", "name.", "property.", "scenario.", "strategy.", "task.", "topology.", "where."}
+var ofCode = []string{"happens.", "hint.", "name.", "property.", "scenario.", "strategy.", "task.", "topology.", "where."}
 
 // ofEarlier are phrases that only results of earlier versions have.
 var ofEarlier = []string{"each-wrote-what-it-read", "freed-itself", "row-had-changed"}
