@@ -12,8 +12,6 @@ import (
 	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/sale"
-	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -34,7 +32,7 @@ type toServers struct {
 	forgets bool
 	only    []string // see [trial.Scenario]
 	stock   int64
-	play    func(context.Context, *trial.Group) error
+	play    func(*servers)
 }
 
 // happens lists, in the order of the tables, what decides something on which topology.
@@ -118,27 +116,19 @@ func OversellsUnderLoad(on topology.Topology, of declared.Strategy) bool {
 }
 
 // untilSoldOut sells what is left after a play, and asks the servers what they have committed.
-func untilSoldOut(play func(context.Context, *trial.Group) error) func(context.Context, *trial.Group) error {
+func untilSoldOut(play func(*servers)) func(context.Context, *trial.Group) error {
 	return func(ctx context.Context, g *trial.Group) error {
-		if err := play(ctx, g); err != nil {
-			return err
-		}
-		err := g.Each(ctx, func(ctx context.Context, s *trial.Show) error {
+		p := &servers{Group: g, ctx: ctx}
+		play(p)
+		p.each(func(ctx context.Context, s *trial.Show) error {
 			if err := sellOut(ctx, s); err != nil {
 				return err
 			}
 			return settle(ctx, s)
 		})
-		if err != nil {
-			return err
-		}
-		return g.Record(ctx)
+		p.do(g.Record)
+		return p.err
 	}
-}
-
-// heldAtRead is what a customer of one unit posts whose sale is held when it has read, with the longest lease there is.
-func heldAtRead(shop int) trial.Wish {
-	return trial.Wish{Shop: shop, At: sale.Read, Action: labmode.Hold, Lease: labmode.MaxDuration}
 }
 
 // sell sells so many units, one after the other, at the first shop: others may have a node of their own, which

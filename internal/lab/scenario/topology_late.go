@@ -13,65 +13,55 @@ import (
 
 // lateCopy has A buy the last unit through the first server, and B through the second shop before the copy has that. B
 // is held when it has read. Then the copy catches up, B goes on, and others buy what seems to be left.
-func lateCopy(ctx context.Context, g *trial.Group) error {
-	for _, s := range g.Shows { // one by one: where GET_LOCK goes to the replica, sales that share connections keep the lock
+func lateCopy(p *servers) {
+	for _, s := range p.Shows { // one by one: where GET_LOCK goes to the replica, sales that share connections keep the lock
 		for range s.Items[0].InitialStock - 1 { // of which no customer reads an old stock
-			s.Fail(sell(ctx, s, 1))
-			if err := g.Database.Copied(ctx); err != nil {
-				return err
-			}
+			p.do(func(ctx context.Context) error {
+				s.Fail(sell(ctx, s, 1))
+				return p.Database.Copied(ctx)
+			})
 		}
 	}
-	if err := g.LogReads(ctx); err != nil {
+	var release func(context.Context) error
+	p.do(p.LogReads, func(ctx context.Context) (err error) {
+		release, err = p.Database.HoldCopies(ctx)
 		return err
-	}
-	release, err := g.Database.HoldCopies(ctx)
-	if err != nil {
-		return err
-	}
-	g.Note(1, explain.IsBehind, explain.Facts{})
-	for _, s := range g.Shows {
-		if got := s.Buy(ctx, 0, 1); got != load.Sold {
-			s.Fail(fmt.Errorf("customer A was answered with %s", got))
-		}
-	}
-	second := make([]*trial.Customer, len(g.Shows))
-	committing := 0 // of those who have come before
-	for i, s := range g.Shows {
-		b := s.Ask(ctx, heldAtRead(1))
-		second[i] = b
-		err := g.Await(ctx, s.Of.Name+": B has read, is answered or waits in MySQL", func() (bool, error) {
-			if s.Reached(b) || b.Answered() {
-				return true, nil
+	})
+	p.note(1, explain.IsBehind, explain.Facts{})
+	for _, s := range p.Shows {
+		p.do(func(ctx context.Context) error {
+			if got := s.Buy(ctx, 0, 1); got != load.Sold {
+				s.Fail(fmt.Errorf("customer A was answered with %s", got))
 			}
-			waits, commits, err := waitsAtCopy(ctx, g, s.Items[0].ItemID)
-			if commits > committing {
-				committing = commits
-				return true, nil
-			}
-			return waits, err
+			return nil
 		})
-		if err != nil {
-			return err
-		}
-		if s.Reached(b) || b.Answered() {
-			if err := s.HasRead(ctx, b); err != nil {
-				return err
+	}
+	second := make([]*trial.Customer, len(p.Shows))
+	committing := 0 // of those who have come before
+	for i, s := range p.Shows {
+		p.do(func(ctx context.Context) error {
+			b := s.Ask(ctx, heldAtRead(1))
+			second[i] = b
+			err := p.Await(ctx, s.Of.Name+": B has read, is answered or waits in MySQL", func() (bool, error) {
+				if s.Reached(b) || b.Answered() {
+					return true, nil
+				}
+				waits, commits, err := waitsAtCopy(ctx, p.Group, s.Items[0].ItemID)
+				if commits > committing {
+					committing = commits
+					return true, nil
+				}
+				return waits, err
+			})
+			if err == nil && (s.Reached(b) || b.Answered()) {
+				err = s.HasRead(ctx, b)
 			}
-		}
+			return err
+		})
 	}
-	if err := release(ctx); err != nil {
-		return err
-	}
-	if err := g.Database.Copied(ctx); err != nil {
-		return err
-	}
-	g.Note(1, explain.HasCaughtUp, explain.Facts{})
-	for i, b := range second {
-		g.Shows[i].Release(ctx, b)
-		<-b.Done()
-	}
-	return nil
+	p.do(release, p.Database.Copied)
+	p.note(1, explain.HasCaughtUp, explain.Facts{})
+	p.finish(second)
 }
 
 // waitsAtCopy reports whether a statement about the item waits for a row at the second server, and how many

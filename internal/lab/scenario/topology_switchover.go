@@ -15,63 +15,49 @@ import (
 // sales are refused until it connects anew, and buys the last unit. B comes to the second shop, which has its old
 // connections only: a read is answered there. B is held when it has read. Another sale of the shop finds out, which
 // ends the old connections, and B goes on.
-func switchOver(ctx context.Context, g *trial.Group) error {
-	err := g.Each(ctx, func(ctx context.Context, s *trial.Show) error { return sell(ctx, s, int(s.Items[0].InitialStock)-1) })
-	if err != nil {
-		return err
-	}
-	other, err := g.Beside(ctx, finder, int64(mostAsks*(1+len(g.Shows))))
-	if err != nil {
-		return err
-	}
-	if err := g.LogReads(ctx); err != nil {
-		return err
-	}
-	old, primary := g.Database.Nodes[0], g.Database.Nodes[1]
-	if err := old.RefuseWrites(ctx); err != nil {
-		return err
-	}
-	g.Note(0, explain.IsReadOnly, explain.Facts{})
-	if err := g.Database.Copied(ctx); err != nil {
-		return err
-	}
-	if err := promoted(ctx, g); err != nil {
-		return err
-	}
-	for _, front := range g.Database.Fronts {
-		front.LeadNew(primary.Addr)
-	}
-	if err := g.TookOver(1, explain.IsFoundByNew); err != nil {
-		return err
-	}
-	for _, s := range g.Shows {
-		s.Fail(buyInTheEnd(ctx, s, 0))
-	}
+func switchOver(p *servers) {
 	const second = 1
-	front := g.Database.Fronts[second]
-	for _, s := range g.Shows {
-		if err := connectAnew(ctx, g, second, old.Addr, other.Items[0]); err != nil { // the cell before has ended the old connections
+	old, primary, front := p.Database.Nodes[0], p.Database.Nodes[1], p.Database.Fronts[second]
+	p.each(func(ctx context.Context, s *trial.Show) error { return sell(ctx, s, int(s.Items[0].InitialStock)-1) })
+	var other *trial.Show
+	p.do(func(ctx context.Context) (err error) {
+		other, err = p.Beside(ctx, finder, int64(mostAsks*(1+len(p.Shows))))
+		return err
+	}, p.LogReads, old.RefuseWrites)
+	p.note(0, explain.IsReadOnly, explain.Facts{})
+	p.do(p.Database.Copied)
+	p.promote()
+	p.do(func(ctx context.Context) error {
+		for _, front := range p.Database.Fronts {
+			front.LeadNew(primary.Addr)
+		}
+		if err := p.TookOver(1, explain.IsFoundByNew); err != nil {
 			return err
 		}
-		s.Note(0, explain.HasConnections, explain.Facts{Shop: explain.ShopName(second)})
-		b := s.Ask(ctx, heldAtRead(second))
-		if err := g.Await(ctx, s.Of.Name+": B has read or is answered", func() (bool, error) { return s.Reached(b) || b.Answered(), nil }); err != nil {
-			return err
+		for _, s := range p.Shows {
+			s.Fail(buyInTheEnd(ctx, s, 0))
 		}
-		if s.Reached(b) {
-			if err := s.HasRead(ctx, b); err != nil {
+		return nil
+	})
+	for _, s := range p.Shows {
+		p.do(func(ctx context.Context) error { // the cell before has ended the old connections
+			err := connectAnew(ctx, p.Group, second, old.Addr, other.Items[0])
+			s.Note(0, explain.HasConnections, explain.Facts{Shop: explain.ShopName(second)})
+			return err
+		})
+		b := p.reads(s, second)
+		p.do(func(ctx context.Context) error {
+			front.LeadNew(primary.Addr)
+			if err := buyInTheEnd(ctx, other, second); err != nil {
 				return err
 			}
-		}
-		front.LeadNew(primary.Addr)
-		if err := buyInTheEnd(ctx, other, second); err != nil {
-			return err
-		}
-		s.Note(1, explain.IsFound, explain.Facts{Shop: explain.ShopName(second)})
-		s.Release(ctx, b)
-		<-b.Done()
+			s.Note(1, explain.IsFound, explain.Facts{Shop: explain.ShopName(second)})
+			s.Release(ctx, b)
+			<-b.Done()
+			return nil
+		})
 	}
-	return g.ShopsReady(ctx)
+	p.do(p.ShopsReady)
 }
 
 // finder is a strategy whose sale begins with a write, so that it is refused where the server is read-only. The shop

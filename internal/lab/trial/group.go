@@ -193,15 +193,6 @@ func (g *Group) Each(ctx context.Context, do func(context.Context, *Show) error)
 	return all.Wait()
 }
 
-// OneEach sends a customer of each strategy to a shop, who wants one unit.
-func (g *Group) OneEach(ctx context.Context, shop func(of int) int) []*Customer {
-	all := make([]*Customer, len(g.Shows))
-	for i, s := range g.Shows {
-		all[i] = s.Ask(ctx, Wish{Shop: shop(i) % len(g.Shops)})
-	}
-	return all
-}
-
 // Beside returns a show without a result, whose sales are to be had beside the others.
 func (g *Group) Beside(ctx context.Context, strategy string, units int64) (*Show, error) {
 	run := audit.Run{ID: "beside-" + time.Now().UTC().Format("150405.000000"), Strategy: strategy, InitialStock: units}
