@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +18,6 @@ import (
 	"stocklock/internal/lab/bench"
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explore"
-	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
@@ -50,10 +50,9 @@ type Shops struct {
 	options Options
 	shop    *catalog.Catalog
 	servers *bench.Bench
-	rig     *rig.Rig
 	reports *reports
-	store   *stock.Store
-	slots   slots
+	shared  *database       // of all slots that have no pair of their own
+	ctx     context.Context // of what outlasts a run
 	// snapshotIsolation is what the server says: see [declared.Circumstances].
 	snapshotIsolation bool
 	// turns are the runs that may be at work at a time: all others wait for a lease. More than the
@@ -64,12 +63,15 @@ type Shops struct {
 	starved atomic.Int64
 
 	rehearsals rehearsals
+
+	mu    sync.Mutex // guards pools
+	pools map[slotKind]*pool
 }
 
 // OpenShops starts MySQL. Shops are started when the first run needs them, as long as ctx lasts,
 // and sell by the strategies of the catalog, which is to stay open until the stage is closed.
 func OpenShops(ctx context.Context, shop *catalog.Catalog, o Options) (_ *Shops, err error) {
-	s := &Shops{options: o, shop: shop, turns: make(chan struct{}, turnsPerCore*runtime.NumCPU())}
+	s := &Shops{options: o, shop: shop, ctx: ctx, turns: make(chan struct{}, turnsPerCore*runtime.NumCPU()), pools: map[slotKind]*pool{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -79,14 +81,11 @@ func OpenShops(ctx context.Context, shop *catalog.Catalog, o Options) (_ *Shops,
 	if s.servers, err = bench.Open(ctx, servers); err != nil {
 		return nil, err
 	}
-	s.rig, s.store = s.servers.Rig, s.servers.Store
+	s.shared = &database{dsn: s.servers.MySQL.DSN(), store: s.servers.Store}
 	if s.reports, err = openReports(); err != nil {
 		return nil, err
 	}
-	s.slots = slots{background: ctx, rig: s.rig, shared: &database{dsn: s.servers.MySQL.DSN(), store: s.store}, mysqlSet: s.options.MySQLSet, pools: map[slotKind]*pool{}, settings: map[string]string{
-		"SHOP_LAB": "true", "SHOP_LAB_STEP": s.reports.addr(), "SHOP_LOG_LEVEL": "error", "SHOP_RETRY": "2ms",
-	}}
-	s.snapshotIsolation, err = audit.SnapshotIsolation(ctx, s.store)
+	s.snapshotIsolation, err = audit.SnapshotIsolation(ctx, s.servers.Store)
 	return s, err
 }
 
@@ -114,7 +113,7 @@ func (s *Shops) Close() error {
 	if s.reports != nil {
 		errs = append(errs, s.reports.close())
 	}
-	errs = append(errs, s.slots.close())
+	errs = append(errs, s.closeSlots())
 	if s.servers != nil {
 		errs = append(errs, s.servers.Close())
 	}
@@ -127,7 +126,7 @@ func (s *Shops) Starved() int64 { return s.starved.Load() }
 
 // Lacks says why the Redis of the stage cannot run a strategy, and nothing where it can.
 func (s *Shops) Lacks(ctx context.Context, of declared.Strategy) (string, error) {
-	return s.rig.Lacks(ctx, of.NeedsCommand)
+	return s.servers.Rig.Lacks(ctx, of.NeedsCommand)
 }
 
 // Shop is the catalog of the shops that the stage starts.
@@ -140,7 +139,7 @@ var panicked = regexp.MustCompile(`panic: [^\n\\"]*`)
 
 // Panic returns what a shop of the stage said when it last panicked, empty where none did.
 func (s *Shops) Panic() string {
-	logs, _ := filepath.Glob(filepath.Join(s.rig.Dir(), "shop-*", "log")) // the pattern is right
+	logs, _ := filepath.Glob(filepath.Join(s.servers.Rig.Dir(), "shop-*", "log")) // the pattern is right
 	for _, log := range logs {
 		if content, err := os.ReadFile(log); err == nil {
 			if all := panicked.FindAll(content, -1); len(all) > 0 {

@@ -27,16 +27,16 @@ type database struct {
 // fast is an option of a server that does not crash, or that is to forget: a commit takes a tenth of the time.
 const fast = "--innodb-flush-log-at-trx-commit=0"
 
-func (s *slots) openPair(ctx context.Context) (*database, error) {
-	pair, err := s.rig.MySQLPair(ctx, testserver.PairOptions{Options: append(testserver.Settings(s.mysqlSet), fast, "--sync-binlog=0")})
+func (s *Shops) openPair(ctx context.Context) (*database, error) {
+	pair, err := s.servers.Rig.MySQLPair(ctx, testserver.PairOptions{Options: append(testserver.Settings(s.options.MySQLSet), fast, "--sync-binlog=0")})
 	if err != nil {
 		return nil, err
 	}
 	d := &database{pair: pair}
-	if d.front, d.dsn, err = s.rig.FrontMySQL(pair.Primary.ShopDSN()); err != nil {
+	if d.front, d.dsn, err = s.servers.Rig.FrontMySQL(pair.Primary.ShopDSN()); err != nil {
 		return nil, err
 	}
-	if d.reads, d.readDSN, err = s.rig.FrontMySQL(pair.Replica.ShopDSN()); err != nil {
+	if d.reads, d.readDSN, err = s.servers.Rig.FrontMySQL(pair.Replica.ShopDSN()); err != nil {
 		return nil, err
 	}
 	if err := d.look(ctx); err != nil {

@@ -77,7 +77,7 @@ func (s *Shops) Play(ctx context.Context, p Plan, choose func() explore.Chooser)
 	}
 	slots, spoiled := s.Slots(p.Events), 0
 	for try := 1; ; try++ {
-		from, err := s.slots.of(kind, slots)
+		from, err := s.poolOf(kind, slots)
 		if err != nil {
 			return schedule.Record{}, err
 		}

@@ -24,18 +24,6 @@ const (
 	pairSlots   = 3
 )
 
-// slots are those of a stage, by what runs in them can do. The zero value has none to close.
-type slots struct {
-	background context.Context // of what outlasts a run
-	rig        *rig.Rig
-	shared     *database         // of the stage
-	settings   map[string]string // of the shops
-	mysqlSet   []string          // more options of a pair's servers
-
-	mu    sync.Mutex // guards the rest
-	pools map[slotKind]*pool
-}
-
 // slotKind is what runs in a slot can do, and the lease of its locks.
 type slotKind struct {
 	schedule.Needs
@@ -61,9 +49,9 @@ type pool struct {
 	slots   chan *slot
 }
 
-// of returns so many slots of a kind, and starts them if there are none yet. They outlast a run that
+// poolOf returns so many slots of a kind, and starts them if there are none yet. They outlast a run that
 // is given up meanwhile.
-func (s *slots) of(kind slotKind, n int) (*pool, error) {
+func (s *Shops) poolOf(kind slotKind, n int) (*pool, error) {
 	s.mu.Lock()
 	p := s.pools[kind]
 	if p == nil {
@@ -75,7 +63,7 @@ func (s *slots) of(kind slotKind, n int) (*pool, error) {
 	return p, p.err
 }
 
-func (s *slots) close() error {
+func (s *Shops) closeSlots() error {
 	var errs []error
 	for _, p := range s.pools {
 		for len(p.slots) > 0 {
@@ -89,7 +77,8 @@ func (s *slots) close() error {
 	return errors.Join(errs...)
 }
 
-func (s *slots) open(kind slotKind, p *pool) error {
+// open starts the slots of a pool.
+func (s *Shops) open(kind slotKind, p *pool) error {
 	testbeds, each := 1, cap(p.slots)
 	if kind.Alone {
 		testbeds, each = each, 1
@@ -98,12 +87,14 @@ func (s *slots) open(kind slotKind, p *pool) error {
 	if kind.quorum {
 		quorum = rig.QuorumServers
 	}
-	settings := maps.Clone(s.settings)
-	settings["SHOP_LEASE"], settings["SHOP_WAIT"] = kind.lease.String(), kind.wait().String()
+	settings := map[string]string{
+		"SHOP_LAB": "true", "SHOP_LAB_STEP": s.reports.addr(), "SHOP_LOG_LEVEL": "error", "SHOP_RETRY": "2ms",
+		"SHOP_LEASE": kind.lease.String(), "SHOP_WAIT": kind.wait().String(),
+	}
 	if kind.reserving {
 		maps.Copy(settings, load.Reservations())
 	}
-	starting, ctx := errgroup.WithContext(s.background)
+	starting, ctx := errgroup.WithContext(s.ctx)
 	for i := range testbeds {
 		starting.Go(func() error {
 			database, settings := s.shared, maps.Clone(settings)
@@ -117,7 +108,7 @@ func (s *slots) open(kind slotKind, p *pool) error {
 				}
 			}
 			name := fmt.Sprintf("slot%d.%d", p.number, i+1)
-			servers, err := s.rig.Testbed(ctx, rig.TestbedOptions{
+			servers, err := s.servers.Rig.Testbed(ctx, rig.TestbedOptions{
 				Name: name, Shops: schedule.MaxCustomers, DSN: database.dsn, Faults: kind.Proxied, Etcd: kind.etcd, Quorum: quorum, Env: settings,
 			})
 			if err != nil {
