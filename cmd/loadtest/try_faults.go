@@ -44,7 +44,7 @@ func (t *try) faults(ctx context.Context, on *step.Service) (tasks []task) {
 		case f.redis && !asked:
 			why = "a sale never asks Redis"
 		case f.lease && !leases:
-			why = "a sale keeps no lease in Redis"
+			why = "a sale keeps no lock in Redis that ends by itself"
 		case f.renewals && !renewed:
 			why = "nobody renews its lease"
 		}

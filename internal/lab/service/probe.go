@@ -295,8 +295,8 @@ func (p *Probe) Sends(shape string) bool {
 	return slices.ContainsFunc(p.Sold, is) || slices.ContainsFunc(p.SoldOut, is)
 }
 
-// Beyond says what of a sale was not attacked, although it sends it: a lease in a row of SQL ends by a clock that the lab does not
-// move, and a procedure, or a text of several statements, is one request.
+// Beyond says what of a sale was not attacked, although it sends it: a lease in a row of SQL, or as a deadline in a value of
+// Redis, ends by a clock that the lab does not move, and a procedure, or a text of several statements, is one request.
 func (p *Probe) Beyond() (all []string) {
 	for _, of := range []struct {
 		form *regexp.Regexp
@@ -308,11 +308,15 @@ func (p *Probe) Beyond() (all []string) {
 			all = append(all, of.says)
 		}
 	}
+	if slices.ContainsFunc(p.Sold, func(s Step) bool { return s.Server == wire.Redis && deadline.MatchString(s.Sent) }) {
+		all = append(all, "leases in values of Redis were not ended")
+	}
 	return all
 }
 
 var (
 	rowLease  = regexp.MustCompile(`(?i)^(?:INSERT|UPDATE|REPLACE|DELETE)\b.*(?:\b\w*(?:until|expir|lease|locked_)\w*\b|\bINTERVAL\b|[<>]=? ?(?:NOW|CURRENT_TIMESTAMP|UTC_TIMESTAMP|UNIX_TIMESTAMP)\b)`)
+	deadline  = regexp.MustCompile(`(?i)^(?:(?:SETNX|GETSET|HSETNX)\b.* 1\d{9}(?:\d{3})?|SET \S+ 1\d{9}(?:\d{3})? NX)$`) // in seconds or milliseconds
 	several   = regexp.MustCompile(`; ?\S`)
 	procedure = regexp.MustCompile(`(?i)(?:^|; ?)CALL\b`)
 )

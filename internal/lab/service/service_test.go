@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/wire"
 	"stocklock/internal/testserver"
 )
 
@@ -203,10 +204,17 @@ func TestWhatIsBeyond(t *testing.T) {
 		"UPDATE shedlock SET lock_until = '2026-01-01' WHERE name = 'a' AND lock_until <= '2025-01-01'": "leases in rows were not ended",
 		"UPDATE leases SET ends = NOW(3) + INTERVAL 1 SECOND WHERE ends < NOW(3)":                       "leases in rows were not ended",
 		"INSERT INTO orders (item_id, customer, made) VALUES (1, 'lease', NOW())":                       "",
-		"CALL buy(1)": "what a CALL does inside is one step",
+		"CALL buy(1)":                                            "what a CALL does inside is one step",
+		"SETNX lock:1009 1764362400123":                          "leases in values of Redis were not ended",
+		"SET lock:1009 1764362400 nx":                            "leases in values of Redis were not ended",
+		"SET page:1009 1764362400 NX EX 9":                       "",
 		"UPDATE items SET stock = 0 WHERE note = 'a; b'; COMMIT": "several statements in one text are one step",
 	} {
-		p := &Probe{Sold: []Step{{Server: "mysql", Sent: sent}}}
+		server := wire.MySQL
+		if strings.HasPrefix(sent, "SET") {
+			server = wire.Redis
+		}
+		p := &Probe{Sold: []Step{{Server: server, Sent: sent}}}
 		if got := strings.Join(p.Beyond(), "; "); got != want {
 			t.Errorf("%s: %q, want %q", sent, got, want)
 		}
