@@ -52,7 +52,16 @@ func TestStrategiesAsServices(t *testing.T) {
 		}
 		t.Run(of.Name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "service.yaml")
-			described := strings.NewReplacer("../../bin/shop", shop.Program, "SHOP_STRATEGY: none", "SHOP_STRATEGY: "+of.Name+"\n    SHOP_LEASE: 1s").Replace(string(text))
+			ofItem := func(statement string) string { return strings.ReplaceAll(statement, "?", "{item}") }
+			setup, left := "'item', {stock})", "SELECT stock"
+			for _, statement := range of.State.Setup { // of units that are sold from other rows
+				setup += "; " + ofItem(statement)
+			}
+			if of.State.Remaining != "" {
+				left += " + (" + ofItem(of.State.Remaining) + ")"
+			}
+			described := strings.NewReplacer("../../bin/shop", shop.Program, "SHOP_STRATEGY: none", "SHOP_STRATEGY: "+of.Name+"\n    SHOP_LEASE: 1s",
+				"'item', {stock})", setup, "SELECT stock", left).Replace(string(text))
 			if err := os.WriteFile(path, []byte(described), 0o600); err != nil {
 				t.Fatal(err)
 			}
