@@ -63,6 +63,15 @@ func badService(wrong string) error {
 		if wrong == "read, then write" {
 			return readThenWrite(r, db)
 		}
+		if wrong == "guards the last unit alone" {
+			var stock int
+			if err := db.QueryRow("SELECT stock FROM items WHERE id = ?", r.PathValue("item")).Scan(&stock); err != nil {
+				return 0, err
+			}
+			if stock > 1 {
+				return readThenWrite(r, db)
+			}
+		}
 		taken, err := db.ExecContext(r.Context(), "UPDATE items SET stock = stock - 1 WHERE id = ? AND stock > 0", r.PathValue("item"))
 		if err != nil {
 			return 0, err
@@ -205,6 +214,22 @@ func TestTryInterrupted(t *testing.T) {
 	}
 }
 
+// TestAFindingOfThreeReplays by the command that is shown with it, although the third customer makes no step of the
+// shortest schedule.
+func TestAFindingOfThreeReplays(t *testing.T) {
+	testserver.NeedsServers(t)
+	path := badlyDescribed(t, "guards the last unit alone", t.TempDir())
+	code, said := tryOf(t, path, "--only", "explore", "--fast")
+	shown := regexp.MustCompile(`--step '([^']+)'`).FindStringSubmatch(said)
+	if code != exitSurprised || !strings.Contains(said, "every order of two sales: ") || shown == nil {
+		t.Fatalf("exit code %d, said:\n%s", code, said)
+	}
+	code, said = tryOf(t, path, "--step", shown[1])
+	if code != exitSurprised || !strings.Contains(said, "step:       oversold") {
+		t.Errorf("%q: exit code %d, said:\n%s", shown[1], code, said)
+	}
+}
+
 func badlyDescribed(t *testing.T, wrong, pids string) (path string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -221,6 +246,9 @@ func badlyDescribed(t *testing.T, wrong, pids string) (path string) {
   orders: SELECT customer FROM orders WHERE item_id = {item}`
 	if wrong == "another port" {
 		within = "5s"
+	}
+	if wrong == "guards the last unit alone" {
+		processes = 3
 	}
 	if wrong == "its environment" {
 		processes, stock = 1, `

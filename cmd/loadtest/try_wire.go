@@ -258,11 +258,16 @@ func (t *try) draw(record schedule.Record) {
 
 // replay is the command that plays a record again.
 func (t *try) replay(r schedule.Record) string {
+	order := r.Schedule
+	if r.Customers > order.Customers() { // a third one is named by its first step
+		last := slices.IndexFunc(r.Played, func(c schedule.Choice) bool { return c.Customer == schedule.Customers(r.Customers)[r.Customers-1] })
+		order = r.Played[:last+1]
+	}
 	spare := ""
 	if r.Outcome.Stock >= int64(r.Customers) {
 		spare = " --spare"
 	}
-	return fmt.Sprintf("%s try %s --step %s%s", program(), quoted(t.File), quoted(r.Schedule.String()), spare)
+	return fmt.Sprintf("%s try %s --step %s%s", program(), quoted(t.File), quoted(order.String()), spare)
 }
 
 // mendedAt is the address of the section that mends a cause, empty where none does.
