@@ -100,7 +100,7 @@ func (r Report) title(in *words.Language) string {
 	case ran > 0:
 		ended = append(ended, say("report.all-predicted", "n", ran))
 	}
-	return say("report.title", "n", len(r.Cells), "ended", strings.Join(ended, ", "))
+	return say("report.title", "n", len(r.Cells), "ended", strings.Join(ended, say("comma")))
 }
 
 // broke reports whether something went wrong in a cell, as expected or not.

@@ -98,7 +98,7 @@ func (t Terminal) singly(r Report) {
 // done says in one line what a scenario does, empty of one that is not known.
 func (t Terminal) done(c trial.Result) string {
 	sc, _ := scenario.ByName(c.Scenario)
-	return t.in().Or("scenario."+sc.Name, sc.Doc)
+	return t.doc("scenario", sc.Name, sc.Doc)
 }
 
 func (t Terminal) matrix(r Report) {

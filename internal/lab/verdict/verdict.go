@@ -170,7 +170,7 @@ func (v Verdict) Legend(l *words.Language) string {
 	if v.N != nil {
 		n = "N"
 	}
-	return v.short(l, n) + l.Say(words.Of("colon"), words.Of("legend."+string(v.Kind), "n", n))
+	return v.short(l, n) + l.Joined("", words.Of("colon"), words.Of("legend."+string(v.Kind), "n", n))
 }
 
 // Reason is what the verdict on a run rests on. It is nothing where there is no more to say than the word.
