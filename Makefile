@@ -41,39 +41,26 @@ bench-shops: ## measure what a sale costs, beside a shop of sixty lines; ARGS='-
 	scripts/lab-go.sh -C bench build -o ../bin/ ./shops
 	bin/shops $(ARGS)
 
-# Few customers: the longer a sale has asked etcd for its lock, the likelier is its client to notice a
-# partition. Little stock: under failover, rueidislock-two-of-three takes ten seconds for each sale, and a cell
-# has ninety. A surprise (exit code 1) is marked on the page, and does not end the run. Without etcd its
-# strategies are skipped, with the reason.
-PEERS_RUN = bin/loadtest run --shop-binary bin/peershop --lease 1s --wait 300ms --workers 6 --stock 16
-SURPRISED = || test $$? -eq 1
-PEERS_BENCH = mutex,stocklock,rueidislock,rueidislock-two-of-three,bsm-redislock,redsync,redsync-five,etcd
+PEERS_PAGE = scripts/lab-go.sh -C bench run ./peerspage --from results/peers --to ../docs/peers.md
 
 .PHONY: peers
-peers: ready ## run the locks of other libraries under every scenario, measure them, and write docs/peers.md
-	@scripts/servers.sh etcd || echo "etcd's strategies will be skipped"
-	scripts/lab-go.sh -C bench build -o ../bin/ . ./peershop ./peerspage
-	$(PEERS_RUN) $$(bin/peerspage --strategies):all --out out/peers.json $(SURPRISED)
-	$(PEERS_RUN) $$(bin/peerspage --failing --cells out/peers.json) --runs 3 --seed 2 --out out/peers-again.json $(SURPRISED)
-	bin/loadtest run --shop-binary bin/peershop --work 0s $$(bin/peerspage --strategies) --out out/peers-sales.json
-	bin/bench --locks $(PEERS_BENCH) --shapes 1x32,4x8,8x1/1ms --save out/peers-bench.txt
-	bin/loadtest explore --shop-binary bin/peershop redsync redsync-five bsm-redislock rueidislock rueidislock-two-of-three --events forget --lease 600ms --out out/peers-forget.json $(SURPRISED)
-	bin/loadtest explore --shop-binary bin/peershop rueidislock etcd etcd-fenced --events pause --out out/peers-pause.json $(SURPRISED)
-	bin/peerspage --cells out/peers.json --again out/peers-again.json --sales out/peers-sales.json --bench out/peers-bench.txt \
-		--explored out/peers-forget.json --explored out/peers-pause.json --to docs/peers.md
+peers: ## run the locks of other libraries under every scenario, measure them, and write docs/peers.md; on a machine that nothing else uses
+	scripts/measure.sh peers
+	$(PEERS_PAGE)
 
 .PHONY: docs
 docs: ready ## bring the generated pages up to date with the code; ARGS=reentrant:pause runs the cell of a page again
 	scripts/lab-go.sh run ./docs/make $(ARGS)
+	[ ! -d bench/results/peers ] || $(PEERS_PAGE)
 
 .PHONY: site
 site: out/matrix.json ## make a static site of the matrix, the peers and all pages: out/site; runs the matrix where out/matrix.json is missing
 	rm -rf out/site
 	scripts/lab-go.sh run ./docs/site -report $< -to out/site
 
-# A surprise is marked in the report.
+# A surprise (exit code 1) is marked in the report.
 out/matrix.json: | ready
-	bin/loadtest run all --out $@ $(ARGS) $(SURPRISED)
+	bin/loadtest run all --out $@ $(ARGS) || test $$? -eq 1
 
 # The tests also need etcd for the locks of other libraries, a C compiler for the race detector, and
 # Chromium for the pages.

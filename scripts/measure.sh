@@ -1,8 +1,10 @@
 #!/bin/sh
-# Measures what the tables of docs/measurements.md and docs/operate.md are made of, and writes a file for each:
+# Measures what the tables of docs/measurements.md, docs/operate.md and docs/peers.md are made of, and writes a file
+# for each:
 #
-#   scripts/measure.sh                 all, in half an hour on a machine that nothing else uses
+#   scripts/measure.sh                 all but peers, in half an hour on a machine that nothing else uses
 #   scripts/measure.sh lock soaks      these alone
+#   scripts/measure.sh peers           the locks of other libraries; also keeps cells in bench/results/peers
 #   SHORT=yes scripts/measure.sh       a trial of a few minutes, whose numbers mean nothing
 #   make docs                          makes the tables
 #
@@ -13,8 +15,8 @@ set -eu
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- lock hot items crowds topologies baskets shops soaks
 
-repeat=3 seconds=0.5 each=800ms longer=2s crowd=5s soak='--for 1m' sales=100000
-[ -z "${SHORT:-}" ] || repeat=1 seconds=0.1 each=200ms longer=200ms crowd=200ms soak='--for 6s' sales=4000
+repeat=3 seconds=0.5 each=800ms longer=2s crowd=5s soak='--for 1m' sales=100000 scenarios=all runs=3
+[ -z "${SHORT:-}" ] || repeat=1 seconds=0.1 each=200ms longer=200ms crowd=200ms soak='--for 6s' sales=4000 scenarios=crash,pause runs=1
 
 make ready
 scripts/lab-go.sh -C bench build -o ../bin/ . ./shops
@@ -38,6 +40,27 @@ measure() {
 	cat "$work/part" >>"$work/results"
 }
 
+# Runs a command of the load test. A surprise (exit code 1) is marked in its result.
+surprised() { "$@" || [ $? -eq 1 ]; }
+
+# Runs the locks of other libraries. Few customers: the longer a sale has asked etcd for its lock, the likelier is its
+# client to notice a partition. Little stock: under failover, rueidislock-two-of-three takes ten seconds for each
+# sale, and a cell has ninety. Without etcd its strategies are skipped, with the reason.
+peers() {
+	scripts/servers.sh etcd || echo "etcd's strategies will be skipped"
+	scripts/lab-go.sh -C bench build -o ../bin/ ./peershop ./peerspage
+	shop='--shop-binary bin/peershop' # shellcheck disable=SC2086 # flags
+	cell="bin/loadtest run $shop --lease 1s --wait 300ms --workers 6 --stock 16" names=$(bin/peerspage --strategies)
+	surprised $cell "$names:$scenarios" --out out/peers.json
+	surprised $cell $(bin/peerspage --failing --cells out/peers.json) --runs $runs --seed 2 --out out/peers-again.json
+	bin/loadtest run $shop --work 0s "$names" --out out/peers-sales.json
+	surprised bin/loadtest explore $shop redsync redsync-five bsm-redislock rueidislock rueidislock-two-of-three \
+		--events forget --lease 600ms --out out/peers-forget.json
+	surprised bin/loadtest explore $shop rueidislock etcd etcd-fenced --events pause --out out/peers-pause.json
+	bin/peerspage --cells out/peers.json --again out/peers-again.json --sales out/peers-sales.json \
+		--explored out/peers-forget.json --explored out/peers-pause.json --keep bench/results/peers
+}
+
 for name; do
 	: >"$work/head"
 	: >"$work/results"
@@ -51,6 +74,11 @@ for name; do
 		measure bin/loadtest soak --seed 1 $soak
 		measure bin/loadtest soak --seed 2 $soak
 		measure bin/loadtest soak --sales $sales
+		;;
+	peers)
+		peers
+		measure bin/bench --locks mutex,stocklock,rueidislock,rueidislock-two-of-three,bsm-redislock,redsync,redsync-five,etcd \
+			--shapes 1x32,4x8,8x1/1ms --repeat $repeat --seconds $seconds
 		;;
 	*)
 		echo "measure.sh: no measurement is called $name" >&2

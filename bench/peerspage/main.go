@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,8 +22,9 @@ type options struct {
 	Cells      string   `type:"existingfile" placeholder:"FILE" help:"The result of every strategy under every scenario."`
 	Again      string   `type:"existingfile" placeholder:"FILE" help:"The result of the cells that did not hold, run again with other seeds."`
 	Sales      string   `type:"existingfile" placeholder:"FILE" help:"The result of every strategy under contention without work in the section."`
-	Bench      string   `type:"existingfile" placeholder:"FILE" help:"What bench --save wrote; empty leaves its tables out."`
 	Explored   []string `type:"existingfile" placeholder:"FILE" help:"What explore --out wrote, once for each."`
+	Keep       string   `type:"path" placeholder:"FOLDER" help:"Only keep there what the page needs of --cells, --again, --sales and --explored."`
+	From       string   `type:"path" placeholder:"FOLDER" help:"Make the page of what --keep wrote, and of FOLDER.txt, where scripts/measure.sh keeps what the bench measured."`
 	To         string   `type:"path" placeholder:"FILE" help:"Where to write the page. Without it standard output."`
 }
 
@@ -44,15 +44,18 @@ func (o options) run(stdout io.Writer) error {
 		_, err := fmt.Fprintln(stdout, strings.Join(compared(), ","))
 		return err
 	}
-	if o.Cells == "" {
-		return errors.New("--cells is missing: want the result of every strategy under every scenario")
-	}
-	in, err := o.load()
-	if err != nil {
+	if o.Failing {
+		cells, err := report.Read(o.Cells)
+		if err == nil {
+			_, err = fmt.Fprintln(stdout, strings.Join(failing(cells), " "))
+		}
 		return err
 	}
-	if o.Failing {
-		_, err := fmt.Fprintln(stdout, strings.Join(failing(in.cells), " "))
+	if o.Keep != "" {
+		return o.keep()
+	}
+	in, err := kept(o.From)
+	if err != nil {
 		return err
 	}
 	p := pageOf(in)

@@ -2,13 +2,9 @@ package main
 
 import (
 	_ "embed"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"text/template"
@@ -34,51 +30,10 @@ var form = template.Must(template.New("page").Funcs(template.FuncMap{"section": 
 // section is the address of the section on a scenario, as seen from docs.
 func section(name string) string { return strings.TrimPrefix(mistakes.Section(name, "en"), "docs/") }
 
-// inputs are the measurements that the page is made from. The zero value of each leaves its part out.
-type inputs struct {
-	cells, again, sales report.Report
-	bench               []*benchfmt.Result
-	explored            []survey.Result
-}
-
-func (o options) load() (inputs, error) {
-	var in inputs
-	var errs [4]error
-	in.cells, errs[0] = load(o.Cells, report.Read)
-	in.again, errs[1] = load(o.Again, report.Read)
-	in.sales, errs[2] = load(o.Sales, report.Read)
-	in.bench, errs[3] = load(o.Bench, measure.Read)
-	err := errors.Join(errs[:]...)
-	for _, path := range o.Explored {
-		more, failed := load(path, readExplored)
-		in.explored, err = append(in.explored, more...), errors.Join(err, failed)
-	}
-	return in, err
-}
-
-// load reads a file, if there is one.
-func load[T any](path string, read func(string) (T, error)) (T, error) {
-	if path == "" {
-		var none T
-		return none, nil
-	}
-	return read(path)
-}
-
-func readExplored(path string) (found []survey.Result, err error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(text, &found); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return found, nil
-}
-
 // page is what docs/peers.md says.
 type page struct {
 	Environment report.Environment
+	About       *benchfmt.Result // of which the configuration says at which commit, and under which load
 	Commands    []string
 	Scenarios   []trial.Scenario
 	Rows        []row
@@ -87,7 +42,7 @@ type page struct {
 	SalesBy     string // the command of the table of sales
 	Explored    []survey.Result
 	Bench       []benched
-	BenchOn     string // its environment
+	BenchOn     string // the bench's environment
 }
 
 // row is a lock.
@@ -136,11 +91,9 @@ func (r row) Broken() []cell {
 func pageOf(in inputs) *page {
 	p := &page{
 		Environment: in.cells.Environment, Scenarios: scenario.Of(trial.OneServer), Commands: []string{in.cells.Environment.Command},
-		SalesBy: in.sales.Environment.Command, Explored: in.explored,
+		SalesBy: in.sales.Environment.Command, Explored: in.explored, About: in.bench[0],
 	}
-	if len(in.again.Cells) > 0 {
-		p.Commands = append(p.Commands, in.again.Environment.Command)
-	}
+	p.Commands = append(p.Commands, in.again.Environment.Command)
 	for _, c := range in.again.Cells {
 		p.Runs = max(p.Runs, c.Runs)
 	}
@@ -162,16 +115,14 @@ func pageOf(in inputs) *page {
 			p.Skipped[i].Locks = append(p.Skipped[i].Locks, r.Name)
 		}
 	}
-	if p.Bench = benchedIn(in.bench); len(p.Bench) > 0 {
-		p.BenchOn = measure.Environment(in.bench[0])
-	}
+	p.Bench, p.BenchOn = benchedIn(in.bench), measure.Environment(in.bench[0])
 	return p
 }
 
 func rowOf(of peers.Peer, s declared.Strategy, in inputs) row {
 	r := row{Strategy: s, Besides: of.Besides}
 	if of.Module != "" {
-		r.Version = of.Module + " " + version(of.Module)
+		r.Version = of.Module + " " + in.cells.Environment.Libraries[of.Module]
 	}
 	for _, sc := range scenario.Of(trial.OneServer) {
 		first, ok := find(in.cells, s.Name, sc.Name)
@@ -247,17 +198,6 @@ func failures(r trial.Result) int {
 		return r.Runs - r.Agreed
 	}
 	return r.Agreed
-}
-
-// version is that of a module in this program.
-func version(module string) string {
-	info, _ := debug.ReadBuildInfo()
-	for _, m := range info.Deps {
-		if m.Path == module {
-			return m.Version
-		}
-	}
-	return "of an unknown version"
 }
 
 // benched is what the bench measured in one shape.

@@ -80,8 +80,8 @@ func TestWhatThePageSays(t *testing.T) {
 		result("etcd", "pause", verdict.Held, verdict.Oversold, 2, 3))
 	sales := resultOf("loadtest run --sales", result("redsync", "contention", verdict.Held, verdict.Held, 1, 1))
 	sales.Cells[0].SalesPerSecond, sales.Cells[0].Latency.P99 = 520.4, 309
-	bench := filepath.Join(t.TempDir(), "bench.txt")
-	if err := os.WriteFile(bench, []byte("goos: linux\ncores: 2\nredis: 7\netcd: 3.4\n"+
+	folder := filepath.Join(t.TempDir(), "peers")
+	if err := os.WriteFile(folder+".txt", []byte("commit: abc\nload: 0.1 to 1.9\ncommand: bin/bench --locks mutex,etcd\ngoos: linux\ncores: 2\nredis: 7\netcd: 3.4\n"+
 		"BenchmarkHold/shape=8x1/pause=1ms/section=redis/lock=mutex 9 7800 holds/s 4e-05 trip-sec 1 of-mutex\n"+
 		"BenchmarkHold/shape=8x1/pause=1ms/section=redis/lock=etcd 9 1950 holds/s 0.25 of-mutex 0.000384 over-sec 6.02 requests/op\n"+
 		"BenchmarkHold/shape=pairs/section=empty/lock=etcd 9 1e-6 sec/op\n"), 0o600); err != nil {
@@ -96,9 +96,11 @@ func TestWhatThePageSays(t *testing.T) {
 		{Strategy: "etcd", Event: schedule.Pause, Found: explore.Found{Runs: 60, Bad: 20, Shortest: []schedule.Record{
 			{Schedule: shortest, Outcome: schedule.Outcome{Cause: verdict.LateWrite}}}}},
 	}
-	text := said(t, options{Cells: written(t, "cells", first()), Again: written(t, "again", again), Sales: written(t, "sales", sales),
-		Bench: bench, Explored: []string{written(t, "explored", explored)}})
+	said(t, options{Cells: written(t, "cells", first()), Again: written(t, "again", again), Sales: written(t, "sales", sales),
+		Explored: []string{written(t, "forgotten", explored[:1]), written(t, "paused", explored[1:])}, Keep: folder})
+	text := said(t, options{From: folder})
 	for _, want := range []string{
+		"| when | 2026-11-22T08:00:00Z, at commit abc; load average 0.1 to 1.9 |\n",
 		"| command | `loadtest run --all` |\n| command | `loadtest run --again` |",
 		// The runs with other seeds count.
 		"It did not hold under [overrun](mistakes/leases.md#overrun) (**oversold 7** in 3 of 3 runs).",
@@ -110,7 +112,7 @@ func TestWhatThePageSays(t *testing.T) {
 		"- Its documentation on `pause`: \"exclusion over a holder that is paused", // this repository's lock, in the same words
 		"| redsync | 520 | 309 |",
 		"`8x1/1ms`: 8 processes of 1 goroutine, with a pause of 1ms after each hold. The section takes 128 µs under the mutex, a round trip 40 µs.",
-		"| etcd | 1950 | 0.25 | 384 | – | 6.02 |", "etcd 3.4,", "`bin/bench --locks mutex,etcd --shapes 8x1/1ms`",
+		"| etcd | 1950 | 0.25 | 384 | – | 6.02 |", "etcd 3.4,", "\n`bin/bench --locks mutex,etcd`\n\n### Redisson\n",
 		"| etcd | `forget` | – | – | not run: it keeps them |\n| etcd | `pause` | 60 | 20 | " + verdict.LateWrite.Doc() + ": `A.acquire pause:A` |",
 		"`github.com/go-redsync/redsync/v4 v",
 	} {
@@ -159,7 +161,19 @@ func TestListsForTheLoadTest(t *testing.T) {
 	if got := said(t, options{Failing: true, Cells: written(t, "cells", first())}); got != "redsync:overrun etcd:crash reentrant:pause etcd:partition etcd:pause\n" {
 		t.Errorf("failing: %s", got)
 	}
-	if err := (options{}).run(&bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "--cells is missing") {
-		t.Errorf("without --cells: %v", err)
+}
+
+// TestThePageIsWhatIsKept: byte for byte.
+func TestThePageIsWhatIsKept(t *testing.T) {
+	const kept = "../results/peers"
+	if _, err := os.Stat(kept); os.IsNotExist(err) {
+		t.Skip("no results are kept yet: make peers")
+	}
+	page, err := os.ReadFile("../../docs/peers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said(t, options{From: kept}) != string(page) {
+		t.Error("docs/peers.md is stale: run make docs")
 	}
 }
