@@ -11,8 +11,8 @@
 // the list of a customer of its own.
 //
 // The engine is step.go (the plan, and what may be chosen), run.go (a run, and what a source is), customer.go,
-// options.go, send.go, settle.go, happen.go, look.go, slow.go (a machine that is too slow for leases) and
-// conclude.go. Files of the two sources are named shops and service.
+// options.go, send.go, settle.go, happen.go, look.go and slow.go (a machine that is too slow for leases). Files of the
+// two sources are named shops and service.
 //
 // # Decisions
 //

@@ -15,6 +15,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -258,6 +259,29 @@ func (s *Show) firstFailure() string {
 		return answer + "\nthe shop's log: " + s.Testbed.Shops[h.shop].LogLine(`"request":"`+h.id+`"`)
 	}
 	return ""
+}
+
+// pay adds to purchases what their customers have paid, without what the database says is to be returned.
+func (s *Show) pay(ctx context.Context, purchases map[string]count.Purchase) error {
+	for key, p := range purchases {
+		p.Paid = new(int64)
+		purchases[key] = p
+	}
+	seen := map[string]bool{}
+	for _, h := range s.customers.hits {
+		w := h.wanted
+		if w.Act != load.Confirming || w.Stolen || seen[w.Reference] {
+			continue
+		}
+		seen[w.Reference] = true
+		var toReturn int64
+		err := s.Store.Pool().QueryRowContext(ctx, "SELECT COUNT(*) FROM payments WHERE reference = ? AND state <> ?", w.Reference, stock.Taken).Scan(&toReturn)
+		if err != nil {
+			return err
+		}
+		*purchases[h.wish.key].Paid += 1 - toReturn
+	}
+	return nil
 }
 
 // Differ notes where the orders that stand differ from what their customers were answered.

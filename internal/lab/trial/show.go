@@ -176,6 +176,17 @@ func (h *Customer) Got() load.Outcome {
 	return h.Outcome
 }
 
+// Overdue waits until the time of a reservation is over, by the clock of the database.
+func (s *Show) Overdue(ctx context.Context, of *Customer) error {
+	return s.Await(ctx, fmt.Sprintf("the time of %s's reservation is over", of.Name()), func() (over bool, err error) {
+		err = s.Store.Pool().QueryRowContext(ctx, "SELECT live_until < UTC_TIMESTAMP(6) FROM holds WHERE public_id = ?", of.reserved).Scan(&over)
+		return over, err
+	})
+}
+
+// Reserved reports whether a customer has got a reservation.
+func (h *Customer) Reserved() bool { return h.reserved != "" }
+
 // Release lets the sale of a customer go on that is held. Of any other it does nothing.
 func (s *Show) Release(ctx context.Context, of *Customer) {
 	if of.holds > 0 && load.Release(ctx, s.Shops[of.shop].URL, of.id) == nil { // it may not be held yet
