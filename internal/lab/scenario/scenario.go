@@ -4,8 +4,9 @@
 // Each scenario attacks one property of the strategies. Those of one server are one file and one line in all.go each: a
 // [trial.Play] says which sale of a crowd is held at which point, what is done to the testbed meanwhile, and
 // what must be seen before that is over. Those of baskets, reservations and topologies have a function for that, in which
-// a few customers do one thing after another: baskets.go, reservations.go, and topologies.go with the topology_ files. A scenario does not say which strategies should
-// hold. That follows from their properties: see [trial.Scenario.Expected].
+// a few customers do one thing after another: baskets.go, reservations.go, and topologies.go with the topology_ files.
+// Such a function is written line by line, without errors: script.go and servers.go have the lines. A scenario does not
+// say which strategies should hold. That follows from their properties: see [trial.Scenario.Expected].
 //
 // A new scenario touches besides:
 //
