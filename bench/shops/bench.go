@@ -63,9 +63,8 @@ type testCase struct {
 	shops     int
 	customers int
 	items     int
-	lines     int     // of each order: 1 is no basket
-	rate      float64 // of all customers in a second; 0 for as fast as they are answered
-	refusals  bool    // the item is sold out, and refusals are measured
+	lines     int  // of each order: 1 is no basket
+	refusals  bool // the item is sold out, and refusals are measured
 	sellers   []seller
 }
 
@@ -78,7 +77,7 @@ var cases = []testCase{
 	}},
 	{name: "baskets-5", doc: "16 customers, baskets of 5 of 64 items", shops: 1, customers: 16, items: 64, lines: 5, sellers: inTurn("conditional", "batched", "for-update", "fenced-relative")},
 	{name: "baskets-20", doc: "16 customers, baskets of 20 of 64 items", shops: 1, customers: 16, items: 64, lines: 20, sellers: inTurn("conditional", "batched", "fenced-relative")},
-	{name: "sold-out", doc: "40 orders in a second at three shops, of 49 items, alone and beside seven baskets in a second of them and a sold-out one", shops: 3, customers: 16, items: 49, lines: 1, rate: 40, sellers: []seller{
+	{name: "sold-out", doc: "16 customers at three shops, 49 items, alone and beside 28 baskets in a second of these and a sold-out one", shops: 3, customers: 16, items: 49, lines: 1, sellers: []seller{
 		{strategy: "fenced-relative"}, {strategy: "fenced-relative", soldOut: true}, {strategy: "fenced-relative", before: true}, {strategy: "fenced-relative", soldOut: true, before: true},
 	}},
 	{name: "crossed", doc: "200 customers at three shops, baskets of fifty of fifty items, each in an order of its own", shops: 3, customers: 200, items: 50, lines: 50, sellers: inTurn("conditional", "batched", "fenced-relative")},
@@ -294,8 +293,9 @@ func (b *bench) measure(ctx context.Context, c testCase, s seller, long time.Dur
 	defer cancel()
 	var background sync.WaitGroup
 	if s.soldOut {
-		for range 7 {
-			background.Go(func() { l.askInVain(ctx) })
+		const baskets = 28 // in a second
+		for i := range baskets {
+			background.Go(func() { l.askInVain(ctx, time.Duration(i)*time.Second/baskets) })
 		}
 	}
 	l.sell(ctx, long/4) // connections, memory of what is sold out
@@ -367,19 +367,8 @@ func (l *load) sell(ctx context.Context, long time.Duration) result {
 	var mu sync.Mutex
 	var r result
 	var took []time.Duration
-	due := make(chan time.Time, int(l.rate*long.Seconds())+1)
-	if l.rate > 0 {
-		go func() {
-			tick := time.NewTicker(time.Duration(float64(time.Second) / l.rate))
-			defer tick.Stop()
-			for ctx.Err() == nil {
-				due <- <-tick.C
-			}
-		}()
-	} else {
-		close(due)
-	}
-	ask := func(due time.Time, shop int, path, body, key string) {
+	ask := func(shop int, path, body, key string) {
+		asked := time.Now()
 		status, conflict := l.post(shop, path, body, key)
 		mu.Lock()
 		defer mu.Unlock()
@@ -390,38 +379,27 @@ func (l *load) sell(ctx context.Context, long time.Duration) result {
 		if status == http.StatusCreated || l.refusals && status == http.StatusConflict {
 			r.orders++
 			r.lines += l.lines
-			took = append(took, time.Since(due))
+			took = append(took, time.Since(asked))
 		}
 	}
 	var customers sync.WaitGroup
 	begun := time.Now()
 	for i := range l.customers / max(1, l.keys) {
 		customers.Go(func() {
-			for {
-				at := time.Now()
-				select {
-				case scheduled, ok := <-due:
-					if ok {
-						at = scheduled
-					}
-				case <-ctx.Done():
-				}
-				if ctx.Err() != nil {
-					return
-				}
+			for ctx.Err() == nil {
 				path, body := l.order()
 				if l.keys < 2 {
 					key := ""
 					if l.keys == 1 {
 						key = uuid.NewString()
 					}
-					ask(at, i, path, body, key)
+					ask(i, path, body, key)
 					continue
 				}
 				key := uuid.NewString()
 				var same sync.WaitGroup
 				for shop := range l.keys {
-					same.Go(func() { ask(at, shop, path, body, key) })
+					same.Go(func() { ask(shop, path, body, key) })
 				}
 				same.Wait()
 			}
@@ -453,14 +431,15 @@ func basket(lines []string) (path, body string) {
 	return "/api/v1/orders", `{"lines": [` + strings.Join(lines, ", ") + "]}"
 }
 
-// askInVain asks for all items and the one that is sold out, once a second, until ctx ends: without a pause, what
-// is refused sooner would be asked for more often.
-func (l *load) askInVain(ctx context.Context) {
+// askInVain asks for all items and the one that is sold out, once a second after some time, until ctx ends. Without a
+// pause, a shop that refuses sooner would be asked more often.
+func (l *load) askInVain(ctx context.Context, after time.Duration) {
 	var lines []string
 	for _, item := range append(slices.Clone(l.items), l.soldOut) {
 		lines = append(lines, line(item))
 	}
 	path, body := basket(lines)
+	time.Sleep(after)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
