@@ -140,10 +140,8 @@ func (s *Shop) showOrder(c *gin.Context, find func(context.Context) (stock.Order
 const maxOrderID = 36
 
 // pathOrder reads the id of an order.
-func pathOrder(c *gin.Context) (string, error) { return orderID(c.Param("order")) }
-
-func orderID(id string) (string, error) {
-	return uuidOf(id, "an order's id is a UUID, as the answer to the order gave it")
+func pathOrder(c *gin.Context) (string, error) {
+	return uuidOf(c.Param("order"), "an order's id is a UUID, as the answer to the order gave it")
 }
 
 func uuidOf(id, want string) (string, error) {
@@ -192,18 +190,12 @@ func (s *Shop) listOrders(c *gin.Context, subject string) error {
 	if in.Until, err = queryTime(c, "until", latest); err != nil {
 		return err
 	}
-	before, given := c.GetQuery("before")
-	if given {
-		if before, err = orderID(before); err != nil {
-			return err
-		}
-	}
-	limit, err := queryNumber(c, "limit", defaultPage, 1, maxOrdersPage)
+	before, limit, err := queryPage(c)
 	if err != nil {
 		return err
 	}
 	orders, err := inSlot(s, c, s.reads, func(ctx context.Context) ([]stock.Order, error) {
-		return s.store.OrdersOf(ctx, subject, in, before, int(limit))
+		return s.store.OrdersOf(ctx, subject, in, before, limit)
 	})
 	if err != nil {
 		return err
@@ -212,13 +204,30 @@ func (s *Shop) listOrders(c *gin.Context, subject string) error {
 	for i, order := range orders {
 		list.Orders[i] = s.show(order)
 	}
-	if len(orders) == int(limit) {
-		next := c.Request.URL.Query()
-		next.Set("before", orders[len(orders)-1].PublicID)
-		list.Next = OrdersOfItems + "?" + next.Encode()
+	if len(orders) == limit {
+		list.Next = nextPage(c, orders[limit-1].PublicID)
 	}
 	c.JSON(http.StatusOK, list)
 	return nil
+}
+
+// queryPage reads which page of a customer's list is asked for: behind the one with the id before, if that is not empty.
+func queryPage(c *gin.Context) (before string, limit int, err error) {
+	before, given := c.GetQuery("before")
+	if given {
+		if before, err = uuidOf(before, "before is the id of the last one of a page"); err != nil {
+			return "", 0, err
+		}
+	}
+	most, err := queryNumber(c, "limit", defaultPage, 1, maxOrdersPage)
+	return before, int(most), err
+}
+
+// nextPage is where a list goes on behind the one with this id.
+func nextPage(c *gin.Context, last string) string {
+	next := c.Request.URL.Query()
+	next.Set("before", last)
+	return c.Request.URL.Path + "?" + next.Encode()
 }
 
 // maxOrdersPage is how many orders a page may have. Each may have maxLines lines.

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -85,7 +84,10 @@ func checkReservations(v *validator.Validate) {
 // words are references of payments, and reasons. openapi.yaml has the pattern, too.
 var words = regexp.MustCompile(wordPattern)
 
-const wordPattern = `^[A-Za-z0-9_-]{1,64}$`
+const (
+	wordPattern = `^[A-Za-z0-9_-]{1,64}$`
+	ofWords     = " must be 1 to 64 letters, digits, underscores and hyphens"
+)
 
 // reserving is [Shop.handle] for a shop that offers reservations.
 func (s *Shop) reserving(handler func(*gin.Context) error) gin.HandlerFunc {
@@ -128,9 +130,7 @@ type releasing struct {
 
 func (releasing) example() string { return `{"reason": "changed-mind"}` }
 
-func (releasing) ranges() string {
-	return "reason must be 1 to 64 letters, digits, underscores and hyphens"
-}
+func (releasing) ranges() string { return "reason" + ofWords }
 
 type confirmation struct {
 	Reference string `json:"reference" range:"word"`
@@ -138,9 +138,7 @@ type confirmation struct {
 
 func (confirmation) example() string { return `{"reference": "pi_3NkZ1a2B"}` }
 
-func (confirmation) ranges() string {
-	return "reference must be 1 to 64 letters, digits, underscores and hyphens"
-}
+func (confirmation) ranges() string { return "reference" + ofWords }
 
 // publicReservation is a reservation as customers and staff see it.
 type publicReservation struct {
@@ -198,10 +196,7 @@ func (s *Shop) reserve(c *gin.Context) error {
 	}
 	before := func(ctx context.Context, _ error) (stock.Hold, error) {
 		made, err := s.store.HoldByKey(ctx, wanted.Subject, wanted.IdempotencyKey)
-		same := func(is stock.HoldLine, asked stock.Line) bool {
-			return is.ItemID == asked.ItemID && is.Quantity == asked.Quantity
-		}
-		if err == nil && (made.Seconds != int64(body.Seconds) || !slices.EqualFunc(made.Lines, wanted.Lines(), same)) {
+		if lines, _ := made.Wanted(); err == nil && (made.Seconds != int64(body.Seconds) || !slices.Equal(lines, wanted.Lines())) {
 			err = errKeyReused
 		}
 		return made, err
@@ -300,18 +295,12 @@ func (s *Shop) getReservations(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	before, given := c.GetQuery("before")
-	if given {
-		if before, err = uuidOf(before, "before is the id of a reservation"); err != nil {
-			return err
-		}
-	}
-	limit, err := queryNumber(c, "limit", defaultPage, 1, maxOrdersPage)
+	before, limit, err := queryPage(c)
 	if err != nil {
 		return err
 	}
 	holds, err := inSlot(s, c, s.reads, func(ctx context.Context) ([]stock.Hold, error) {
-		return s.store.HoldsOf(ctx, subject, before, int(limit))
+		return s.store.HoldsOf(ctx, subject, before, limit)
 	})
 	if err != nil {
 		return err
@@ -320,8 +309,8 @@ func (s *Shop) getReservations(c *gin.Context) error {
 	for _, h := range holds {
 		list.Reservations = append(list.Reservations, showReservation(h))
 	}
-	if len(holds) == int(limit) {
-		list.Next = ReservationsPath + "?before=" + holds[len(holds)-1].PublicID + "&limit=" + strconv.FormatUint(limit, 10)
+	if len(holds) == limit {
+		list.Next = nextPage(c, holds[limit-1].PublicID)
 	}
 	c.JSON(http.StatusOK, list)
 	return nil
@@ -391,19 +380,6 @@ func (s *Shop) move(c *gin.Context, of *slots, move func(ctx context.Context, by
 	return nil
 }
 
-// publicPayment is what became of money, for staff.
-type publicPayment struct {
-	Reference   string             `json:"reference"`
-	State       stock.PaymentState `json:"state"`
-	Reservation string             `json:"reservation"`
-	Confirmed   *string            `json:"confirmed,omitempty"`
-	Reason      string             `json:"reason,omitempty"`
-	RecordedAt  time.Time          `json:"recorded_at"`
-	RecordedBy  string             `json:"recorded_by"`
-	ReturnedAt  *time.Time         `json:"returned_at,omitempty"`
-	ReturnedBy  *string            `json:"returned_by,omitempty"`
-}
-
 func (s *Shop) getPayment(c *gin.Context) error {
 	return s.showPayment(c, func(ctx context.Context) (stock.Payment, error) { return s.store.Payment(ctx, c.Param("reference")) })
 }
@@ -429,7 +405,7 @@ func (s *Shop) showPayment(c *gin.Context, find func(context.Context) (stock.Pay
 	if err != nil {
 		return err
 	}
-	c.JSON(http.StatusOK, publicPayment{p.Reference, p.State, p.Hold, p.Paid, p.Reason, p.RecordedAt, p.RecordedBy, p.ReturnedAt, p.ReturnedBy})
+	c.JSON(http.StatusOK, p)
 	return nil
 }
 
@@ -474,15 +450,15 @@ func (s *Shop) endOverdue(ctx context.Context) (more bool, err error) {
 }
 
 func (s *Shop) forgetReservations(ctx context.Context) error {
-	held, err := s.store.CountHeld(ctx)
+	held, toReturn, err := s.store.CountHeld(ctx)
 	if err != nil {
 		return err
 	}
 	for _, state := range []stock.HoldState{stock.Held, stock.Paying} {
-		s.metrics.heldUnits.WithLabelValues(string(state)).Set(float64(held.Units[state]))
-		s.metrics.liveReservations.WithLabelValues(string(state)).Set(float64(held.Holds[state]))
+		s.metrics.heldUnits.WithLabelValues(string(state)).Set(float64(held[state].Units))
+		s.metrics.liveReservations.WithLabelValues(string(state)).Set(float64(held[state].Holds))
 	}
-	s.metrics.toReturn.Set(float64(held.ToReturn))
+	s.metrics.toReturn.Set(float64(toReturn))
 	if s.KeyTTL > 0 {
 		if _, err = s.store.ClearHoldKeys(ctx, s.KeyTTL, keyBatch); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"stocklock/internal/stock"
 )
@@ -72,31 +73,17 @@ func (m *reservationMetrics) open(s *Shop, registry *prometheus.Registry) {
 	if s.Reservations == nil {
 		return
 	}
-	*m = reservationMetrics{
-		reservations: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "shop_reservations_total", Help: "Transitions of reservations that this shop has made, by the state that they led to.",
-		}, []string{"state"}),
-		liveReservations: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "shop_reservations_live", Help: "Reservations of all shops that hold units, by state: held or paying.",
-		}, []string{"state"}),
-		heldUnits: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "shop_reserved_units", Help: "Units that reservations of all shops hold, by state: held or paying.",
-		}, []string{"state"}),
-		lateness: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "shop_reservation_lateness_seconds", Help: "How long the longest overdue reservation was overdue when this shop last looked; 0 for none.",
-		}),
-		toReturn: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "shop_payments_to_return", Help: "Payments of all shops that were not taken, and whose money was not given back yet.",
-		}),
-		refusedPayments: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "shop_payments_refused_total", Help: "Confirmations whose payment was not taken: late, second, of another reservation, or one too many.",
-		}),
-		sweepFailures: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "shop_reservation_sweep_failures_total", Help: "Rounds of ending overdue reservations that failed. Another shop may end them.",
-		}),
-	}
+	auto, byState := promauto.With(registry), []string{"state"}
+	counter := func(name, help string) prometheus.CounterOpts { return prometheus.CounterOpts{Name: name, Help: help} }
+	gauge := func(name, help string) prometheus.GaugeOpts { return prometheus.GaugeOpts{Name: name, Help: help} }
+	m.reservations = auto.NewCounterVec(counter("shop_reservations_total", "Transitions of reservations that this shop has made, by the state that they led to."), byState)
+	m.liveReservations = auto.NewGaugeVec(gauge("shop_reservations_live", "Reservations of all shops that hold units, by state: held or paying."), byState)
+	m.heldUnits = auto.NewGaugeVec(gauge("shop_reserved_units", "Units that reservations of all shops hold, by state: held or paying."), byState)
+	m.lateness = auto.NewGauge(gauge("shop_reservation_lateness_seconds", "How long the longest overdue reservation was overdue when this shop last looked; 0 for none."))
+	m.toReturn = auto.NewGauge(gauge("shop_payments_to_return", "Payments of all shops that were not taken, and whose money was not given back yet."))
+	m.refusedPayments = auto.NewCounter(counter("shop_payments_refused_total", "Confirmations whose payment was not taken: late, second, of another reservation, or one too many."))
+	m.sweepFailures = auto.NewCounter(counter("shop_reservation_sweep_failures_total", "Rounds of ending overdue reservations that failed. Another shop may end them."))
 	for _, state := range []stock.HoldState{stock.Held, stock.Paying, stock.Confirmed, stock.Released, stock.Expired} {
 		m.reservations.WithLabelValues(string(state))
 	}
-	registry.MustRegister(m.reservations, m.liveReservations, m.heldUnits, m.lateness, m.toReturn, m.refusedPayments, m.sweepFailures)
 }

@@ -135,7 +135,7 @@ func (r *reservingShop) look(id string) publicReservation {
 	return r.ask(http.MethodGet, ReservationsPath+"/"+id, "", "Staff", "payments").reservation(r.t)
 }
 
-func (r *reservingShop) paid(reference string) (p publicPayment) {
+func (r *reservingShop) paid(reference string) (p stock.Payment) {
 	r.t.Helper()
 	if got := r.ask(http.MethodGet, apiPrefix+"/payments/"+reference, "", "Staff", "payments"); got.status != http.StatusNotFound {
 		decode(r.t, got, &p)
@@ -214,7 +214,7 @@ func TestEveryAnswerOfEveryRequest(t *testing.T) {
 				if last := now.History[len(now.History)-1].State; last != now.State {
 					t.Errorf("its history ends as %s, and it is %s", last, now.State)
 				}
-				if p := r.paid(reference); path == "confirmation" && strings.HasSuffix(want, "must-be-returned") && (p.State != stock.ToReturn || p.Reservation != id) {
+				if p := r.paid(reference); path == "confirmation" && strings.HasSuffix(want, "must-be-returned") && (p.State != stock.ToReturn || p.Hold != id) {
 					t.Errorf("the payment is %+v, want to-return for %s", p, id)
 				}
 			})
@@ -495,8 +495,8 @@ func TestShopsEndWhatIsOverdue(t *testing.T) {
 		r.reserve("ann", r.key(), fmt.Sprintf(`{"lines": [{"item_id": %d, "quantity": 6}], "seconds": 1}`, item.ID))
 	}
 	testserver.Await(t, "all units to come back", func() bool { return r.left(item) == 300 })
-	held, err := r.store.CountHeld(t.Context())
-	if err != nil || len(held.Units) != 0 {
+	held, _, err := r.store.CountHeld(t.Context())
+	if err != nil || len(held) != 0 {
 		t.Errorf("%+v is held, %v", held, err)
 	}
 	testserver.Await(t, "the metrics", func() bool {

@@ -219,17 +219,10 @@ func holdWhere(db *gorm.DB, where string, args ...any) (Hold, error) {
 // HoldsOf returns up to limit holds of a subject, the newest first. Before is the public id of one of them,
 // behind which the list goes on, or empty. It is [ErrNotFound] if it is none of the subject's.
 func (s *Store) HoldsOf(ctx context.Context, subject, before string, limit int) ([]Hold, error) {
-	query := s.db.WithContext(ctx).Table("holds FORCE INDEX (holds_subject)").Where("subject = ?", subject)
-	if before != "" {
-		last, err := again(ctx, func() (Hold, error) {
-			return one[Hold](s.db.WithContext(ctx), "public_id = ? AND subject = ?", before, subject)
-		})
-		if err != nil {
-			return nil, found("read the last reservation of a page", err)
-		}
-		query = query.Where("created_at <= ? AND (created_at < ? OR id < ?)", last.CreatedAt, last.CreatedAt, last.ID)
+	query, err := s.newestOf(ctx, "holds", subject, before, limit)
+	if err != nil {
+		return nil, err
 	}
-	query = query.Order("created_at DESC, id DESC").Limit(limit).Session(&gorm.Session{}) // for each try anew
 	holds, err := again(ctx, func() ([]Hold, error) { return all[Hold](query) })
 	if err != nil || len(holds) == 0 {
 		return nil, found("list reservations", err)
@@ -256,6 +249,19 @@ func (s *Store) HoldHistory(ctx context.Context, h Hold) ([]HoldStep, error) {
 	return steps, found("read the history of a reservation", err)
 }
 
+// Wanted returns the hold's lines as those of a sale, and the units that each line finds in the hold.
+func (h Hold) Wanted() (lines []Line, found []int64) {
+	for _, line := range h.Lines {
+		lines, found = append(lines, Line{ItemID: line.ItemID, Quantity: line.Quantity}), append(found, line.Quantity)
+	}
+	return lines, found
+}
+
+// ReadHold reads a hold with its lines, and locks nothing.
+func (t Tx) ReadHold(publicID string) (Hold, error) {
+	return holdWhere(t.db, "public_id = ?", publicID)
+}
+
 // lockHold reads a hold and locks its row until the transaction ends. Every writer locks a hold before the
 // rows of its items.
 func (t Tx) lockHold(publicID string) (Hold, error) {
@@ -280,15 +286,10 @@ func (t Tx) move(h *Hold, was HoldState, by Author, reason string) error {
 
 // putBack adds the units of lines to their items' stock, or to what is withdrawn. The lines are in the order of the items, each item
 // once.
-func (t Tx) putBack(lines []HoldLine) error {
-	quantities, args, ids := "CASE id", []any(nil), []any(nil)
-	for _, line := range lines {
-		quantities += " WHEN ? THEN ?"
-		args, ids = append(args, line.ItemID, line.Quantity), append(ids, line.ItemID)
-	}
-	quantities += " END"
+func (t Tx) putBack(lines []Line) error {
+	quantities, args := perItem(lines, func(line Line) int64 { return line.Quantity })
 	_, _, err := t.Exec("UPDATE items FORCE INDEX (PRIMARY) SET stock = stock + IF(withdrawn IS NULL, "+quantities+", 0), withdrawn = withdrawn + "+quantities+
-		", version = version + 1 WHERE id IN ("+marks(len(ids))+") ORDER BY id", slices.Concat(args, args, ids)...)
+		", version = version + 1 WHERE id IN ("+marks(len(lines))+") ORDER BY id", slices.Concat(args, args, anyOf(itemsOf(lines)))...)
 	return err
 }
 

@@ -1,10 +1,8 @@
 package stock
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 )
 
@@ -33,15 +31,11 @@ func (s *Store) EndHolds(ctx context.Context, shop string, limit int) (ended int
 // EndOverdue ends up to 16 holds that are overdue, whose payment has not begun, and that have units of the
 // sale's items. It returns how many it ended.
 func (s *Store) EndOverdue(ctx context.Context, shop string, wanted Sale) (ended int, err error) {
-	var overdue []HoldLine
-	err = s.read(ctx, &overdue, "SELECT hold_id FROM hold_lines FORCE INDEX (hold_lines_live) WHERE item_id IN ? AND live_until < UTC_TIMESTAMP(6) LIMIT ?",
-		itemsOf(wanted.Lines()), maxEnded)
-	if err != nil || len(overdue) == 0 {
-		return 0, found("look for overdue reservations", err)
-	}
 	var ids []uint64
-	for _, line := range overdue {
-		ids = append(ids, line.HoldID)
+	err = s.read(ctx, &ids, "SELECT hold_id FROM hold_lines FORCE INDEX (hold_lines_live) WHERE item_id IN ? AND live_until < UTC_TIMESTAMP(6) LIMIT ?",
+		itemsOf(wanted.Lines()), maxEnded)
+	if err != nil || len(ids) == 0 {
+		return 0, found("look for overdue reservations", err)
 	}
 	return s.endHolds(ctx, shop, ids, Held)
 }
@@ -67,11 +61,11 @@ func (s *Store) endHolds(ctx context.Context, shop string, ids []uint64, in ...H
 		for i, h := range holds {
 			ended[i], steps[i] = h.ID, HoldStep{h.ID, h.Steps + 1, h.State, Expired, now, shop, "overdue", ""}
 		}
-		var lines []HoldLine
-		if err := tx.Query(&lines, "SELECT hold_id, item_id, quantity FROM hold_lines WHERE hold_id IN ?", ended); err != nil {
+		var lines []Line
+		if err := tx.Query(&lines, "SELECT item_id, quantity FROM hold_lines WHERE hold_id IN ?", ended); err != nil {
 			return err
 		}
-		if err := tx.putBack(perItemOf(lines)); err != nil {
+		if err := tx.putBack(summed(lines)); err != nil {
 			return err
 		}
 		if _, _, err := tx.Exec("UPDATE hold_lines SET live_until = NULL WHERE hold_id IN ("+marks(len(ended))+")", anyOf(ended)...); err != nil {
@@ -88,20 +82,6 @@ func (s *Store) endHolds(ctx context.Context, shop string, ids []uint64, in ...H
 		return 0, nil
 	}
 	return len(holds), holdError("end overdue reservations", err)
-}
-
-// perItemOf adds up the lines of each item, in the order of the items.
-func perItemOf(lines []HoldLine) []HoldLine {
-	slices.SortFunc(lines, func(a, b HoldLine) int { return cmp.Compare(a.ItemID, b.ItemID) })
-	sums := lines[:1]
-	for _, line := range lines[1:] {
-		if last := &sums[len(sums)-1]; last.ItemID == line.ItemID {
-			last.Quantity += line.Quantity
-		} else {
-			sums = append(sums, line)
-		}
-	}
-	return sums
 }
 
 // ClearHoldKeys is [Store.ClearKeys] for the keys of holds.
@@ -141,30 +121,24 @@ func (t Tx) forgetHolds(by string, args ...any) (int, error) {
 	return len(ids), nil
 }
 
-// HeldUnits is how many units and holds are live, by state, and how many payments are to be returned.
+// HeldUnits is how many holds of a state are live, and how many units they have.
 type HeldUnits struct {
-	Units    map[HoldState]int64
-	Holds    map[HoldState]int64
-	ToReturn int64
+	State        HoldState
+	Units, Holds int64
 }
 
-// CountHeld counts what is held. It reads an entry of an index for each live line, and no more.
-func (s *Store) CountHeld(ctx context.Context) (HeldUnits, error) {
-	counted := HeldUnits{map[HoldState]int64{}, map[HoldState]int64{}, 0}
-	var rows []struct {
-		State        HoldState
-		Units, Holds int64
-	}
-	err := s.read(ctx, &rows, "SELECT h.state, SUM(l.quantity) AS units, COUNT(DISTINCT h.id) AS holds FROM holds h FORCE INDEX (holds_live)"+
+// CountHeld counts what is held, by state, and the payments that are to be returned. It reads an entry of an index for
+// each live line, and no more.
+func (s *Store) CountHeld(ctx context.Context) (held map[HoldState]HeldUnits, toReturn int64, err error) {
+	held = map[HoldState]HeldUnits{}
+	var rows []HeldUnits
+	err = s.read(ctx, &rows, "SELECT h.state, SUM(l.quantity) AS units, COUNT(DISTINCT h.id) AS holds FROM holds h FORCE INDEX (holds_live)"+
 		" JOIN hold_lines l ON l.hold_id = h.id WHERE h.live_until IS NOT NULL GROUP BY h.state")
 	for _, row := range rows {
-		counted.Units[row.State], counted.Holds[row.State] = row.Units, row.Holds
+		held[row.State] = row
 	}
 	if err == nil {
-		var n []int64
-		if err = s.read(ctx, &n, "SELECT COUNT(*) FROM payments WHERE state = ?", ToReturn); err == nil {
-			counted.ToReturn = n[0]
-		}
+		err = s.read(ctx, &toReturn, "SELECT COUNT(*) FROM payments WHERE state = ?", ToReturn)
 	}
-	return counted, found("count what is held", err)
+	return held, toReturn, found("count what is held", err)
 }

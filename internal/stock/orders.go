@@ -95,23 +95,38 @@ type Period struct{ From, Until time.Time }
 //
 // An order that is made meanwhile moves none of the others: it is before the first page, or missing.
 func (s *Store) OrdersOf(ctx context.Context, subject string, in Period, before string, limit int) ([]Order, error) {
-	// Left to itself, MySQL prefers the index of times, and reads the orders of all others in between.
-	query := s.db.WithContext(ctx).Table("orders FORCE INDEX (orders_subject)").Where("subject = ? AND line_of IS NULL AND created_at >= ? AND created_at < ?", subject, in.From, in.Until)
-	if before != "" {
-		last, err := again(ctx, func() (Order, error) {
-			return one[Order](s.db.WithContext(ctx), "public_id = ? AND subject = ?", before, subject)
-		})
-		if err != nil {
-			return nil, found("read the last order of a page", err)
-		}
-		query = query.Where("created_at <= ? AND (created_at < ? OR id < ?)", last.CreatedAt, last.CreatedAt, last.ID)
+	query, err := s.newestOf(ctx, "orders", subject, before, limit)
+	if err != nil {
+		return nil, err
 	}
-	query = query.Order("created_at DESC, id DESC").Limit(limit).Session(&gorm.Session{}) // for each try anew
-	orders, err := again(ctx, func() ([]Order, error) { return all[Order](query) })
+	orders, err := again(ctx, func() ([]Order, error) {
+		return all[Order](query, "line_of IS NULL AND created_at >= ? AND created_at < ?", in.From, in.Until)
+	})
 	if err != nil || len(orders) == 0 {
 		return nil, found("list orders", err)
 	}
 	return s.withLines(ctx, orders)
+}
+
+// newestOf returns a query for up to limit rows of a subject, the newest first. They are behind the one with the public
+// id before, if that is not empty. The query can be sent again.
+func (s *Store) newestOf(ctx context.Context, table, subject, before string, limit int) (*gorm.DB, error) {
+	// Left to itself, MySQL prefers an index of times, and reads the rows of all others in between.
+	query := s.db.WithContext(ctx).Table(table+" FORCE INDEX ("+table+"_subject)").Where("subject = ?", subject)
+	if before != "" {
+		type place struct {
+			ID        uint64
+			CreatedAt time.Time
+		}
+		last, err := again(ctx, func() (place, error) {
+			return one[place](s.db.WithContext(ctx).Table(table), "public_id = ? AND subject = ?", before, subject)
+		})
+		if err != nil {
+			return nil, found("read the last row of a page", err)
+		}
+		query = query.Where("created_at <= ? AND (created_at < ? OR id < ?)", last.CreatedAt, last.CreatedAt, last.ID)
+	}
+	return query.Order("created_at DESC, id DESC").Limit(limit).Session(&gorm.Session{}), nil
 }
 
 // ItemOrders returns the rows of all orders that have an item, the oldest first.

@@ -3,25 +3,25 @@ package stock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 )
 
-// Payment is what became of money, by the reference that its provider gave it. It is kept without an end.
+// Payment is what became of money, by the reference that its provider gave it. It is kept without an end. Its JSON is
+// for staff.
 type Payment struct {
-	Reference  string  `gorm:"primaryKey"`
-	Hold       string  // the public id of the hold that it was for
-	Paid       *string // the public id of the one that it has confirmed, nil for none
-	State      PaymentState
-	Reason     string // why it is to be returned: "second", "late" or "cancelled"; empty where it was taken
-	RecordedAt time.Time
-	RecordedBy string
-	ReturnedAt *time.Time
-	ReturnedBy *string
+	Reference  string       `gorm:"primaryKey" json:"reference"`
+	Hold       string       `json:"reservation"`         // the public id of the hold that it was for
+	Paid       *string      `json:"confirmed,omitempty"` // the public id of the one that it has confirmed, nil for none
+	State      PaymentState `json:"state"`
+	Reason     string       `json:"reason,omitempty"` // why it is to be returned: "second", "late" or "cancelled"; empty where it was taken
+	RecordedAt time.Time    `json:"recorded_at"`
+	RecordedBy string       `json:"recorded_by"`
+	ReturnedAt *time.Time   `json:"returned_at,omitempty"`
+	ReturnedBy *string      `json:"returned_by,omitempty"`
 
-	IdempotencyKey *string // of its return
+	IdempotencyKey *string `json:"-"` // of its return
 }
 
 // PaymentState says what became of money.
@@ -113,7 +113,8 @@ func (s *Store) Fail(ctx context.Context, by Author, id string) (Hold, error) {
 }
 
 func (t Tx) release(h *Hold, by Author, reason string) error {
-	if err := t.putBack(h.Lines); err != nil {
+	lines, _ := h.Wanted()
+	if err := t.putBack(lines); err != nil {
 		return err
 	}
 	was := h.State
@@ -194,7 +195,7 @@ func (t Tx) confirm(by Author, id, reference string, paid Sale, terms Terms) (h 
 		case p.Hold != id:
 			return h, nil, ErrReference
 		case p.State == Taken:
-			h, err = holdWhere(t.db, "public_id = ?", *p.Paid)
+			h, err = t.ReadHold(*p.Paid)
 			return h, nil, err
 		}
 		return h, h.unpaid(), nil
@@ -204,16 +205,14 @@ func (t Tx) confirm(by Author, id, reference string, paid Sale, terms Terms) (h 
 	}
 	p := Payment{Reference: reference, Hold: id, State: Taken, RecordedAt: t.db.NowFunc(), RecordedBy: by.Subject}
 	was, ended := h.State, !h.Live()
-	if was == Released || was == Expired {
-		if terms.TakeLate {
-			late, err := t.takeLate(h, by, reference, paid)
-			if err == nil {
-				p.Paid = &late.PublicID
-				return late, nil, t.db.Create(&p).Error
-			}
-			if !errors.Is(err, ErrSoldOut) && !errors.Is(err, ErrLimit) {
-				return h, nil, err
-			}
+	if terms.TakeLate && ended && was != Confirmed {
+		late, err := t.takeLate(h, by, reference, paid)
+		if err == nil {
+			p.Paid = &late.PublicID
+			return late, nil, t.db.Create(&p).Error
+		}
+		if !errors.Is(err, ErrSoldOut) && !errors.Is(err, ErrLimit) {
+			return h, nil, err
 		}
 	}
 	if ended {
@@ -244,10 +243,7 @@ func (h Hold) unpaid() error {
 // orderHeld makes the order of a hold's units. The order says that it found them in the hold and left none:
 // the items' rows are not touched.
 func (t Tx) orderHeld(h *Hold, reference string, paid Sale) error {
-	lines, read := make([]Line, len(h.Lines)), make([]int64, len(h.Lines))
-	for i, line := range h.Lines {
-		lines[i], read[i] = Line{ItemID: line.ItemID, Quantity: line.Quantity}, line.Quantity
-	}
+	lines, read := h.Wanted()
 	paid.SetLines(lines)
 	paid.Subject, paid.Limit = h.Subject, 0
 	order, err := record(t.db, paid, read)
@@ -268,10 +264,7 @@ func (t Tx) takeLate(ended Hold, by Author, reference string, paid Sale) (h Hold
 			}
 		}
 	}()
-	var lines []Line
-	for _, line := range ended.Lines {
-		lines = append(lines, Line{ItemID: line.ItemID, Quantity: line.Quantity})
-	}
+	lines, _ := ended.Wanted()
 	if len(lines) == 0 { // its data was deleted
 		return h, ErrSoldOut
 	}
@@ -371,12 +364,5 @@ func (s *Store) Return(ctx context.Context, by Author, reference string) (Paymen
 		p.State, p.ReturnedAt, p.ReturnedBy, p.IdempotencyKey = Returned, &now, &by.Subject, &by.IdempotencyKey
 		return tx.db.Select("state", "returned_at", "returned_by", "idempotency_key").Updates(&p).Error
 	})
-	return p, paymentError(reference, err)
-}
-
-func paymentError(reference string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("payment %s: %w", reference, classify(err))
+	return p, holdError("return the payment "+reference, err)
 }

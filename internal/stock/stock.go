@@ -153,6 +153,12 @@ type Sale struct {
 // SetLines sets what the sale takes, which must be at least one line. Lines of the same item become
 // one, with the sum of their quantities.
 func (s *Sale) SetLines(lines []Line) {
+	merged := summed(lines)
+	s.ItemID, s.Quantity, s.Token, s.More = merged[0].ItemID, merged[0].Quantity, merged[0].Token, merged[1:]
+}
+
+// summed adds up the lines of each item, in the order of the items.
+func summed(lines []Line) []Line {
 	lines = slices.SortedStableFunc(slices.Values(lines), func(a, b Line) int { return cmp.Compare(a.ItemID, b.ItemID) })
 	merged := lines[:1]
 	for _, line := range lines[1:] {
@@ -162,7 +168,7 @@ func (s *Sale) SetLines(lines []Line) {
 			merged = append(merged, line)
 		}
 	}
-	s.ItemID, s.Quantity, s.Token, s.More = merged[0].ItemID, merged[0].Quantity, merged[0].Token, merged[1:]
+	return merged
 }
 
 // Lines returns all lines of the sale, in the order of their items.

@@ -135,8 +135,8 @@ func TestReservationsBalance(t *testing.T) {
 	killers.Wait()
 	customers.Wait()
 	testserver.Await(t, "what nobody pays for to be ended", func() bool {
-		held, err := c.store.CountHeld(t.Context())
-		return err == nil && len(held.Units) == 0
+		held, _, err := c.store.CountHeld(t.Context())
+		return err == nil && len(held) == 0
 	})
 	c.balance()
 	looked()
@@ -390,11 +390,11 @@ func TestTwoSweepsOfAClusterMeet(t *testing.T) {
 		}
 	}
 	held := func(s *stock.Store) int64 {
-		now, err := s.CountHeld(t.Context())
+		now, _, err := s.CountHeld(t.Context())
 		if err != nil {
 			t.Error(err)
 		}
-		return int64(now.Units[stock.Held])
+		return int64(now[stock.Held].Units)
 	}
 	testserver.Await(t, "the other node to have the holds", func() bool { return held(stores[1]) == holds })
 	var ended, lost atomic.Int64

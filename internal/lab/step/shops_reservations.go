@@ -3,7 +3,6 @@ package step
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"stocklock/internal/lab/load"
@@ -22,23 +21,21 @@ const (
 
 // reserving are the requests of the customers of one run. It is safe for concurrent use.
 func reserving(customers int) map[schedule.Customer][]Request {
-	var reserved sync.Map // ids, by customers
 	of := map[schedule.Customer][]Request{}
 	for _, c := range schedule.Customers(customers) {
+		var reserved string // the id: a customer sends one request after another
 		of[c] = []Request{
 			{"reserve", func(ctx context.Context, to Address) (string, bool) {
 				answer := to.send(ctx, load.Order{Act: load.Reserving, Quantity: reservedUnits, Seconds: 1, IdempotencyKey: "reserve-" + to.ID, Lease: atOnce})
-				reserved.Store(c, answer.Reserved().ID)
+				reserved = answer.Reserved().ID
 				return answerOf(answer), answer.Outcome == load.Done
 			}},
 			{"confirm", func(ctx context.Context, to Address) (string, bool) {
-				id, _ := reserved.Load(c)
-				answer := to.send(ctx, load.Order{Act: load.Confirming, Reservation: id.(string), Reference: to.ID})
+				answer := to.send(ctx, load.Order{Act: load.Confirming, Reservation: reserved, Reference: to.ID})
 				return answerOf(answer), answer.Outcome == load.Sold
 			}},
 			{"fail", func(ctx context.Context, to Address) (string, bool) {
-				id, _ := reserved.Load(c)
-				return answerOf(to.send(ctx, load.Order{Act: load.Failing, Reservation: id.(string)})), false
+				return answerOf(to.send(ctx, load.Order{Act: load.Failing, Reservation: reserved})), false
 			}},
 		}
 	}

@@ -35,7 +35,7 @@ func (o overwriting) Release(ctx context.Context, by stock.Author, id, reason st
 // undo releases a confirmed hold and cancels its order. Nobody returns its money.
 func (o overwriting) undo(ctx context.Context, by stock.Author, id string) error {
 	return o.Transact(ctx, func(tx stock.Tx) error {
-		h, err := readHold(tx, id)
+		h, err := tx.ReadHold(id)
 		if err != nil || h.State != stock.Confirmed {
 			return err
 		}

@@ -36,12 +36,13 @@ type unchecked struct{ *stock.Store }
 
 func (u unchecked) Confirm(ctx context.Context, by stock.Author, id, reference string, paid stock.Sale, _ stock.Terms) (h stock.Hold, err error) {
 	err = u.Transact(ctx, func(tx stock.Tx) error {
-		if h, err = readHold(tx, id); err != nil {
+		if h, err = tx.ReadHold(id); err != nil {
 			return err
 		}
+		lines, held := h.Wanted()
 		paid.Subject = h.Subject
-		paid.SetLines(linesOf(h))
-		order, err := tx.RecordLines(paid, quantitiesOf(h))
+		paid.SetLines(lines)
+		order, err := tx.RecordLines(paid, held)
 		if err != nil {
 			return err
 		}
@@ -63,31 +64,4 @@ func (u unchecked) Confirm(ctx context.Context, by stock.Author, id, reference s
 		return nil
 	})
 	return h, err
-}
-
-// readHold reads a hold with its lines, and locks nothing.
-func readHold(tx stock.Tx, id string) (h stock.Hold, err error) {
-	var found []stock.Hold
-	if err = tx.Query(&found, "SELECT * FROM holds WHERE public_id = ?", id); err != nil {
-		return h, err
-	}
-	if len(found) == 0 {
-		return h, stock.ErrNotFound
-	}
-	h = found[0]
-	return h, tx.Query(&h.Lines, "SELECT * FROM hold_lines WHERE hold_id = ? ORDER BY item_id", h.ID)
-}
-
-func linesOf(h stock.Hold) (lines []stock.Line) {
-	for _, line := range h.Lines {
-		lines = append(lines, stock.Line{ItemID: line.ItemID, Quantity: line.Quantity})
-	}
-	return lines
-}
-
-func quantitiesOf(h stock.Hold) (quantities []int64) {
-	for _, line := range h.Lines {
-		quantities = append(quantities, line.Quantity)
-	}
-	return quantities
 }
