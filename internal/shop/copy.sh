@@ -84,6 +84,9 @@ if [ -n "$ways" ]; then
 		case " $ways " in *" $name "*) ;; *) rm "$file" ;; esac
 	done
 	edit internal/shop/harness_test.go "s/t.Fatal(err) \/\/ a copy may lack it/t.Skip(err)/; s/byName(t, \"fenced-relative\")/byName(t, \"$default\")/"
+	case " $ways " in *" conditional "*) ;; *)
+		for file in fuzz reservations; do edit internal/shop/${file}_test.go "s/byName(\([ft]\), \"conditional\")/byName(\1, \"$default\")/"; done
+	esac
 	case " $ways " in *" batched "*) ;; *)
 		rm internal/stock/batch*.go
 		edit internal/stock/errors_test.go '/"a batch": func/,/^\t\t},/d; /{"a batch"/d'

@@ -66,13 +66,9 @@ func FuzzRequest(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { _ = store.Close() })
-	by, err := strategy.Find("conditional", strategy.All())
-	if err != nil {
-		f.Fatal(err)
-	}
 	locks, client := openLocks(f, "redis://127.0.0.1:1")
 	f.Cleanup(func() { _ = client.Close() })
-	s, err := New(Config{Name: "shop", Strategy: by, MaxInFlight: 10, MaxConnections: 10, Log: slog.New(slog.DiscardHandler), Deps: strategy.Deps{Store: store, Locks: locks}})
+	s, err := New(Config{Name: "shop", Strategy: byName(f, "conditional"), MaxInFlight: 10, MaxConnections: 10, Log: slog.New(slog.DiscardHandler), Deps: strategy.Deps{Store: store, Locks: locks}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -266,7 +266,7 @@ func decode(t *testing.T, a answer, into any) {
 	}
 }
 
-func byName(t *testing.T, name string) strategy.Strategy {
+func byName(t testing.TB, name string) strategy.Strategy {
 	t.Helper()
 	by, err := strategy.Find(name, strategy.All())
 	if err != nil {

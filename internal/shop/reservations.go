@@ -321,9 +321,7 @@ func (s *Shop) release(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.move(c, s.sales, func(ctx context.Context, by stock.Author, id string) (stock.Hold, error) {
-		return s.holds.Release(ctx, by, id, body.Reason)
-	})
+	return s.move(c, s.sales, stock.Release(body.Reason))
 }
 
 func (s *Shop) extend(c *gin.Context) error {
@@ -331,25 +329,21 @@ func (s *Shop) extend(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.move(c, s.sales, func(ctx context.Context, by stock.Author, id string) (stock.Hold, error) {
-		return s.store.Extend(ctx, by, id, int64(body.Seconds), s.Reservations.Terms)
-	})
+	return s.move(c, s.sales, stock.Extend(int64(body.Seconds), s.Reservations.Terms))
 }
 
 func (s *Shop) beginPayment(c *gin.Context) error {
-	return s.move(c, s.changes, func(ctx context.Context, by stock.Author, id string) (stock.Hold, error) {
-		return s.holds.BeginPayment(ctx, by, id, s.Reservations.Terms)
-	})
+	return s.move(c, s.changes, stock.BeginPayment(s.Reservations.Terms))
 }
 
-func (s *Shop) failPayment(c *gin.Context) error { return s.move(c, s.changes, s.holds.Fail) }
+func (s *Shop) failPayment(c *gin.Context) error { return s.move(c, s.changes, stock.Fail()) }
 
 func (s *Shop) confirm(c *gin.Context) error {
 	body, err := readBody[confirmation](c)
 	if err != nil {
 		return err
 	}
-	err = s.move(c, s.changes, func(ctx context.Context, by stock.Author, id string) (stock.Hold, error) {
+	err = s.moveBy(c, s.changes, func(ctx context.Context, by stock.Author, id string) (stock.Hold, error) {
 		paid := stock.Sale{RequestID: by.RequestID, Shop: s.Name, Strategy: s.Strategy.Name, Limit: s.Limit, Holds: true}
 		return s.holds.Confirm(ctx, by, id, body.Reference, paid, s.Reservations.Terms)
 	})
@@ -363,8 +357,14 @@ func (s *Shop) confirm(c *gin.Context) error {
 	return err
 }
 
-// move makes a transition of the reservation of a request, and answers with what it is then.
-func (s *Shop) move(c *gin.Context, of *slots, move func(ctx context.Context, by stock.Author, id string) (stock.Hold, error)) error {
+func (s *Shop) move(c *gin.Context, of *slots, to stock.Transition) error {
+	return s.moveBy(c, of, func(ctx context.Context, by stock.Author, id string) (stock.Hold, error) {
+		return s.holds.Move(ctx, by, id, to)
+	})
+}
+
+// moveBy makes a transition of the reservation of a request, and answers with what it is then.
+func (s *Shop) moveBy(c *gin.Context, of *slots, move func(ctx context.Context, by stock.Author, id string) (stock.Hold, error)) error {
 	before, by, err := s.theirs(c, of)
 	if err != nil {
 		return err

@@ -107,10 +107,8 @@ var (
 type Holder interface {
 	Hold(ctx context.Context, wanted Sale, seconds int64, terms Terms) (Hold, error)
 	EndOverdue(ctx context.Context, shop string, wanted Sale) (ended int, err error)
-	BeginPayment(ctx context.Context, by Author, id string, terms Terms) (Hold, error)
+	Move(ctx context.Context, by Author, id string, to Transition) (Hold, error)
 	Confirm(ctx context.Context, by Author, id, reference string, paid Sale, terms Terms) (Hold, error)
-	Fail(ctx context.Context, by Author, id string) (Hold, error)
-	Release(ctx context.Context, by Author, id, reason string) (Hold, error)
 }
 
 // Hold takes the units of the sale's lines for so many seconds, or none. Of all holds of a subject under one

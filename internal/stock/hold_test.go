@@ -47,10 +47,10 @@ func TestASweepLooksAgain(t *testing.T) {
 	s, item := openHolds(t, 3)
 	by := Author{Subject: "ann"}
 	released, paying, overdue := hold(t, s, item, 0, "a"), hold(t, s, item, 0, "b"), hold(t, s, item, 0, "c")
-	if _, err := s.Release(t.Context(), by, released.PublicID, "test"); err != nil {
+	if _, err := s.Move(t.Context(), by, released.PublicID, Release("test")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.BeginPayment(t.Context(), by, paying.PublicID, holdTerms); err != nil {
+	if _, err := s.Move(t.Context(), by, paying.PublicID, BeginPayment(holdTerms)); err != nil {
 		t.Fatal(err)
 	}
 	n, err := s.endHolds(t.Context(), "shop", []uint64{released.ID, paying.ID, overdue.ID}, Held, Paying)
@@ -66,7 +66,7 @@ func TestTheSchemaRefusesWhatCannotBe(t *testing.T) {
 	terms := holdTerms
 	terms.Grace = time.Minute
 	h := hold(t, s, item, 60, "a")
-	paying, err := s.BeginPayment(t.Context(), Author{Subject: "backend"}, h.PublicID, terms)
+	paying, err := s.Move(t.Context(), Author{Subject: "backend"}, h.PublicID, BeginPayment(terms))
 	if err != nil || !paying.PayUntil.After(paying.HeldUntil) || paying.LiveUntil.Sub(*paying.PayUntil) != terms.Grace {
 		t.Fatalf("%+v, %v; want a window that ends after the hold's, and a grace after that", paying, err)
 	}

@@ -50,9 +50,15 @@ var (
 	ErrTaken = errors.New("stock: the payment has paid an order")
 )
 
+// Transition changes a hold: see [Store.Move].
+type Transition struct {
+	To HoldState
+	do func(tx Tx, h *Hold, by Author) error
+}
+
 // BeginPayment begins the payment window of a hold. A window that has begun does not move.
-func (s *Store) BeginPayment(ctx context.Context, by Author, id string, terms Terms) (Hold, error) {
-	return s.moveHold(ctx, id, func(tx Tx, h *Hold) error {
+func BeginPayment(terms Terms) Transition {
+	return Transition{Paying, func(tx Tx, h *Hold, by Author) error {
 		switch {
 		case h.State == Paying:
 			return nil
@@ -66,12 +72,12 @@ func (s *Store) BeginPayment(ctx context.Context, by Author, id string, terms Te
 		live := until.Add(terms.Grace)
 		h.State, h.PayUntil, h.LiveUntil = Paying, &until, &live
 		return tx.move(h, Held, by, "")
-	})
+	}}
 }
 
 // Extend holds units for so many seconds more, once.
-func (s *Store) Extend(ctx context.Context, by Author, id string, seconds int64, terms Terms) (Hold, error) {
-	return s.moveHold(ctx, id, func(tx Tx, h *Hold) error {
+func Extend(seconds int64, terms Terms) Transition {
+	return Transition{Held, func(tx Tx, h *Hold, by Author) error {
 		until := h.HeldUntil.Add(time.Duration(seconds) * time.Second)
 		switch {
 		case h.State == Paying:
@@ -85,12 +91,12 @@ func (s *Store) Extend(ctx context.Context, by Author, id string, seconds int64,
 		}
 		h.HeldUntil, h.LiveUntil, h.Extended = until, &until, true
 		return tx.move(h, Held, by, "extended")
-	})
+	}}
 }
 
 // Release puts the units of a live hold back. One that was released before stays so.
-func (s *Store) Release(ctx context.Context, by Author, id, reason string) (Hold, error) {
-	return s.moveHold(ctx, id, func(tx Tx, h *Hold) error {
+func Release(reason string) Transition {
+	return Transition{Released, func(tx Tx, h *Hold, by Author) error {
 		switch {
 		case h.State == Released:
 			return nil
@@ -98,18 +104,18 @@ func (s *Store) Release(ctx context.Context, by Author, id, reason string) (Hold
 			return h.over()
 		}
 		return tx.release(h, by, reason)
-	})
+	}}
 }
 
 // Fail is the provider's notice that a payment has failed. It releases a hold that is paying, and changes no
 // other one: notices come late, twice, and in any order.
-func (s *Store) Fail(ctx context.Context, by Author, id string) (Hold, error) {
-	return s.moveHold(ctx, id, func(tx Tx, h *Hold) error {
+func Fail() Transition {
+	return Transition{Released, func(tx Tx, h *Hold, by Author) error {
 		if h.State != Paying {
 			return nil
 		}
 		return tx.release(h, by, "payment-failed")
-	})
+	}}
 }
 
 func (t Tx) release(h *Hold, by Author, reason string) error {
@@ -130,14 +136,14 @@ func (h Hold) over() error {
 	return ErrHoldEnded
 }
 
-// moveHold calls move for a hold whose row is locked. After a COMMIT without an answer, it looks whether that was done.
-func (s *Store) moveHold(ctx context.Context, id string, move func(tx Tx, h *Hold) error) (Hold, error) {
+// Move makes a transition of a hold. After a COMMIT without an answer, it looks whether that was done.
+func (s *Store) Move(ctx context.Context, by Author, id string, to Transition) (Hold, error) {
 	h, err := again(ctx, func() (h Hold, err error) {
 		err = s.Transact(ctx, func(tx Tx) (err error) {
 			if h, err = tx.lockHold(id); err != nil {
 				return err
 			}
-			return move(tx, &h)
+			return to.do(tx, &h, by)
 		})
 		return h, err
 	})

@@ -61,7 +61,7 @@ func transitions() (all []transition) {
 		return s.HoldByID(h.t.Context(), h.id)
 	}
 	release := func(s *stock.Store, h holding) (stock.Hold, error) {
-		return s.Release(h.t.Context(), byAnn, h.id, "test")
+		return s.Move(h.t.Context(), byAnn, h.id, stock.Release("test"))
 	}
 	for _, from := range []stock.HoldState{stock.Held, stock.Paying} {
 		all = append(all,
@@ -72,12 +72,14 @@ func transitions() (all []transition) {
 	return append(all,
 		transition{"a reservation", "", stock.Held, 600, reserve},
 		transition{"an extension", stock.Held, stock.Held, 600, func(s *stock.Store, h holding) (stock.Hold, error) {
-			return s.Extend(h.t.Context(), byAnn, h.id, 60, transTerms)
+			return s.Move(h.t.Context(), byAnn, h.id, stock.Extend(60, transTerms))
 		}},
 		transition{"a payment", stock.Held, stock.Paying, 600, func(s *stock.Store, h holding) (stock.Hold, error) {
-			return s.BeginPayment(h.t.Context(), byAnn, h.id, transTerms)
+			return s.Move(h.t.Context(), byAnn, h.id, stock.BeginPayment(transTerms))
 		}},
-		transition{"a failure", stock.Paying, stock.Released, 600, func(s *stock.Store, h holding) (stock.Hold, error) { return s.Fail(h.t.Context(), byAnn, h.id) }},
+		transition{"a failure", stock.Paying, stock.Released, 600, func(s *stock.Store, h holding) (stock.Hold, error) {
+			return s.Move(h.t.Context(), byAnn, h.id, stock.Fail())
+		}},
 		transition{"a late payment", stock.Expired, stock.Confirmed, 0, pay})
 }
 
@@ -142,7 +144,7 @@ func (tr transition) begin(t *testing.T, s *stock.Store, key string) holding {
 	}
 	made, err := h.reserve(s, tr.seconds)
 	if h.id = made.PublicID; err == nil && tr.from == stock.Paying {
-		_, err = s.BeginPayment(t.Context(), byAnn, h.id, transTerms)
+		_, err = s.Move(t.Context(), byAnn, h.id, stock.BeginPayment(transTerms))
 	}
 	if err == nil && tr.from == stock.Expired {
 		_, _, _, err = s.EndHolds(t.Context(), "shop", 64)
@@ -235,7 +237,7 @@ func TestUnitsThatComeBackToAWithdrawnItem(t *testing.T) {
 	if _, err := store.Decrement(t.Context(), sale); !errors.Is(err, stock.ErrSoldOut) || errors.Is(err, stock.ErrHeld) {
 		t.Errorf("a sale while others hold units of the withdrawn item: %v, want ErrSoldOut", err)
 	}
-	if _, err := store.Release(t.Context(), by, held.PublicID, ""); err != nil {
+	if _, err := store.Move(t.Context(), by, held.PublicID, stock.Release("")); err != nil {
 		t.Fatal(err)
 	}
 	if now, err := store.Read(t.Context(), item.ID); err != nil || now.Stock != 0 || *now.Withdrawn != 10 {
@@ -250,7 +252,7 @@ func TestEraseHolds(t *testing.T) {
 	if _, err := store.Erase(t.Context(), "ann"); !errors.Is(err, stock.ErrHolding) {
 		t.Errorf("erase while a hold is live: %v, want ErrHolding", err)
 	}
-	if _, err := store.Release(t.Context(), stock.Author{Subject: "ann"}, held.PublicID, ""); err != nil {
+	if _, err := store.Move(t.Context(), stock.Author{Subject: "ann"}, held.PublicID, stock.Release("")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.Erase(t.Context(), "ann"); err != nil {

@@ -182,7 +182,7 @@ func (m *mixture) confirm() error {
 	}
 	by := m.author()
 	if rand.N(2) == 0 {
-		if _, err := m.Store.BeginPayment(m.t.Context(), by, id, terms); err != nil {
+		if _, err := m.Store.Move(m.t.Context(), by, id, stock.BeginPayment(terms)); err != nil {
 			return err
 		}
 	}
@@ -195,7 +195,7 @@ func (m *mixture) release() error {
 	if err != nil {
 		return err
 	}
-	_, err = m.Store.Release(m.t.Context(), m.author(), id, "test")
+	_, err = m.Store.Move(m.t.Context(), m.author(), id, stock.Release("test"))
 	return err
 }
 

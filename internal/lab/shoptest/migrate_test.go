@@ -139,7 +139,7 @@ func reserveWithTheLeastRights(t *testing.T, s *stock.Store) {
 		}
 		holds = append(holds, h)
 	}
-	_, released := s.Release(t.Context(), by, holds[0].PublicID, "test")
+	_, released := s.Move(t.Context(), by, holds[0].PublicID, stock.Release("test"))
 	_, confirmed := s.Confirm(t.Context(), by, holds[1].PublicID, "ref", stock.Sale{Strategy: "conditional", Shop: "shop", RequestID: "r"}, terms)
 	n, _, _, ended := s.EndHolds(t.Context(), "shop", 10)
 	_, late := s.Confirm(t.Context(), by, holds[2].PublicID, "late", stock.Sale{}, terms)

@@ -106,9 +106,9 @@ func (h holder) EndOverdue(ctx context.Context, shop string, wanted stock.Sale) 
 	return h.usual.EndOverdue(ctx, shop, wanted)
 }
 
-func (h holder) BeginPayment(ctx context.Context, by stock.Author, id string, terms stock.Terms) (stock.Hold, error) {
+func (h holder) Move(ctx context.Context, by stock.Author, id string, as stock.Transition) (stock.Hold, error) {
 	return h.by(ctx, by.RequestID, func(ctx context.Context, to reserving) (stock.Hold, error) {
-		return to.holds.BeginPayment(ctx, by, id, terms)
+		return to.holds.Move(ctx, by, id, as)
 	})
 }
 
@@ -116,17 +116,5 @@ func (h holder) Confirm(ctx context.Context, by stock.Author, id, reference stri
 	return h.by(ctx, by.RequestID, func(ctx context.Context, to reserving) (stock.Hold, error) {
 		paid.Run, paid.Strategy = to.Run, to.strategy
 		return to.holds.Confirm(ctx, by, id, reference, paid, terms)
-	})
-}
-
-func (h holder) Fail(ctx context.Context, by stock.Author, id string) (stock.Hold, error) {
-	return h.by(ctx, by.RequestID, func(ctx context.Context, to reserving) (stock.Hold, error) {
-		return to.holds.Fail(ctx, by, id)
-	})
-}
-
-func (h holder) Release(ctx context.Context, by stock.Author, id, reason string) (stock.Hold, error) {
-	return h.by(ctx, by.RequestID, func(ctx context.Context, to reserving) (stock.Hold, error) {
-		return to.holds.Release(ctx, by, id, reason)
 	})
 }

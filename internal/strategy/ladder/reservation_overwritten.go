@@ -16,20 +16,14 @@ var reservationOverwritten = onlyReserves("reservation-overwritten",
 // overwriting releases a hold whatever its state is.
 type overwriting struct{ *stock.Store }
 
-// Fail obeys a notice of the payment provider.
-func (o overwriting) Fail(ctx context.Context, by stock.Author, id string) (stock.Hold, error) {
-	if err := o.undo(ctx, by, id); err != nil {
-		return stock.Hold{}, err
+// Move obeys a notice of the payment provider, and the customer.
+func (o overwriting) Move(ctx context.Context, by stock.Author, id string, to stock.Transition) (stock.Hold, error) {
+	if to.To == stock.Released {
+		if err := o.undo(ctx, by, id); err != nil {
+			return stock.Hold{}, err
+		}
 	}
-	return o.Store.Fail(ctx, by, id)
-}
-
-// Release obeys the customer.
-func (o overwriting) Release(ctx context.Context, by stock.Author, id, reason string) (stock.Hold, error) {
-	if err := o.undo(ctx, by, id); err != nil {
-		return stock.Hold{}, err
-	}
-	return o.Store.Release(ctx, by, id, reason)
+	return o.Store.Move(ctx, by, id, to)
 }
 
 // undo releases a confirmed hold and cancels its order. Nobody returns its money.
