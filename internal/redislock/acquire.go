@@ -86,7 +86,7 @@ func (l *Locker) beginLocked(n *lock, w *waiter, itself bool) request {
 	}
 	end := now + third(w.Lease)
 	r := request{n, w, n.attempt, now, bounded{w.ctx, l.base.Add(end)}, func() {}, false}
-	if w.canGiveUp() && !itself { // others may wait for the same answer
+	if !itself { // others may wait for the same answer
 		r.ctx, r.end = context.WithCancel(bounded{context.WithoutCancel(w.ctx), l.base.Add(end)})
 	} else if r.short = w.canGiveUp(); r.short {
 		r.ctx, r.end = context.WithDeadline(w.ctx, l.base.Add(min(end, w.begun+w.Wait, now+tellAfter)))
@@ -113,7 +113,7 @@ func (l *Locker) send(r request) {
 	now := l.now()
 	next := n.answered(r.attempt, a, !w.try, r.sent, now)
 	n.served()
-	if a.kind == replyHeld && next.over == r.attempt {
+	if next.over == r.attempt {
 		n.trouble = fmt.Errorf("its answer came after %s, and the lease is %s", now-r.sent, w.Lease)
 	}
 	if w.try && w.place != nil && n.state == idle {
@@ -131,9 +131,8 @@ func (l *Locker) unansweredLocked(r request, err error) {
 	waits := r.short && timeout(err) && !w.try && l.now() < w.begun+w.Wait // another goroutine asks
 	_, bounded := w.ctx.Deadline()
 	again := passing(err) || unsent(err) && !errors.Is(err, redis.ErrClosed) && (bounded || w.Wait < never)
-	if current && again && !w.try && !l.closed {
-		n.trouble, n.pauses, n.pausing = err, nextPause(n.pauses, w.Lease), true
-		n.tellLocked()
+	if current && again && !w.try {
+		n.trouble, n.pauses, n.pausing = err, nextPause(n.pauses, w.Lease), true // the waiters are told after the pause
 		time.AfterFunc(n.pauses, func() {
 			l.mu.Lock()
 			defer l.unlock()
@@ -185,7 +184,7 @@ func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 			continue
 		case <-late:
 			l.mu.Lock()
-			w.tell(n.state == waiting || n.state == held, n.why(tellAfter))
+			w.tell(false, n.why(tellAfter))
 			l.unlock()
 			continue
 		case r := <-w.answer:

@@ -228,8 +228,10 @@ func TestAnOuterContextForgetsHolds(t *testing.T) {
 		if n := ctx.waiting.Load(); n != 0 {
 			t.Errorf("%d functions are left of a hold that was released", n)
 		}
-		_, again := acquire(t, l, ctx, "a")
-		release(t, again)
+		entered, again := acquire(t, l, ctx, "a")
+		if release(t, again); entered.Err() == nil {
+			t.Error("the context of an entry goes on after its release")
+		}
 		outer.hold.inner.Range(func(_, _ any) bool { t.Error("the hold has an entry that was released"); return true })
 		release(t, outer)
 	})

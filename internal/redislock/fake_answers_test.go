@@ -26,6 +26,7 @@ type fakeRedis struct {
 	args     []any // of all requests, if they are kept
 	on       map[*script]func(ctx context.Context) (any, error)
 
+	hook                   func(error) error       // of the client, around all
 	before                 func(redis.Cmder) error // before it is read
 	refuse                 func(redis.Cmder) error // before on
 	pipelines              []int                   // how many commands each had
@@ -84,7 +85,10 @@ func (p *fakePipeline) Exec(ctx context.Context) (_ []redis.Cmder, err error) {
 	return p.cmds, err
 }
 
-func (f *fakeRedis) Process(ctx context.Context, cmd redis.Cmder) error {
+func (f *fakeRedis) Process(ctx context.Context, cmd redis.Cmder) (err error) {
+	if f.hook != nil {
+		defer func() { err = f.hook(err) }()
+	}
 	if f.before != nil {
 		if err := f.before(cmd); err != nil {
 			cmd.SetErr(err)
@@ -104,7 +108,7 @@ func (f *fakeRedis) Process(ctx context.Context, cmd redis.Cmder) error {
 	}
 	answer, refuse := f.on[script], f.refuse
 	f.mu.Unlock()
-	v, err := any(heldReply), error(nil)
+	v := any(heldReply)
 	if refuse != nil {
 		err = refuse(cmd)
 	}

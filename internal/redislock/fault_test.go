@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"time"
 )
@@ -58,7 +59,7 @@ func TestUnconfirmedSubscriptionIsATimeout(t *testing.T) {
 	defer lease.Release()
 	l := closing(t, New(apart{direct, defaults(t, w.addr, time.Second), over().Done()}, Options{Lease: time.Second}))
 	_, _, err := l.Acquire(within(t), t.Name())
-	if timeout, ok := errors.AsType[net.Error](err); !ok || !timeout.Timeout() {
-		t.Errorf("Acquire = %v, want a timeout", err)
+	if timeout, ok := errors.AsType[net.Error](err); !ok || !timeout.Timeout() || !strings.Contains(err.Error(), "nothing was done") {
+		t.Errorf("Acquire = %v, want a timeout, and that nothing was done", err)
 	}
 }

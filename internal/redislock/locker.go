@@ -249,7 +249,7 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 		}
 	case next.serve:
 		n.hold = newHoldLocked(l, n, w, from)
-		n.ends = min(n.ends, n.hold.begun+w.MaxHold)
+		n.ends = n.hold.begun + w.MaxHold
 		n.dismissLocked(w, result{hold: n.hold})
 		w = n.firstLocked()
 	}

@@ -108,13 +108,15 @@ func TestOtherErrorsAreTheAskersOwn(t *testing.T) {
 			return nil, errDown
 		})
 		listening(l)
-		var failures atomic.Int64
+		var failures, waits atomic.Int64
+		l.opts.Hooks.Waiting = func(context.Context, Event) { waits.Add(1) }
 		var all sync.WaitGroup
 		for range 6 {
 			all.Go(func() {
 				if _, lease, err := l.Acquire(t.Context(), "k"); err != nil {
 					failures.Add(1)
 				} else {
+					time.Sleep(time.Millisecond)
 					release(t, lease)
 				}
 			})
@@ -123,19 +125,26 @@ func TestOtherErrorsAreTheAskersOwn(t *testing.T) {
 		close(answered)
 		all.Wait()
 		settled()
-		if n, cancels := failures.Load(), len(f.requests(cancelScript)); n != 1 || cancels != 1 {
-			t.Errorf("%d of six callers failed with the error of one request, and %d attempts which may have worked were cancelled", n, cancels)
+		if n, cancels := failures.Load(), len(f.requests(cancelScript)); n != 1 || cancels != 1 || waits.Load() != 4 {
+			t.Errorf("%d of six callers failed with the error of one request, %d heard that it is taken, and %d attempts which may have worked were cancelled", n, waits.Load(), cancels)
 		}
 	})
 }
 
-// TestALaterCallerDoesNotShareATimeout: it came after the request was sent.
+// TestALaterCallerDoesNotShareATimeout: it came after the request was sent. One that does not wait is told that others
+// have the lock, and after a moment that Redis is silent.
 func TestALaterCallerDoesNotShareATimeout(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		listening(l)
 		f.answers(acquireScript, noAnswer)
 		first := fails(func() (context.Context, *Lease, error) { return l.Acquire(t.Context(), "k") })
-		time.Sleep(time.Second)
+		for _, want := range []error{ErrNotAcquired, ErrUnavailable} {
+			synctest.Wait()
+			if _, _, err := l.TryAcquire(t.Context(), "k"); !errors.Is(err, want) {
+				t.Errorf("TryAcquire = %v, want %v", err, want)
+			}
+			time.Sleep(tellAfter)
+		}
 		second := asks(t, t.Context(), l, "k")
 		synctest.Wait()
 		f.answers(acquireScript, nil) // Redis is back for the next request
@@ -163,9 +172,10 @@ func TestAWaitSaysWhyItHasNoSuccess(t *testing.T) {
 		"refused":                   {refuses(redisError("READONLY a replica")), false, ErrUnavailable, "READONLY", "is not served, failed", 23},
 		"no connection":             {refuses(refused), false, ErrUnavailable, "refused", "is not served, failed", 23},
 		"no connection, no bound":   {refuses(refused), true, ErrUnavailable, "nothing was done", "failed", 1},
-		"silent":                    {func(context.Context) (any, error) { time.Sleep(time.Hour); return nil, errDown }, false, ErrUnavailable, "no answer since", "is not served, failed", 1},
+		"a closed client":           {refuses(redis.ErrClosed), false, ErrUnavailable, "closed", "failed", 1},
+		"silent":                    {func(context.Context) (any, error) { time.Sleep(time.Hour); return nil, errDown }, false, ErrUnavailable, ", for 20s", "is not served, failed", 1},
 		"silent, no bound":          {noAnswer, true, ErrUnavailable, "outcome unknown", "is not served, failed", 1},
-		"slower than the lease":     {func(context.Context) (any, error) { time.Sleep(70 * time.Second); return heldReply, nil }, false, ErrUnavailable, "the lease is 1m0s", "is not served, failed", 3},
+		"slower than the lease":     {func(context.Context) (any, error) { time.Sleep(70 * time.Second); return heldReply, nil }, false, ErrUnavailable, "after 1m10s, and the lease is 1m0s", "is not served, failed", 3},
 		"a user without the rights": {refuses(redisError("NOPERM User x has no permissions to run the 'evalsha' command")), false, ErrUnavailable, "nothing was done", "failed", 1},
 		"a script that fails":       {refuses(redisError("NOPERM User x has no permissions to run the 'set' command script: 1, on @user_script:3")), false, ErrUnavailable, "outcome unknown", "failed", 1},
 	} {
@@ -173,8 +183,13 @@ func TestAWaitSaysWhyItHasNoSuccess(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 				listening(l)
 				var calls []string
+				begun := time.Now()
 				note := func(what string) func(context.Context, Event) {
-					return func(_ context.Context, e Event) { calls = append(calls, what) }
+					return func(_ context.Context, e Event) {
+						if calls = append(calls, what); e.Key != "k" || e.Took != time.Since(begun) {
+							t.Errorf("%s, try %v: %s: %+v", name, try, what, e)
+						}
+					}
 				}
 				l.opts.Hooks = Hooks{Waiting: note("waits"), NotServed: note("is not served"), Failed: note("failed")}
 				f.answers(acquireScript, c.answer)
@@ -185,12 +200,11 @@ func TestAWaitSaysWhyItHasNoSuccess(t *testing.T) {
 				} else if c.unbounded {
 					o.Wait = 0
 				}
-				begun := time.Now()
 				_, _, err := l.AcquireWith(t.Context(), "k", o)
 				if took := time.Since(begun); took > max(wait, o.Wait) || !errors.Is(err, c.is) || errors.Is(err, ErrNotAcquired) == errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), c.says) && !try {
 					t.Errorf("%s, try %v: after %s: %v", name, try, took, err)
 				}
-				if got := strings.Join(calls, ", "); !try && (got != c.hooks || len(f.requests(acquireScript)) != c.requests) {
+				if got := strings.Join(calls, ", "); !try && (got != c.hooks) || len(f.requests(acquireScript)) != map[bool]int{false: c.requests, true: 1}[try] {
 					t.Errorf("%s: hooks: %s, want %s; %d requests, want %d", name, got, c.hooks, len(f.requests(acquireScript)), c.requests)
 				}
 			})
@@ -201,6 +215,15 @@ func TestAWaitSaysWhyItHasNoSuccess(t *testing.T) {
 // TestACallerSendsItsRequestItself through a client that ends it in time: with the wait, or after a second, in which a
 // cancel is not noticed. From then on another goroutine asks, and the caller is told.
 func TestACallerSendsItsRequestItself(t *testing.T) {
+	for _, inTime := range []bool{false, true} {
+		one := redis.NewClient(&redis.Options{ContextTimeoutEnabled: inTime})
+		many := redis.NewClusterClient(&redis.ClusterOptions{ContextTimeoutEnabled: inTime})
+		if newServer(one, "").inTime != inTime || newServer(many, "").inTime != inTime {
+			t.Errorf("a client's ContextTimeoutEnabled is %v, and that of the Locker is not", inTime)
+		}
+		one.Close()
+		many.Close()
+	}
 	const ms = time.Millisecond
 	for _, c := range []struct {
 		lease, wait, cancelled, took, told time.Duration
@@ -221,7 +244,8 @@ func TestACallerSendsItsRequestItself(t *testing.T) {
 			l.server.inTime = true
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			begun, told := time.Now(), time.Duration(0)
+			begun, told, failed := time.Now(), time.Duration(0), 0
+			l.opts.Hooks.Failed = func(context.Context, Event) { failed++ }
 			l.opts.Hooks.NotServed = func(context.Context, Event) { told = time.Since(begun).Truncate(ms) }
 			f.answers(acquireScript, func(ctx context.Context) (any, error) {
 				if c.fails {
@@ -240,7 +264,7 @@ func TestACallerSendsItsRequestItself(t *testing.T) {
 			if took := time.Since(begun); took != c.took || told != c.told || len(f.requests(acquireScript)) != c.requests {
 				t.Errorf("%+v: after %s, told after %s, %d requests: %v", c, took, told, len(f.requests(acquireScript)), err)
 			}
-			if c.answers != (err == nil) || !c.answers && (!errors.Is(err, ErrUnavailable) || !errors.Is(err, context.Cause(ctx)) && c.cancelled > 0) {
+			if c.answers != (err == nil) || c.answers != (failed == 0) || !c.answers && (!errors.Is(err, ErrUnavailable) || !errors.Is(err, context.Cause(ctx)) && c.cancelled > 0) {
 				t.Errorf("%+v: %v", c, err)
 			}
 			if err == nil {
@@ -249,70 +273,19 @@ func TestACallerSendsItsRequestItself(t *testing.T) {
 			f.answers(acquireScript, nil)
 		})
 	}
-}
-
-// TestTheContextsCauseStandsBesideAnError of Redis.
-func TestTheContextsCauseStandsBesideAnError(t *testing.T) {
-	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
-		ours := errors.New("ours")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		f.answers(acquireScript, func(context.Context) (any, error) { cancel(ours); return nil, errDown })
-		if _, _, err := l.Acquire(ctx, "k"); !errors.Is(err, ours) || !errors.Is(err, ErrUnavailable) {
-			t.Errorf("Acquire = %v, want the cause beside that Redis is down", err)
-		}
-	})
-}
-
-// TestATimeoutOfAPastAttemptIsNobodys: its asker has gone, and the next waiter has asked for a lease of its own.
-func TestATimeoutOfAPastAttemptIsNobodys(t *testing.T) {
-	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
-		listening(l)
-		over := make(chan struct{})
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) { // so does one that cannot give up, through any client
 		f.answers(acquireScript, func(context.Context) (any, error) {
-			<-over
-			return nil, os.ErrDeadlineExceeded
+			if n := goroutinesOfLockers(); n != 1 {
+				t.Errorf("%d goroutines", n)
+			}
+			return heldReply, nil
 		})
-		ctx, cancel := context.WithCancel(t.Context())
-		go l.Acquire(ctx, "k")
-		synctest.Wait()
-		l.opts.Lease *= 2
-		got := asks(t, t.Context(), l, "k")
-		synctest.Wait()
-		f.answers(acquireScript, says(waitingReply))
-		cancel()
-		synctest.Wait()
-		close(over)
-		synctest.Wait()
-		l.hear("granted 2 777 0 {k}")
-		release(t, <-got)
-	})
-}
-
-// TestAGrantIsNotServedWithAnotherLease: its waiter has gone, and the next one wants another lease.
-func TestAGrantIsNotServedWithAnotherLease(t *testing.T) {
-	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
-		listening(l)
-		f.answers(acquireScript, noAnswer)
-		ctx, cancel := context.WithCancel(t.Context())
-		go l.Acquire(ctx, "k")
-		synctest.Wait()
-		l.opts.Lease *= 2
-		got := asks(t, t.Context(), l, "k")
-		synctest.Wait()
-		f.answers(acquireScript, nil)
-		l.mu.Lock()
-		n := l.locks["{k}"]
-		cancel() // its goroutine has not noticed that
-		l.settleLocked(n, n.answered(n.attempt, reply{kind: replyHeld, epoch: 1}, true, l.now(), l.now()), Free)
-		l.unlock()
-		lease := <-got
-		if left := time.Until(lease.Deadline()); left < fakeLease {
-			t.Errorf("%s are left of the lease, want those of the waiter's own", left)
-		}
-		settled()
-		if n := len(f.requests(cancelScript)); n != 1 {
-			t.Errorf("%d cancels, want that of the attempt that nobody wanted any more", n)
-		}
+		_, lease := acquire(t, l, context.Background(), "k")
 		release(t, lease)
+		f.answers(acquireScript, noAnswer)
+		begun := time.Now()
+		if _, _, err := l.AcquireWith(context.Background(), "k", AcquireOptions{Wait: time.Second}); !errors.Is(err, ErrUnavailable) || time.Since(begun) != time.Second {
+			t.Errorf("Acquire = %v after %s", err, time.Since(begun))
+		}
 	})
 }

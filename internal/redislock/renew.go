@@ -156,8 +156,7 @@ func (l *Locker) renewedLocked(cmd *onceCmd, sent instant) {
 			}
 		}
 		if n.notRenewed(cmd.attempt, l.now()); n.attempt == cmd.attempt && n.state == waiting {
-			n.trouble = err
-			n.tellLocked()
+			n.trouble = err // the waiters are told with the next heartbeat
 		}
 		l.scheduleLocked(n)
 		return

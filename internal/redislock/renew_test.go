@@ -148,7 +148,21 @@ func TestARenewalsErrorIsItsOwn(t *testing.T) {
 		if _, _, err := l.TryAcquire(t.Context(), "k"); !errors.Is(err, ErrUnavailable) || len(f.requests(acquireScript)) != before+2 {
 			t.Errorf("TryAcquire = %v after %d requests, want the hash and the source once", err, len(f.requests(acquireScript))-before)
 		}
-		f.refuse = nil
+		f.refuse, f.before = nil, func(redis.Cmder) error { panic("on purpose") }
+		makeDue(f, l)
+		for k, lease := range leases {
+			if failed := lease.hold.failed.Load(); failed == nil || !strings.Contains((*failed).Error(), "on purpose") {
+				t.Errorf("lock %d: %v, want the panic of the client's hook", k, failed)
+			}
+		}
+		f.before = nil
+		for answer, kept := range map[error]error{nil: errDown, errDown: nil} { // the error of a hook, and one that it keeps to itself
+			f.refuse, f.hook = func(redis.Cmder) error { return answer }, func(error) error { return kept }
+			if _, _, err := l.TryAcquire(t.Context(), "k"); !errors.Is(err, errDown) {
+				t.Errorf("TryAcquire = %v, want %v", err, errDown)
+			}
+		}
+		f.refuse, f.hook = nil, nil
 	})
 }
 
@@ -165,6 +179,9 @@ func TestLongLeases(t *testing.T) {
 			}
 			_, mine, err := l.AcquireWith(t.Context(), fmt.Sprint(k), AcquireOptions{Lease: lease})
 			must(t, err)
+			if next := mine.hold.lock.due - l.now(); next > 10*time.Second {
+				t.Errorf("the first renewal of a lease of %s is after %s", lease, next)
+			}
 			defer release(t, mine)
 		}
 		time.Sleep(time.Minute)
@@ -183,10 +200,13 @@ func TestLongLeases(t *testing.T) {
 			return heldReply, nil
 		})
 		makeDue(f, l)
+		mu.Lock()
+		first := slices.Sorted(slices.Values(ends)) // the third one has both
+		mu.Unlock()
 		time.Sleep(2 * interval(fakeLease))
 		mu.Lock()
 		defer mu.Unlock()
-		if slices.Sort(ends); len(ends) <= maxPipelines || ends[2] > interval(fakeLease) || slices.Max(ends) > interval(maxLease) {
+		if len(first) != maxPipelines || len(ends) <= maxPipelines || first[2] > interval(fakeLease) || slices.Max(ends) > interval(maxLease) {
 			t.Errorf("pipelines have the deadlines %s, want more than %d, three of them short", ends, maxPipelines)
 		}
 		f.answers(renewScript, nil)

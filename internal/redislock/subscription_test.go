@@ -50,7 +50,7 @@ type pushes struct {
 	commands map[string]int
 	dials    []time.Time
 	refuse   int  // so many dials
-	hangUp   bool // after the subscription
+	hangUp   bool // after the subscription, or a ping
 	silent   bool // pings have no answer
 }
 
@@ -103,7 +103,7 @@ func (p *pushes) serve(conn net.Conn) {
 		switch {
 		case args[0] == "subscribe" && !hangUp:
 			fmt.Fprintf(conn, "*3\r\n$9\r\nsubscribe\r\n$%d\r\n%s\r\n:1\r\n", len(args[1]), args[1])
-		case args[0] == "subscribe":
+		case hangUp && (args[0] == "subscribe" || args[0] == "ping"):
 			return
 		case args[0] == "ping" && !silent:
 			fmt.Fprint(conn, "*2\r\n$4\r\npong\r\n$0\r\n\r\n")
@@ -142,7 +142,8 @@ func TestASubscriptionIsKept(t *testing.T) {
 	})
 }
 
-// TestReconnectsBackOff where a server accepts and hangs up, up to a second, with jitter.
+// TestReconnectsBackOff where a server accepts and hangs up, up to a second, with jitter. After a connection that has
+// worked they begin anew.
 func TestReconnectsBackOff(t *testing.T) {
 	withPushes(t, func(t *testing.T, p *pushes, l *Locker) {
 		listens(t, l)
@@ -152,6 +153,15 @@ func TestReconnectsBackOff(t *testing.T) {
 			last := p.dials[len(p.dials)-1].Sub(p.dials[len(p.dials)-2])
 			if n := len(p.dials); n < 30 || n > 120 || last < time.Second/2 || last > 2*time.Second {
 				t.Errorf("%d connections in a minute, the last ones %s apart", n, last)
+			}
+			p.hangUp, p.silent = false, false
+		})
+		time.Sleep(2 * silence)
+		p.set(func() { p.hangUp, p.dials = true, nil })
+		time.Sleep(2 * silence)
+		p.set(func() {
+			if first := p.dials[1].Sub(p.dials[0]); first > 100*time.Millisecond {
+				t.Errorf("the first connections are %s apart", first)
 			}
 		})
 	})

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +57,9 @@ func TestHeldEndsAtTheDeadline(t *testing.T) {
 				}
 				f.answers(releaseScript, answer)
 				<-held.Done()
+				if sent := f.requests(renewScript); name == "silent" && sent[1].at.Sub(sent[0].at) != interval(fakeLease)/2 {
+					t.Errorf("a renewal without an answer is sent again after %s", sent[1].at.Sub(sent[0].at))
+				}
 				if after := time.Since(begun); after != fakeValidity || !errors.Is(context.Cause(held), ErrLost) {
 					t.Errorf("the hold ended after %s with %v, want %s and ErrLost", after, context.Cause(held), fakeValidity)
 				}
@@ -95,7 +100,10 @@ func TestNotYoursEndsTheHoldAtOnce(t *testing.T) {
 // attempt is cancelled under a context of its own, again and again, and for no longer than a lease.
 func TestCleanupOutlivesTheCallersContext(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
-		f.answers(acquireScript, noAnswer)
+		f.answers(acquireScript, func(context.Context) (any, error) {
+			f.answers(acquireScript, noAnswer)
+			return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED} // nothing to cancel, and sent again
+		})
 		f.answers(cancelScript, down)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -215,6 +223,16 @@ func TestCloseWaitsForItsHolders(t *testing.T) {
 		}
 		if err := l.Close(t.Context()); err != nil {
 			t.Errorf("Close, again: %v", err)
+		}
+	})
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) { // nor does it leave a place in the queue
+		listening(l)
+		f.answers(acquireScript, says(waitingReply))
+		ended := fails(func() (context.Context, *Lease, error) { return l.Acquire(t.Context(), "k") })
+		synctest.Wait()
+		must(t, l.Close(t.Context()))
+		if err, n := <-ended, len(f.requests(cancelScript)); !errors.Is(err, ErrClosed) || n != 1 {
+			t.Errorf("Acquire = %v, and %d cancels", err, n)
 		}
 	})
 }
