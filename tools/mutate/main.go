@@ -1,9 +1,10 @@
 // Mutate breaks the lock in one place at a time, and looks whether a test notices:
 //
-//	go -C tools run ./mutate [-most N] [-at PLACE] PROGRESS
+//	go -C tools run ./mutate [-most N] [-at PLACE] [-since COMMIT] PROGRESS
 //
-// It runs until all is tried, or N more places. PROGRESS is a JSON file. Started again, it goes on where it
-// ended. Places that are broken without a test that fails must stand in survivors.txt with the reason.
+// It runs until all is tried, or N more times: first with the tests in virtual time, and then, where none of them
+// fails, with the others. PROGRESS is a JSON file. Started again, it goes on where it ended. Places that are broken
+// without a test that fails must stand in survivors.txt with the reason.
 package main
 
 import (
@@ -43,11 +44,12 @@ type mutation struct {
 
 func main() {
 	log.SetFlags(0)
-	most := flag.Int("most", 1<<30, "try so many `places`")
+	most := flag.Int("most", 1<<30, "try so many `times`")
 	at := flag.String("at", "", "try only where the name contains this, again")
+	since := flag.String("since", "", "try only what has changed since this `commit`")
 	flag.Parse()
 	if flag.NArg() != 1 {
-		log.Fatal("usage: mutate [-most N] [-at PLACE] PROGRESS")
+		log.Fatal("usage: mutate [-most N] [-at PLACE] [-since COMMIT] PROGRESS")
 	}
 	progress, err := filepath.Abs(flag.Arg(0))
 	check(err)
@@ -60,22 +62,41 @@ func main() {
 	temp, err := os.MkdirTemp("", "mutate")
 	check(err)
 	defer os.RemoveAll(temp)
-	if by := try(mutation{file: "doc.go"}, temp); by != "" {
-		log.Fatalf("nothing is broken yet, and this fails: %s", by)
+	all := mutations(folder)
+	if *since != "" {
+		old := filepath.Join(temp, "old")
+		check(os.Mkdir(old, 0o755))
+		archive := exec.Command("sh", "-c", `git archive "$1" . | tar -x -C "$2"`, "sh", *since, old)
+		archive.Dir, archive.Stderr = folder, os.Stderr
+		check(archive.Run())
+		before := mutations(old)
+		all = slices.DeleteFunc(all, func(m mutation) bool {
+			return slices.ContainsFunc(before, func(b mutation) bool { return b.name == m.name })
+		})
 	}
-	all := mutations()
-	for _, m := range all {
-		if _, done := found[m.name]; *most <= 0 || !strings.Contains(m.name, *at) || done && *at == "" {
-			continue
+	for _, servers := range []bool{false, true} {
+		patience := time.Duration(0) // not yet known
+		for _, m := range all {
+			by, done := found[m.name]
+			if *most <= 0 || !strings.Contains(m.name, *at) || servers && by != quiet || !servers && done && *at == "" {
+				continue
+			}
+			if patience == 0 {
+				begun := time.Now()
+				if by := try(mutation{file: "doc.go"}, temp, servers, 10*time.Minute); by != quiet && by != "" {
+					log.Fatalf("nothing is broken yet, and this fails: %s", by)
+				}
+				patience = max(20*time.Second, min(4*time.Minute, 10*time.Since(begun)))
+			}
+			*most--
+			begun := time.Now()
+			found[m.name] = try(m, temp, servers, patience)
+			fmt.Printf("%s\t%s\t%s\n", m.name, cmp.Or(found[m.name], "SURVIVES"), time.Since(begun).Round(time.Second))
+			data, err := json.MarshalIndent(found, "", "\t")
+			check(err)
+			check(os.MkdirAll(filepath.Dir(progress), 0o755))
+			check(os.WriteFile(progress, data, 0o644))
 		}
-		*most--
-		begun := time.Now()
-		found[m.name] = try(m, temp)
-		fmt.Printf("%s\t%s\t%s\n", m.name, cmp.Or(found[m.name], "SURVIVES"), time.Since(begun).Round(time.Second))
-		data, err := json.MarshalIndent(found, "", "\t")
-		check(err)
-		check(os.MkdirAll(filepath.Dir(progress), 0o755))
-		check(os.WriteFile(progress, data, 0o644))
 	}
 	reasons, tried, left := map[string]string{}, 0, 0
 	for line := range strings.Lines(survivors) {
@@ -84,7 +105,7 @@ func main() {
 	}
 	for _, m := range all {
 		by, done := found[m.name]
-		if done && by != uncompiled {
+		if done && by != uncompiled && by != quiet {
 			tried++
 		}
 		if done && by == "" && reasons[m.name] == "" {
@@ -99,10 +120,11 @@ func main() {
 	}
 }
 
-const uncompiled = "the compiler"
+// What notices a mutation, beside tests: nothing in virtual time is not the last word.
+const uncompiled, quiet = "the compiler", "no test in virtual time"
 
 // try returns what noticed the mutation, or "".
-func try(m mutation, temp string) string {
+func try(m mutation, temp string, servers bool, patience time.Duration) string {
 	path, err := filepath.Abs(filepath.Join(folder, m.file))
 	check(err)
 	source, err := os.ReadFile(path)
@@ -123,16 +145,13 @@ func try(m mutation, temp string) string {
 		return uncompiled
 	}
 	const searches, copies = "^TestModel$", "^(TestFolderStandsAlone|TestACopy|TestTheLockIsSmall)"
-	for _, step := range []struct {
-		patience time.Duration
-		args     []string
-	}{
-		{time.Minute, []string{"-test.short", "-test.skip", searches + "|" + copies}}, // without servers
-		{4 * time.Minute, []string{"-test.skip", searches + "|" + copies, "-test.parallel", "4"}},
-		{4 * time.Minute, []string{"-test.run", searches}},
-	} {
-		ctx, cancel := context.WithTimeout(context.Background(), step.patience)
-		run := exec.CommandContext(ctx, program, append(step.args, "-test.failfast")...)
+	steps := [][]string{{"-test.short", "-test.skip", searches + "|" + copies}}
+	if servers {
+		steps = [][]string{{"-test.skip", searches + "|" + copies, "-test.parallel", "4"}, {"-test.run", searches}}
+	}
+	for _, args := range steps {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		run := exec.CommandContext(ctx, program, append(args, "-test.failfast")...)
 		run.Dir, run.WaitDelay = folder, time.Second
 		out, err := run.CombinedOutput()
 		late := ctx.Err() != nil
@@ -143,6 +162,9 @@ func try(m mutation, temp string) string {
 		if err != nil {
 			return cmp.Or(failed(string(out)), "a crash")
 		}
+	}
+	if !servers {
+		return quiet
 	}
 	polling := exec.Command(cmp.Or(os.Getenv("GO"), "go"), "test", "-overlay", filepath.Join(temp, "overlay.json"), "-vet=off", "-tags=lab,nomsgpack", "./polling")
 	polling.Dir = folder
@@ -160,7 +182,7 @@ func failed(out string) string {
 }
 
 // mutations returns all, mixed, so that the first ones are from everywhere.
-func mutations() (all []mutation) {
+func mutations(folder string) (all []mutation) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	check(err)
 	seen := map[string]int{}
