@@ -124,7 +124,7 @@ func TestAnErrorOfAPastAttemptIsNobodys(t *testing.T) {
 			heartbeat.SetErr(past)
 			l.renewedLocked(heartbeat, l.now())
 			l.unlock()
-			synctest.Wait()
+			time.Sleep(2 * tellAfter)
 			l.hear("granted 2 777 0 {k}")
 			release(t, <-got)
 		})
