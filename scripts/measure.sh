@@ -2,9 +2,10 @@
 # Measures what the tables of docs/measurements.md, docs/operate.md and docs/peers.md are made of, and writes a file
 # for each:
 #
-#   scripts/measure.sh                 all but peers, in half an hour on a machine that nothing else uses
+#   scripts/measure.sh                 all but peers and migration, in half an hour on a machine that nothing else uses
 #   scripts/measure.sh lock soaks      these alone
 #   scripts/measure.sh peers           the locks of other libraries; also keeps cells in bench/results/peers
+#   scripts/measure.sh migration       three and six million orders, a quarter of an hour
 #   SHORT=yes scripts/measure.sh       a trial of a few minutes, whose numbers mean nothing
 #   make docs                          makes the tables
 #
@@ -15,8 +16,8 @@ set -eu
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- lock hot items crowds topologies baskets shops soaks
 
-repeat=3 seconds=0.5 each=800ms longer=2s crowd=5s soak='--for 1m' sales=100000 scenarios=all runs=3
-[ -z "${SHORT:-}" ] || repeat=1 seconds=0.1 each=200ms longer=200ms crowd=200ms soak='--for 6s' sales=4000 scenarios=crash,pause runs=1
+repeat=3 seconds=0.5 each=800ms longer=2s crowd=5s soak='--for 1m' sales=100000 scenarios=all runs=3 millions='3 6'
+[ -z "${SHORT:-}" ] || repeat=1 seconds=0.1 each=200ms longer=200ms crowd=200ms soak='--for 6s' sales=4000 scenarios=crash,pause runs=1 millions=1
 
 make ready
 scripts/lab-go.sh -C bench build -o ../bin/ . ./shops
@@ -79,6 +80,13 @@ for name; do
 		peers
 		measure bin/bench --locks mutex,stocklock,rueidislock,rueidislock-two-of-three,bsm-redislock,redsync,redsync-five,etcd \
 			--shapes 1x32,4x8,8x1/1ms --repeat $repeat --seconds $seconds
+		;;
+	migration)
+		for n in $millions; do
+			echo "command: MILLIONS=$n scripts/check.sh migration" >>"$work/head"
+			MILLIONS=$n SAVE=$work/part scripts/check.sh migration
+			cat "$work/part" >>"$work/results"
+		done
 		;;
 	*)
 		echo "measure.sh: no measurement is called $name" >&2

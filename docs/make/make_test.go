@@ -236,6 +236,10 @@ func TestMeasuredTables(t *testing.T) {
 	if got := m.scale("of-first", "batched"); !strings.Contains(got, "| `conditional` | 0.27 | – |") {
 		t.Errorf("made of batched\n%s", got)
 	}
+	migrated, err := parse(strings.NewReader("BenchmarkMigration/3_million/the_alteration 1 35.1 s 6551 sales 0 refused\nBenchmarkMigration/6_million/the_alteration 1 207 s\n"))
+	if want := "|  | 3 million orders | 6 million orders |\n|---|---:|---:|\n| the alteration | 35.1 s, 6551 sales, 0 refused | 207 s |\n"; err != nil || migrated.migration() != want {
+		t.Errorf("made %v\n%swant\n%s", err, migrated.migration(), want)
+	}
 	source := "\n2026-11-28, at commit abc; linux/amd64, 2 cores; load average 0.1 to 1.9: [`bin/bench`, `bin/bench again`](../bench/results/hot.txt).\n"
 	if got := m.source("hot"); got != source {
 		t.Errorf("the source is %q, want %q", got, source)

@@ -214,10 +214,26 @@ func (m measured) soaks() string {
 	})
 }
 
+// migration has a column for each number of orders.
+func (m measured) migration() string {
+	columns := each(m.tables, func(t string) string { return strings.ReplaceAll(path.Base(t), "_", " ") + " orders" })
+	return grid("", columns, m.rows[m.tables[0]], func(row string) (string, []string) {
+		return strings.ReplaceAll(row, "_", " "), each(m.tables, func(t string) string {
+			var said []string
+			for _, unit := range []string{"s", "sales", "refused", "ms"} {
+				if value := m.median(t, row, unit); !math.IsNaN(value) {
+					said = append(said, strconv.FormatFloat(value, 'f', -1, 64)+" "+unit)
+				}
+			}
+			return strings.Join(said, ", ")
+		})
+	})
+}
+
 // measuredPages are the pages with tables of what is measured.
 func measuredPages(folder string) ([]page, error) {
 	files := map[string]measured{}
-	for _, name := range []string{"lock", "hot", "items", "crowds", "topologies", "baskets", "shops", "soaks"} {
+	for _, name := range []string{"lock", "hot", "items", "crowds", "topologies", "baskets", "shops", "soaks", "migration"} {
 		file, err := os.Open(filepath.Join(folder, name+".txt"))
 		if err != nil {
 			return nil, err
@@ -237,6 +253,7 @@ func measuredPages(folder string) ([]page, error) {
 			"hot: fence": hot.scale("of-first", "for-update", "for-update", "fenced-relative", "reentrant", "fenced"),
 			"crowds":     scaled("crowds"), "topologies": scaled("topologies"), "baskets": scaled("baskets"),
 			"shops": files["shops"].shops() + files["shops"].source("shops"), "soaks": files["soaks"].soaks() + files["soaks"].source("soaks"),
+			"migration": files["migration"].migration() + files["migration"].source("migration"),
 		}},
 	}, nil
 }

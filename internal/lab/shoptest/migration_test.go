@@ -42,7 +42,8 @@ func millions(t *testing.T) int {
 // TestAMigrationOfMillionsOfOrders has customers order all the time. First three shops start at once
 // on an old schema with millions of orders, which one of them migrates. Then, while all three sell,
 // the table is altered once more, as the next version's migration would. Every answer is a sale or a
-// clean 503. At the end it logs how long the shop's statements take that could grow with the orders.
+// clean 503. At the end it measures how long the shop's statements take that could grow with the orders. What it measures
+// goes to the file SAVE, too: see scripts/measure.sh.
 func TestAMigrationOfMillionsOfOrders(t *testing.T) {
 	mysql, err := testserver.Start(t).MySQL(t.Context(), "--innodb-buffer-pool-size=512M")
 	if err != nil {
@@ -74,6 +75,8 @@ func TestAMigrationOfMillionsOfOrders(t *testing.T) {
 	migrated := time.Since(began)
 	time.Sleep(3 * time.Second)
 	customers.report("while one shop migrated and two waited, for "+migrated.Round(time.Second).String(), true)
+	saved := results{of: millions(t)}
+	saved.add("the migration", seconds(migrated))
 
 	time.Sleep(10 * time.Second)
 	customers.report("10 s of sales", false)
@@ -87,7 +90,10 @@ func TestAMigrationOfMillionsOfOrders(t *testing.T) {
 			t.Fatalf("%s: %v", alter, err)
 		}
 	}
-	customers.report("while the table was altered under three shops that sell, for "+time.Since(began).Round(time.Second).String(), true)
+	altered := time.Since(began)
+	sales, others, longest := customers.report("while the table was altered under three shops that sell, for "+altered.Round(time.Second).String(), true)
+	saved.add("the alteration", seconds(altered), fmt.Sprint(sales, " sales"), fmt.Sprint(others, " refused"))
+	saved.add("the longest sale meanwhile", seconds(longest))
 	customers.stop()
 	var left int64
 	if err := db.QueryRowContext(t.Context(), "SELECT stock FROM items WHERE id = ?", item.ID).Scan(&left); err != nil {
@@ -96,8 +102,25 @@ func TestAMigrationOfMillionsOfOrders(t *testing.T) {
 	if gone := item.Stock - left; gone != customers.sold {
 		t.Errorf("%d units are gone for %d answers with 201", gone, customers.sold)
 	}
-	logStatements(t, mysql.DSN(), item)
+	measureStatements(t, mysql.DSN(), item, &saved)
+	if path := os.Getenv("SAVE"); path != "" && !t.Failed() {
+		if err := os.WriteFile(path, []byte(saved.text.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
+
+// results are what was measured, in the format of Go's benchmarks.
+type results struct {
+	of   int // million orders
+	text strings.Builder
+}
+
+func (r *results) add(what string, values ...string) {
+	fmt.Fprintf(&r.text, "BenchmarkMigration/%d_million/%s 1 %s\n", r.of, strings.ReplaceAll(what, " ", "_"), strings.Join(values, " "))
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
 // patient opens connections that wait as long as a statement takes.
 func patient(t *testing.T, dsn string) *sql.DB {
@@ -150,8 +173,8 @@ func fillOldSchema(t *testing.T, db *sql.DB) stock.Item {
 	return item
 }
 
-// logStatements measures what a shop sends besides sales.
-func logStatements(t *testing.T, dsn string, item stock.Item) {
+// measureStatements measures what a shop sends besides sales.
+func measureStatements(t *testing.T, dsn string, item stock.Item, saved *results) {
 	t.Helper()
 	store, err := stock.Open(dsn)
 	if err != nil {
@@ -170,16 +193,16 @@ func logStatements(t *testing.T, dsn string, item stock.Item) {
 		what string
 		do   func() error
 	}{
-		{"no key has expired", clear(24 * time.Hour)},
+		{"look for expired keys, and find none", clear(24 * time.Hour)},
 		{"clear a thousand keys", clear(time.Hour)},
 		{"clear the next thousand", clear(time.Hour)},
-		{"cancel an order", func() error { _, err := store.Cancel(t.Context(), by, made); return err }},
-		{"cancel the oldest", func() error {
+		{"cancel the newest order", func() error { _, err := store.Cancel(t.Context(), by, made); return err }},
+		{"cancel the oldest order", func() error {
 			by.IdempotencyKey = "oldest"
 			_, err := store.Cancel(t.Context(), by, stock.Order{ID: 1, ItemID: item.ID, Quantity: 1})
 			return err
 		}},
-		{"list the items", func() error { _, err := store.Items(t.Context(), 0, 50); return err }},
+		{"list 50 items", func() error { _, err := store.Items(t.Context(), 0, 50); return err }},
 		{"look for a key", func() error {
 			_, err := store.OrderByKey(t.Context(), "", made.PublicID)
 			return ignore(err, stock.ErrNotFound)
@@ -189,7 +212,9 @@ func logStatements(t *testing.T, dsn string, item stock.Item) {
 		if err := s.do(); err != nil {
 			t.Errorf("%s: %v", s.what, err)
 		}
-		t.Logf("%s: %s", s.what, time.Since(began).Round(100*time.Microsecond))
+		took := time.Since(began)
+		t.Logf("%s: %s", s.what, took.Round(100*time.Microsecond))
+		saved.add(s.what, fmt.Sprintf("%.1f ms", 1e3*took.Seconds()))
 	}
 }
 
@@ -263,8 +288,9 @@ func (c *customers) order(shop *rig.Shop, item stock.Item) {
 	}
 }
 
-// report logs the answers since the last report.
-func (c *customers) report(when string, needsSales bool) {
+// report logs the answers since the last report. It returns how many were sales, how many were not, and the longest
+// time to a sale.
+func (c *customers) report(when string, needsSales bool) (sales, others int, longest time.Duration) {
 	c.t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -273,5 +299,14 @@ func (c *customers) report(when string, needsSales bool) {
 	if needsSales && c.statuses["201"] == 0 {
 		c.t.Errorf("%s: nothing was sold", when)
 	}
+	for what, n := range c.statuses {
+		if what == "201" {
+			sales = n
+		} else {
+			others += n
+		}
+	}
+	longest = c.mostSales
 	c.statuses, c.longest, c.mostSales = map[string]int{}, 0, 0
+	return sales, others, longest
 }
