@@ -3,10 +3,15 @@ package redislock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // lostWithin wants a held context to end with ErrLost before d is over.
@@ -62,4 +67,109 @@ func TestUnconfirmedSubscriptionIsATimeout(t *testing.T) {
 	if timeout, ok := errors.AsType[net.Error](err); !ok || !timeout.Timeout() || !strings.Contains(err.Error(), "nothing was done") {
 		t.Errorf("Acquire = %v, want a timeout, and that nothing was done", err)
 	}
+}
+
+// TestAnOutageLeavesFewGoroutines: whoever gives up ends its request's wait for a connection, and leaves nothing
+// to clean up, because that request was not sent. The client has go-redis' default timeouts.
+func TestAnOutageLeavesFewGoroutines(t *testing.T) {
+	for name, outage := range map[string]func(w *wire){"silent": func(w *wire) { w.set(true) }, "refused": func(w *wire) { w.listener.Close(); w.breaks() }} {
+		t.Run(name, func(t *testing.T) {
+			w := newWire(t, shared.addr)
+			client := redis.NewClient(&redis.Options{Addr: w.addr, PoolSize: 20, MaxRetries: -1})
+			t.Cleanup(func() { client.Close() })
+			l := New(client, Options{Lease: 4 * time.Second})
+			_, lease := acquire(t, l, within(t), t.Name())
+			release(t, lease)
+			before := runtime.NumGoroutine()
+			outage(w)
+			const callers, connections = 50, 100 // more than the pool has
+			var all sync.WaitGroup
+			for i := range callers {
+				all.Go(func() {
+					for range 25 {
+						l.AcquireWith(t.Context(), fmt.Sprint(t.Name(), i), AcquireOptions{Wait: 20 * time.Millisecond})
+						ctx, cancel := context.WithCancel(t.Context())
+						time.AfterFunc(20*time.Millisecond, cancel)
+						l.TryAcquire(ctx, fmt.Sprint(t.Name(), i))
+					}
+				})
+			}
+			all.Wait()
+			l.mu.Lock()
+			left := len(l.ending)
+			l.unlock()
+			if n := runtime.NumGoroutine() - before; n > callers+connections || left > callers+connections {
+				t.Errorf("after %d calls there are %d more goroutines, and %d attempts to be cleaned up", 50*callers, n, left)
+			}
+			// Close does not wait for longer than its context.
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			begun := time.Now()
+			err := l.Close(ctx)
+			l.mu.Lock()
+			left = len(l.ending) // less and less
+			l.mu.Unlock()
+			if left > 0 && !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) > 5*time.Second {
+				t.Errorf("Close = %v after %s while %d are left, want the end of its context", err, time.Since(begun), left)
+			}
+			w.set(false)
+			l.Close(t.Context())
+		})
+	}
+}
+
+// TestOutagesLeaveABoundedRest: what is to be ended in the background beyond so much is left to its
+// lease, and each of these has its turn no longer than that.
+func TestOutagesLeaveABoundedRest(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		f.answers(cancelScript, noAnswer)
+		l.mu.Lock()
+		for i := range uint64(2 * maxEnding) {
+			l.cleanLocked(newLock("k"), i+1, fakeLease)
+		}
+		left := len(l.ending)
+		l.unlock()
+		time.Sleep(2 * fakeLease)
+		queued := l.queued()
+		l.mu.Lock()
+		defer l.unlock()
+		if left != maxEnding || len(l.ending) != 0 || len(l.agenda) != 0 || queued != 0 {
+			t.Errorf("%d attempts were remembered; after two leases %d are left, %d looks, and %d that are due", left, len(l.ending), len(l.agenda), queued)
+		}
+	})
+}
+
+func TestEvictionIsTold(t *testing.T) {
+	told := make(chan string, 3)
+	hooks := Hooks{Evicts: func(policy string) { told <- policy }}
+	server, _ := ownServer(t, "--maxmemory-policy", "volatile-lru")
+	first, _ := newClient(t, shared.addr)
+	second, _ := newClient(t, server.addr)
+	policy := ""
+	for _, l := range []*redis.Client{first, second} {
+		locker := New(l, Options{Hooks: hooks})
+		for range 3 {
+			_, lease := acquire(t, locker, within(t), t.Name())
+			release(t, lease)
+		}
+		if l == second {
+			policy = <-told
+		}
+		locker.Close(within(t))
+	}
+	if policy != "volatile-lru" || len(told) > 0 {
+		t.Errorf("the policy is %q; it was told %d times more", policy, len(told))
+	}
+}
+
+// TestAPanicOfTheClientEndsNoProcess: nobody waits for the request whose hook panics.
+func TestAPanicOfTheClientEndsNoProcess(t *testing.T) {
+	client, _ := newClient(t, shared.addr)
+	r := &panicker{command: "info"}
+	r.says("on purpose")
+	client.AddHook(sees(r.see))
+	l := closing(t, New(client, Options{Hooks: Hooks{Evicts: func(string) {}}}))
+	_, lease := acquire(t, l, within(t), t.Name())
+	eventually(t, "the policy was asked for", func() bool { return r.asked.Load() > 0 })
+	release(t, lease)
 }
