@@ -206,6 +206,11 @@ func withFake(t *testing.T, test func(t *testing.T, f *fakeRedis, l *Locker)) {
 	})
 }
 
+// withListening is withFake, and the Locker listens already.
+func withListening(t *testing.T, test func(t *testing.T, f *fakeRedis, l *Locker)) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) { listening(l); test(t, f, l) })
+}
+
 // fakeCluster is a fake Redis whose locks are divided between two nodes.
 type fakeCluster struct {
 	*fakeRedis

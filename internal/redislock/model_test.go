@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"fmt"
+	"math/bits"
 	"os"
 	"slices"
 	"strings"
@@ -111,30 +112,11 @@ type event struct {
 
 const tick = "a tick passes"
 
-func (e event) String() string {
-	m := e.message
-	subject := string(rune('A' + e.process))
-	if m.kind != nothing {
-		subject = string(rune('A' + m.owner - 1))
-	}
-	name := [...]string{"", "acquire", "release", "release", "cancel", "renewal", "the answer to acquire", "the answer to release", "the answer to the renewal", "the push"}[m.kind]
-	if m.kind != nothing {
-		name = fmt.Sprintf("%s of attempt %d", name, m.attempt)
-	}
-	if m.kind == releaseRequest || m.kind == releaseAnswer {
-		name += fmt.Sprintf(", next %d", m.more)
-	}
-	if m.kind == acquireAnswer || m.kind == releaseAnswer || m.kind == renewalAnswer {
-		name += ": " + [...]string{"dropped", "held", "waiting"}[m.answer]
-	}
-	switch {
-	case e.what == tick:
-		return tick
-	case name == "":
-		return subject + " " + e.what
-	}
-	return fmt.Sprintf("%s: %s %s", subject, name, e.what)
+func (k kind) String() string {
+	return [...]string{"none", "acquire", "release", "end", "cancel", "renewal", "answer to acquire", "answer to release", "answer to renewal", "push"}[k]
 }
+
+func (e event) String() string { return fmt.Sprintf("%c %s %+v", 'A'+e.process, e.what, e.message) }
 
 type breach int8
 
@@ -177,8 +159,7 @@ func (m model) search() finding {
 	for i := int32(0); int(i) < len(worlds); i++ {
 		from := worlds[i]
 		if wrong := m.check(&from); wrong != fine {
-			way, _ := m.wayTo(worlds, parents, i)
-			return finding{worlds: len(worlds), wrong: wrong, trace: way}
+			return finding{worlds: len(worlds), wrong: wrong, trace: m.wayTo(worlds, parents, i)}
 		}
 		m.successors(&from, func(w world, _ event) {
 			w = m.normal(w)
@@ -212,7 +193,7 @@ func (m model) search() finding {
 		if ticks[at] == underWay { // the run goes round in a circle
 			for w, _ := follow(at); ; w, _ = follow(w) {
 				if worlds[w].somebodyWaits() {
-					return finding{worlds: len(worlds), wrong: forgotten, trace: m.circle(worlds, parents, int32(i))}
+					return finding{worlds: len(worlds), wrong: forgotten, trace: m.wayTo(worlds, parents, int32(i))}
 				}
 				if ticks[w] = 1; w == at {
 					break
@@ -235,12 +216,12 @@ func (m model) search() finding {
 
 // wayTo says how a world was reached. It goes the way again, so that attempts have the numbers that
 // they were given.
-func (m model) wayTo(worlds []world, parents []int32, i int32) (said []string, at world) {
+func (m model) wayTo(worlds []world, parents []int32, i int32) (said []string) {
 	var way []int32
 	for ; i > 0; i = parents[i] {
 		way = append(way, i)
 	}
-	at = worlds[0]
+	at := worlds[0]
 	for _, i := range slices.Backward(way) {
 		var next *world
 		m.successors(&at, func(w world, e event) {
@@ -253,22 +234,7 @@ func (m model) wayTo(worlds []world, parents []int32, i int32) (said []string, a
 		})
 		at = *next
 	}
-	return said, at
-}
-
-// circle is the trace to a world from which a fair run goes round in a circle.
-func (m model) circle(worlds []world, parents []int32, i int32) []string {
-	said, at := m.wayTo(worlds, parents, i)
-	said = append(said, "from here on nothing goes wrong any more:")
-	for seen := map[world]bool{}; !seen[m.normal(at)]; {
-		seen[m.normal(at)] = true
-		next, e := m.fairly(&at)
-		m.prune(&next)
-		next.sortMail()
-		at = next
-		said = append(said, e.String())
-	}
-	return append(said, "and so on")
+	return said
 }
 
 func (m model) String() string {
@@ -315,4 +281,345 @@ func TestModel(t *testing.T) {
 			t.Errorf("%s: %s:\n\t%s", m, f.wrong, strings.Join(f.trace, "\n\t"))
 		}
 	}
+}
+
+// check says what is wrong in a world, if it is looked for.
+func (m model) check(w *world) breach {
+	believers := 0
+	for _, p := range w.processes[:m.processes] {
+		if state(p.state) == held && p.left > 0 {
+			believers++
+		}
+	}
+	switch { // where Redis loses its data, tokens still tell holders apart, and everybody is served
+	case w.wrong != fine:
+		return w.wrong
+	case believers > 1 && !m.wipes:
+		return twoHolders
+	case !m.wipes && m.isOrphan(w):
+		return orphaned
+	case m.fresh && m.missesSomething(w):
+		return unasked
+	}
+	return fine
+}
+
+// missesSomething says whether a process waits and listens, and is not about to learn what it has missed
+// before it listened: that it has the lock, or that it must say that it listens.
+func (m model) missesSomething(w *world) bool {
+	for i, p := range w.processes[:m.processes] {
+		if state(p.state) != waiting || p.deaf || p.due || w.heartbeatsOf(i) > 0 || w.sent(push, int8(i+1), p.attempt) {
+			continue
+		}
+		if q := w.waiting(int8(i + 1)); w.holds(int8(i+1), p.attempt) || q != nil && !q.visible {
+			return true
+		}
+	}
+	return false
+}
+
+// isOrphan says whether the lock is with an attempt that its living process neither
+// goes by nor is about to give back.
+func (m model) isOrphan(w *world) bool {
+	if w.owner == 0 {
+		return false
+	}
+	p := w.processes[w.owner-1]
+	if p.dead || state(p.state) != idle && p.attempt == w.hold || state(p.state) == asking && p.from == w.hold {
+		return false
+	}
+	for _, msg := range w.mail {
+		if msg.owner == w.owner && msg.attempt == w.hold && (msg.kind == endRequest || msg.kind == cancelRequest || msg.kind == push) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkGrant wants that a new owner is notified in the same step, and that no live waiter was
+// there before it.
+func (m model) checkGrant(before, after *world, caller int8) {
+	if after.owner == 0 || after.epoch == before.epoch && before.owner == after.owner {
+		return
+	}
+	notified := slices.ContainsFunc(after.mail[:], func(msg message) bool {
+		return msg.owner == after.owner && msg.epoch == after.epoch
+	})
+	if to := after.processes[after.owner-1]; !notified && !to.dead && !to.deaf && !m.wipes {
+		after.wrong = unnotified
+	}
+	for i, q := range before.queue {
+		if q.owner == 0 || q.owner == after.owner || after.owner == caller && i == m.ahead {
+			break
+		}
+		if q.owner == caller {
+			continue // a place that it gave up with this request
+		}
+		gone := q.visible && before.processes[q.owner-1].uncount
+		if q.alive > 0 && !gone && !m.wipes {
+			after.wrong = overtaken
+		}
+	}
+}
+
+// begin checks the token with which a hold begins.
+func (m model) begin(w *world, p *process) {
+	token := p.epoch*2 + p.n
+	if token <= w.begun && !m.wipes {
+		w.wrong = tokenNotNew
+	}
+	w.begun = max(w.begun, token)
+}
+
+func (w *world) somebodyWaits() bool {
+	return slices.ContainsFunc(w.processes[:], func(p process) bool { return state(p.state) == asking || state(p.state) == waiting })
+}
+
+func (w *world) underWay() int {
+	n := 0
+	for n < len(w.mail) && w.mail[n].kind != nothing {
+		n++
+	}
+	return n
+}
+
+func (w *world) heartbeatsOf(i int) int {
+	n := 0
+	for _, msg := range w.mail {
+		if int(msg.owner) == i+1 && (msg.kind == renewalRequest || msg.kind == renewalAnswer) {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) send(msg message) {
+	for i := range w.mail {
+		if w.mail[i].kind == nothing {
+			w.mail[i] = msg
+			return
+		}
+	}
+	panic("too many messages under way")
+}
+
+// normal gives worlds that behave alike one form, so that runs of any length stay within finitely
+// many worlds: what can have no effect any more is taken out, and of the numbers of attempts and
+// epochs only their order is kept.
+func (m model) normal(w world) world {
+	m.prune(&w)
+	for i := range m.processes {
+		w.renumberAttempts(int8(i + 1))
+	}
+	w.renumberEpochs()
+	w.sortMail()
+	return w
+}
+
+// sortMail puts messages in an order of their own; there is none between them.
+func (w *world) sortMail() {
+	var keys [maxMail]uint64
+	n := 0
+	for _, msg := range w.mail {
+		if msg.kind == nothing {
+			continue
+		}
+		key, i := msg.key(), n
+		for ; i > 0 && keys[i-1] > key; i-- {
+			keys[i], w.mail[i] = keys[i-1], w.mail[i-1]
+		}
+		keys[i], w.mail[i] = key, msg
+		n++
+	}
+	clear(w.mail[n:])
+}
+
+func (msg message) key() uint64 {
+	var key uint64
+	for _, part := range [...]int8{int8(msg.kind), msg.owner, msg.attempt, msg.more, msg.age, msg.answer, msg.epoch} {
+		key = key<<8 | uint64(uint8(part))
+	}
+	return key
+}
+
+// prune takes out what can have no effect any more.
+func (m model) prune(w *world) {
+	for i := range w.mail {
+		if msg := &w.mail[i]; msg.kind != nothing {
+			*msg = m.relevant(w, *msg)
+		}
+	}
+	for i := range m.processes {
+		p := &w.processes[i]
+		if p.from != 0 && !w.holds(int8(i+1), p.from) && !w.sent(releaseRequest, int8(i+1), p.from) {
+			p.from = 0 // it has been given back
+		}
+		switch state(p.state) {
+		case idle:
+			*p = process{attempt: p.attempt, deaf: p.deaf, uncount: p.uncount, dead: p.dead}
+		case asking:
+			p.left, p.epoch, p.n = 0, 0, 0
+		case waiting:
+			p.left, p.epoch, p.n, p.from = 0, 0, 0, 0
+		case held:
+			p.from, p.bound, p.try, p.due = 0, 0, false, false
+		}
+	}
+}
+
+// relevant is a message without what its reader will not look at, or none if nothing
+// can come of it any more.
+func (m model) relevant(w *world, msg message) message {
+	p, about := w.processes[msg.owner-1], msg.about()
+	current := state(p.state) != idle && p.attempt == about && !p.dead
+	if !current {
+		msg.age = 0
+	}
+	futile := false
+	switch msg.kind {
+	case acquireRequest:
+		futile = !current && w.marks[msg.owner-1] >= about
+	case releaseRequest:
+		futile = !current && !w.holds(msg.owner, msg.attempt)
+	case endRequest:
+		futile = !w.mayHold(msg.owner, about)
+	case cancelRequest:
+		futile = !w.mayHold(msg.owner, about) && !w.asks(msg.owner, 0, about)
+	case renewalRequest:
+		futile = !current && !w.mayHold(msg.owner, about)
+	case acquireAnswer, releaseAnswer, renewalAnswer:
+		futile = !current
+	case push:
+		futile = p.dead || !current && !w.mayHold(msg.owner, about)
+	}
+	if futile {
+		return message{}
+	}
+	switch msg.kind {
+	case endRequest, cancelRequest, push:
+		msg.age = 0
+	}
+	return msg
+}
+
+func (w *world) sent(kind kind, owner, attempt int8) bool {
+	return slices.ContainsFunc(w.mail[:], func(msg message) bool {
+		return msg.kind == kind && msg.owner == owner && msg.attempt == attempt
+	})
+}
+
+// mayHold says whether an attempt holds the lock or may still come to.
+func (w *world) mayHold(owner, attempt int8) bool {
+	q := w.waiting(owner)
+	if w.holds(owner, attempt) || q != nil && q.attempt == attempt {
+		return true
+	}
+	return w.asks(owner, attempt, attempt)
+}
+
+// asks says whether a request to queue under one of these attempts is under way.
+func (w *world) asks(owner, from, to int8) bool {
+	for _, msg := range w.mail {
+		if a := msg.about(); msg.owner == owner && (msg.kind == acquireRequest || msg.kind == releaseRequest) && from <= a && a <= to {
+			return true
+		}
+	}
+	return false
+}
+
+// ranks gives numbers of which only the order matters the smallest ones that have it. Zero
+// means that there is none, and stays.
+type ranks struct {
+	fields [2*maxMail + 6]*int8
+	n      int
+}
+
+func (r *ranks) add(field *int8) {
+	if *field != 0 {
+		r.fields[r.n] = field
+		r.n++
+	}
+}
+
+func (r *ranks) assign() {
+	var there uint64 // bit by bit, which numbers there are
+	for _, f := range r.fields[:r.n] {
+		there |= 1 << *f
+	}
+	for _, f := range r.fields[:r.n] {
+		*f = int8(bits.OnesCount64(there & (2<<*f - 1)))
+	}
+}
+
+func (w *world) renumberAttempts(owner int8) {
+	var r ranks
+	p, mark, oldest := &w.processes[owner-1], &w.marks[owner-1], int8(0)
+	for i := range w.mail {
+		msg := &w.mail[i]
+		if msg.owner != owner {
+			continue
+		}
+		// A mark is as good as one at the newest attempt that it keeps out.
+		if a := msg.about(); (msg.kind == releaseRequest || msg.kind == acquireRequest) && a <= *mark {
+			oldest = max(oldest, a)
+		}
+		r.add(&msg.attempt)
+		if msg.kind == releaseRequest || msg.kind == releaseAnswer {
+			r.add(&msg.more)
+		}
+	}
+	*mark = oldest
+	r.add(mark)
+	if w.owner == owner {
+		r.add(&w.hold)
+	}
+	if q := w.waiting(owner); q != nil {
+		r.add(&q.attempt)
+	}
+	r.add(&p.from)
+	if state(p.state) == idle {
+		p.attempt = 0
+		for _, f := range r.fields[:r.n] {
+			p.attempt = max(p.attempt, *f)
+		}
+	}
+	r.add(&p.attempt)
+	r.assign()
+}
+
+func (w *world) renumberEpochs() {
+	var r ranks
+	newest := int8(0)
+	see := func(epoch *int8) {
+		r.add(epoch)
+		newest = max(newest, *epoch)
+	}
+	for i := range w.mail {
+		see(&w.mail[i].epoch)
+	}
+	working := false
+	begun, n := w.begun/2, w.begun%2
+	for i := range w.processes {
+		see(&w.processes[i].epoch)
+		working = working || w.processes[i].epoch == begun
+	}
+	see(&w.epoch)
+	if !working {
+		n = 0
+	}
+	if newest < begun {
+		newest = begun
+	}
+	// Of the last epoch it matters only that the next one is larger.
+	lost := w.last < w.minted
+	w.minted = max(newest, min(w.minted, 1))
+	w.last = w.minted
+	if lost {
+		w.last = 0
+	}
+	r.add(&begun)
+	r.add(&w.last)
+	r.add(&w.minted)
+	r.assign()
+	w.begun = 2*begun + n
 }

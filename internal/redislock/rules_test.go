@@ -15,8 +15,7 @@ import (
 // withWaiter has a Locker wait in Redis's queue, in fake time. Got takes what it waits for; told
 // is a message to the Locker.
 func withWaiter(t *testing.T, test func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(message string, args ...any))) {
-	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
-		listening(l)
+	withListening(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		f.answers(acquireScript, says(waitingReply))
 		f.answers(heartbeatScript, says(waitingReply))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -108,8 +107,7 @@ func TestAnAnswerToAPastAttemptIsNotBelieved(t *testing.T) {
 
 // TestWhoIsNotQueuedByAReleaseAsksAtOnce: the lock was lost before, and the next goroutine has no place.
 func TestWhoIsNotQueuedByAReleaseAsksAtOnce(t *testing.T) {
-	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
-		listening(l)
+	withListening(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		_, lost, err := l.AcquireWith(t.Context(), "k", AcquireOptions{Lease: 2 * fakeLease})
 		must(t, err)
 		got := asks(t, t.Context(), l, "k")

@@ -225,8 +225,7 @@ func TestCloseWaitsForItsHolders(t *testing.T) {
 			t.Errorf("Close, again: %v", err)
 		}
 	})
-	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) { // nor does it leave a place in the queue
-		listening(l)
+	withListening(t, func(t *testing.T, f *fakeRedis, l *Locker) { // nor does it leave a place in the queue
 		f.answers(acquireScript, says(waitingReply))
 		ended := fails(func() (context.Context, *Lease, error) { return l.Acquire(t.Context(), "k") })
 		synctest.Wait()
@@ -258,8 +257,7 @@ func TestAClosedLockerIsFreed(t *testing.T) {
 // is, also after the holder's context has ended and where the lock was passed on.
 func TestRequestsHaveTheValuesOfTheirHold(t *testing.T) {
 	type caller struct{}
-	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
-		listening(l)
+	withListening(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		var seen []string
 		for script, answer := range map[*script]any{acquireScript: heldReply, renewScript: heldReply, releaseScript: waitingReply} {
 			f.answers(script, func(ctx context.Context) (any, error) {
