@@ -47,17 +47,18 @@ surprised() { "$@" || [ $? -eq 1 ]; }
 # Runs the locks of other libraries. Few customers: the longer a sale has asked etcd for its lock, the likelier is its
 # client to notice a partition. Little stock: under failover, rueidislock-two-of-three takes ten seconds for each
 # sale, and a cell has ninety. Without etcd its strategies are skipped, with the reason.
+# shellcheck disable=SC2086 # words and flags
 peers() {
 	scripts/servers.sh etcd || echo "etcd's strategies will be skipped"
 	scripts/lab-go.sh -C bench build -o ../bin/ ./peershop ./peerspage
-	shop='--shop-binary bin/peershop' # shellcheck disable=SC2086 # flags
-	cell="bin/loadtest run $shop --lease 1s --wait 300ms --workers 6 --stock 16" names=$(bin/peerspage --strategies)
+	names=$(bin/peerspage --strategies)
+	cell="bin/loadtest run --shop-binary bin/peershop --lease 1s --wait 300ms --workers 6 --stock 16"
 	surprised $cell "$names:$scenarios" --out out/peers.json
 	surprised $cell $(bin/peerspage --failing --cells out/peers.json) --runs $runs --seed 2 --out out/peers-again.json
-	bin/loadtest run $shop --work 0s "$names" --out out/peers-sales.json
-	surprised bin/loadtest explore $shop redsync redsync-five bsm-redislock rueidislock rueidislock-two-of-three \
+	bin/loadtest run --shop-binary bin/peershop --work 0s "$names" --out out/peers-sales.json
+	surprised bin/loadtest explore --shop-binary bin/peershop redsync redsync-five bsm-redislock rueidislock rueidislock-two-of-three \
 		--events forget --lease 600ms --out out/peers-forget.json
-	surprised bin/loadtest explore $shop rueidislock etcd etcd-fenced --events pause --out out/peers-pause.json
+	surprised bin/loadtest explore --shop-binary bin/peershop rueidislock etcd etcd-fenced --events pause --out out/peers-pause.json
 	bin/peerspage --cells out/peers.json --again out/peers-again.json --sales out/peers-sales.json \
 		--explored out/peers-forget.json --explored out/peers-pause.json --keep bench/results/peers
 }

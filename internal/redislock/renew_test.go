@@ -179,7 +179,10 @@ func TestLongLeases(t *testing.T) {
 			}
 			_, mine, err := l.AcquireWith(t.Context(), fmt.Sprint(k), AcquireOptions{Lease: lease})
 			must(t, err)
-			if next := mine.hold.lock.due - l.now(); next > 10*time.Second {
+			l.mu.Lock()
+			next := mine.hold.lock.due - l.now()
+			l.mu.Unlock()
+			if next > 10*time.Second {
 				t.Errorf("the first renewal of a lease of %s is after %s", lease, next)
 			}
 			defer release(t, mine)

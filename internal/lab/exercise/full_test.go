@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"stocklock/internal/lab/words"
 )
 
 // TestAnswersInFull holds each answer to its name by the whole check of its exercise, as a pupil runs it.
@@ -16,7 +18,7 @@ func TestAnswersInFull(t *testing.T) {
 	for _, a := range everyAnswer(t) {
 		t.Run(a.name, func(t *testing.T) {
 			begun := time.Now()
-			v, err := c.Check(t.Context(), c.answers[a.name], func(step string) { t.Log(step) })
+			v, err := c.Check(t.Context(), c.answers[a.name], func(step words.Text) { t.Log(step) })
 			holdToName(t, a.name, "a check", v, err)
 			if v.Record != nil {
 				t.Logf("%s: %s", v.Said, v.StepCommand())
