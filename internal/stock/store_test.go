@@ -104,6 +104,16 @@ func TestWriteIsBlind(t *testing.T) {
 	if got := stockOf(t, store, item.ID); got != 9 {
 		t.Errorf("stock after two blind writes = %d, want 9: one update lost", got)
 	}
+	// The orders beyond so many units are found, as docs/operate.md has it.
+	for units, want := range []int{2, 1, 0} {
+		var beyond int
+		err := store.Pool().QueryRowContext(t.Context(), `SELECT COUNT(*) FROM (
+			SELECT *, SUM(quantity) OVER (ORDER BY id) AS sold FROM orders WHERE item_id = ? AND cancelled_at IS NULL
+		) AS standing WHERE sold > ?`, item.ID, units).Scan(&beyond)
+		if err != nil || beyond != want {
+			t.Errorf("%d orders are beyond %d units, %v, want %d", beyond, units, err, want)
+		}
+	}
 }
 
 // TestNoWriteMakesTheStockNegative writes what follows from a stock that the sale exceeds.
