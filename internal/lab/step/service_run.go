@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -401,7 +400,7 @@ func (r *serviceRun) afterwards(ctx context.Context, o *schedule.Outcome) (end s
 	if err := r.service.revive(ctx); err != nil {
 		return end, err
 	}
-	for until := time.Now().Add(workerLimit); r.mayBeWritten(o) && time.Now().Before(until); {
+	for until := time.Now().Add(workerLimit); r.service.probe.AfterAnswer && o.Lies() > 0 && time.Now().Before(until); {
 		if err = seen.Pause(ctx, workerEvery); err == nil {
 			end, err = r.count(ctx)
 		}
@@ -416,21 +415,12 @@ func (r *serviceRun) afterwards(ctx context.Context, o *schedule.Outcome) (end s
 	return end, err
 }
 
-// How long an order is awaited of a customer who was answered as sold, or for whose sake another one was answered as sold
-// out: a worker of another process, or of one that was started again, can write it.
+// How long an order is awaited of a customer who was answered as sold: a worker of another process, or of one that was
+// started again, can write it.
 const (
 	workerLimit = 10 * time.Second
 	workerEvery = 100 * time.Millisecond
 )
-
-// mayBeWritten says whether such an order is missing, of a service that does something on its own.
-func (r *serviceRun) mayBeWritten(o *schedule.Outcome) bool {
-	if p := r.service.probe; !p.AfterAnswer && len(p.Background) == 0 {
-		return false
-	}
-	refused := slices.Contains(slices.Collect(maps.Values(o.Answers)), string(load.SoldOut))
-	return o.Lies() > 0 || refused && int64(len(o.Orders)) < o.Stock
-}
 
 // whatWasRead puts into orders what was in stock when their customers found some for the last time: by that they have
 // decided. Two orders by one stock have the same cause.

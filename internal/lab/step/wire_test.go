@@ -150,15 +150,3 @@ func TestALeaseThatIsRenewed(t *testing.T) {
 		}
 	}
 }
-
-// TestAnOrderThatAnotherProcessWrites: what a process has noted in Redis before it was killed is written by another one,
-// which is awaited before the unit counts as left.
-func TestAnOrderThatAnotherProcessWrites(t *testing.T) {
-	s := open(t, "redis-stream")
-	for steps := 1; steps <= 6; steps++ {
-		r, err := s.Fault(t.Context(), schedule.Kill, steps, false)
-		if err != nil || r.Outcome.Verdict != verdict.Held || r.Undecided() != "" || len(r.Outcome.Orders) != 1 {
-			t.Errorf("killed after %d requests: %+v, undecided: %q, %v", steps, r.Outcome, r.Undecided(), err)
-		}
-	}
-}
