@@ -11,6 +11,7 @@ import (
 	"stocklock/internal/lab/mistakes"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
@@ -31,8 +32,9 @@ type menu struct {
 	Verdicts     []verdict.Kind `json:"verdicts"` // in the order of the legend
 	Words        []verdict.Kind `json:"words"`    // of a prediction
 	Outcomes     []string       `json:"outcomes"` // of requests, in the order of charts
-	Limits       limits         `json:"limits"`
-	Shops        int            `json:"shops"` // that sell in a cell
+	Shops        int            `json:"shops"`    // that sell in a cell
+	// Searches are the kinds of event of a search for an oversell, in its order: none, and then what oversells most.
+	Searches []schedule.Event `json:"searches,omitempty"`
 	// Questions lead from a visitor's code to a cell.
 	Questions []mine.Question `json:"questions"`
 	// Tried are the pages of services that were tried.
@@ -89,16 +91,8 @@ type scenarioInfo struct {
 	Words    []verdict.Kind          `json:"words,omitempty"` // of a prediction
 }
 
-// limits bound what may be asked for.
-type limits struct {
-	Waiting        int `json:"waiting"`         // cells
-	LoadStrategies int `json:"load_strategies"` // of one comparison
-	LoadRequests   int `json:"load_requests"`   // for each of them
-	Schedule       int `json:"schedule"`        // characters
-}
-
 func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
-	m := menu{Outcomes: outcomes(), Baskets: groupMenu{Strategies: []strategyInfo{}}, Reservations: groupMenu{Strategies: []strategyInfo{}}, Shapes: slices.DeleteFunc(slices.Clone(load.Forms), func(f load.Form) bool { return f.Offered == "" }), Limits: limits{maxWaiting, maxLoadStrategies, maxLoadRequests, maxSchedule}}
+	m := menu{Outcomes: outcomes(), Searches: []schedule.Event{"", schedule.Wait, schedule.Forget, schedule.Lose, schedule.Pause, schedule.Cut, schedule.Kill}, Baskets: groupMenu{Strategies: []strategyInfo{}}, Reservations: groupMenu{Strategies: []strategyInfo{}}, Shapes: slices.DeleteFunc(slices.Clone(load.Forms), func(f load.Form) bool { return f.Offered == "" })}
 	m.Tried = triedInfos(tried)
 	for _, s := range shop.Strategies {
 		m.Strategies = append(m.Strategies, strategyInfo{Name: s.Name, Doc: s.Doc, Guard: s.Guard, Decrement: s.Decrement,

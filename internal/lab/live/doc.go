@@ -27,8 +27,7 @@
 //	POST   /api/predictions           {"strategy":"none","scenario":"pause","word":"oversold"}
 //	POST   /api/loads                 {"strategies":["none"],"shape":"200/5s","seed":1}
 //	POST   /api/positions             {"strategy":"none","customers":2,"schedule":"A.select"}
-//	POST   /api/shortest              {"strategy":"none","customers":2}
-//	POST   /api/explorations          the search of a lesson's command
+//	POST   /api/explorations          {"strategy":"none","customers":2,"events":["wait"]}: every order of the requests
 //	POST   /api/ballots               asks the phones
 //	POST   /api/token                 whether the token is known
 //	GET    /api/ballot                of the class's address alone: what the phones are asked

@@ -60,7 +60,6 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /api/predictions", asks(s, func(p prediction) (any, error) { return p, s.predict(p) }))
 	mux.HandleFunc("POST /api/loads", asks(s, func(c comparison) (any, error) { return s.compare(c) }))
 	mux.HandleFunc("POST /api/positions", s.servePosition)
-	mux.HandleFunc("POST /api/shortest", s.serveShortest)
 	mux.HandleFunc("POST /api/explorations", s.serveExploration)
 	mux.HandleFunc("POST /api/ballots", asks(s, func(about subject) (any, error) { return s.ask(about) }))
 	mux.HandleFunc("POST /api/token", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, struct{}{}) })

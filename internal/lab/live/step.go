@@ -25,7 +25,7 @@ const (
 	stageLease = 300 * time.Millisecond
 	// positionPatience bounds one position, with the cell that is waited for.
 	positionPatience = 2 * time.Minute
-	// searchPatience bounds the search for a schedule that oversells.
+	// searchPatience bounds an exploration.
 	searchPatience = 90 * time.Second
 )
 
@@ -213,86 +213,9 @@ func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// shortest is the answer to a search.
-type shortest struct {
-	Found    bool             `json:"found"`
-	Schedule string           `json:"schedule,omitempty"`
-	Runs     int              `json:"runs"`     // orders that were tried
-	Searched []schedule.Event `json:"searched"` // kinds of event of which every order was tried, the empty one for none
-	Left     []schedule.Event `json:"left"`     // kinds that were not tried, or not all of them
-
-	best schedule.Schedule
-}
-
-// searched are the kinds of event of a search, one after another: none, and then what oversells most.
-var searched = []schedule.Event{"", schedule.Wait, schedule.Forget, schedule.Lose, schedule.Pause, schedule.Cut, schedule.Kill}
-
-// searchedOfBaskets are those where each customer buys several items.
-var searchedOfBaskets = []schedule.Event{"", schedule.Kill, schedule.Pause}
-
-// take keeps a schedule that oversells, if it is the shortest until now. Of baskets it keeps any that fails.
-func (s *shortest) take(r schedule.Record, baskets bool) {
-	if (r.Outcome.Verdict == verdict.Oversold || baskets && r.Outcome.Bad()) && (!s.Found || r.Schedule.Compare(s.best) < 0) {
-		s.Found, s.Schedule, s.best = true, r.Schedule.String(), r.Schedule
-	}
-}
-
-// serveShortest tries every order of the steps, first without an event and then with one of each
-// kind, and answers with the shortest schedule that oversells. One without an event is shorter than
-// all with one.
-func (s *Server) serveShortest(w http.ResponseWriter, r *http.Request) {
-	s.onStage(w, r, searchPatience+positionPatience, func(ctx context.Context, on *step.Shops, asked stepRequest, _ schedule.Schedule) (any, error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, searchPatience, errSearched)
-		defer cancel()
-		result := shortest{Searched: []schedule.Event{}, Left: []schedule.Event{}}
-		kinds := searched
-		if asked.Baskets {
-			kinds = searchedOfBaskets
-		}
-		for i, event := range kinds {
-			asking := survey.Plan{Strategy: asked.Strategy, Customers: asked.Customers, Sales: schedule.Sales{Baskets: asked.Baskets}}
-			if event != "" {
-				asking.Events = []schedule.Event{event}
-			}
-			switch {
-			case asked.Baskets && (asked.Customers > 2 || event != ""):
-				asking.Switches = 1
-			case asked.Customers > 2:
-				asking.Switches = survey.ThreeSwitches
-			}
-			before := result.Runs
-			var found explore.Found
-			err := asking.Run(ctx, on, func(_ survey.Result, done, _ int) { s.searching(asked, event, before+done, result.Schedule) },
-				func(r survey.Result) { found = r.Found })
-			switch {
-			case err != nil && ctx.Err() != nil:
-				result.Left = append(result.Left, kinds[i:]...)
-				return result, nil
-			case err != nil && !result.Found:
-				return nil, err
-			case err != nil:
-				s.log("search for an oversell: %v", err)
-				result.Left = append(result.Left, event)
-				continue
-			}
-			result.Runs += found.Runs
-			result.Searched = append(result.Searched, event)
-			for _, record := range found.Shortest {
-				result.take(record, asked.Baskets)
-			}
-			if event == "" && result.Found {
-				break
-			}
-		}
-		return result, nil
-	})
-}
-
-var errSearched = fmt.Errorf("the search took longer than %s", searchPatience)
-
-// searching tells how many orders were tried, and the shortest that was found, empty for none.
-func (s *Server) searching(asked stepRequest, event schedule.Event, runs int, found string) {
-	s.feed.publish("searching", map[string]any{"strategy": asked.Strategy, "event": event, "runs": runs, "schedule": found})
+// searching tells how many orders were tried.
+func (s *Server) searching(asked stepRequest, event schedule.Event, runs int) {
+	s.feed.publish("searching", map[string]any{"strategy": asked.Strategy, "event": event, "runs": runs})
 }
 
 // explored is the answer to an exploration.
@@ -300,7 +223,7 @@ type explored struct {
 	stepRequest
 	Runs     int               `json:"runs"`
 	Bad      int               `json:"bad"`
-	Shortest string            `json:"shortest,omitempty"` // a schedule that fails
+	Shortest string            `json:"shortest,omitempty"` // a schedule that fails: one that oversells, where there is one
 	Outcome  *schedule.Outcome `json:"outcome,omitempty"`  // of it
 	Unknown  string            `json:"unknown,omitempty"`  // what could not be decided
 }
@@ -314,14 +237,21 @@ func (s *Server) serveExploration(w http.ResponseWriter, r *http.Request) {
 		if len(asked.Events) > 0 {
 			event = asked.Events[0]
 		}
+		switch {
+		case asked.Baskets && (asked.Customers > 2 || event != ""):
+			asking.Switches = 1
+		case asked.Customers > 2:
+			asking.Switches = survey.ThreeSwitches
+		}
 		var found explore.Found
-		err := asking.Run(ctx, on, func(_ survey.Result, done, _ int) { s.searching(asked, event, done, "") }, func(r survey.Result) { found = r.Found })
+		err := asking.Run(ctx, on, func(_ survey.Result, done, _ int) { s.searching(asked, event, done) }, func(r survey.Result) { found = r.Found })
 		if err != nil {
 			return nil, err
 		}
 		e := explored{stepRequest: asked, Runs: found.Runs, Bad: found.Bad, Unknown: found.Unknown()}
-		if len(found.Shortest) > 0 {
-			e.Shortest, e.Outcome = found.Shortest[0].Schedule.String(), &found.Shortest[0].Outcome
+		if all := found.Shortest; len(all) > 0 {
+			best := all[max(slices.IndexFunc(all, func(r schedule.Record) bool { return r.Outcome.Verdict == verdict.Oversold }), 0)]
+			e.Shortest, e.Outcome = best.Schedule.String(), &best.Outcome
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()

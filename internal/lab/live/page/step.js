@@ -46,14 +46,27 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
   fill(body, h('div', {class: 'title'}, h('div', {}, h('h1', {}, t('step.title')), h('p', {class: 'lead'}, t('step.lead'))),
     h('div', {class: 'bar'}, h('label', {}, t('strategy'), ' ', select), h('label', {}, t('customers'), ' ', number), find)), said, place);
 
+  // search tries every order of the requests, first without an event and then with one of each kind. One without an event is
+  // shorter than all with one.
+  let best = '', runs = 0;
   async function search() {
+    const searched = [], left = [], until = Date.now() + 90000;
     find.disabled = searching = true;
-    notice(said, t('shortest.running', {runs: 0, event: t('no.event')}));
+    [best, runs] = ['', 0];
+    notice(said, t('shortest.running', {runs, event: t('no.event')}));
     try {
-      const found = await ask('POST', 'api/shortest', {strategy: name, baskets: several, customers, schedule: ''}, leaving.signal);
-      if (gone) return;
-      notice(said, [t(found.found ? 'shortest.found' : 'shortest.none', {runs: found.runs, kinds: kinds(found.searched)}), found.left.length ? t('shortest.left', {kinds: kinds(found.left)}) : ''].join(' '));
-      if (found.found && location.hash !== linkOf(strategy, customers, found.schedule)) { session.setItem('step-said', said.textContent); go(strategy, customers, found.schedule); }
+      for (const event of store.catalog.searches.filter(e => !several || ['', 'pause', 'kill'].includes(e))) {
+        if (best && searched.length === 1) break;
+        const found = Date.now() < until && await ask('POST', 'api/explorations', {strategy: name, baskets: several, customers, schedule: '', events: event ? [event] : []}, leaving.signal).catch(e => { if (!best) throw e; });
+        if (gone) return;
+        (found ? searched : left).push(event);
+        if (!found) continue;
+        runs += found.runs;
+        const counts = found.shortest && (several || found.outcome.verdict === 'oversold');
+        if (counts && (!best || found.shortest.split(' ').length < best.split(' ').length)) best = found.shortest;
+      }
+      notice(said, [t(best ? 'shortest.found' : 'shortest.none', {runs, kinds: kinds(searched)}), left.length ? t('shortest.left', {kinds: kinds(left)}) : ''].join(' '));
+      if (best && location.hash !== linkOf(strategy, customers, best)) { session.setItem('step-said', said.textContent); go(strategy, customers, best); }
     } catch (e) { notice(said, e.message); } finally { find.disabled = searching = false; }
   }
 
@@ -112,8 +125,8 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
   const off = on((name, data) => {
     if (!mayDrive() && (name === 'played' || name === 'state')) follow();
     if (name !== 'searching' || !searching) return;
-    notice(said, t('shortest.running', {runs: data.runs, event: kinds([data.event])}));
-    if (data.schedule) said.append(' · ', t('shortest.sofar'), ' ', h('a', {href: linkOf(strategy, customers, data.schedule)}, data.schedule));
+    notice(said, t('shortest.running', {runs: runs + data.runs, event: kinds([data.event])}));
+    if (best) said.append(' · ', t('shortest.sofar'), ' ', h('a', {href: linkOf(strategy, customers, best)}, best));
   });
   return () => { gone = true; leaving.abort(); off(); };
 }

@@ -2,7 +2,7 @@
 export const store = {
   catalog: null, connected: null, preparing: '', score: {right: 0, of: 0},
   runs: new Map(), latest: new Map(), predictions: new Map(), loads: [],
-  attempt: null, seen: null, shapes: '', told: [], searching: null, votes: null, played: null,
+  attempt: null, seen: null, shapes: '', told: [], votes: null, played: null,
 };
 
 const listeners = new Set();
@@ -63,7 +63,7 @@ const apply = {
   preparing(what) { store.preparing = what; },
   predicted(p) { if (p.word) store.predictions.set(keyOf(p.strategy, p.scenario), p.word); else store.predictions.delete(keyOf(p.strategy, p.scenario)); },
   load(c) { store.loads.push(c); },
-  searching(s) { store.searching = s; },
+  searching() {},
   votes(v) { store.votes = v; },
   played(p) { store.played = p; },
   explored() {},
