@@ -1,6 +1,7 @@
 package drawing
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -34,8 +35,8 @@ func TestADrawingIsForAllLanguages(t *testing.T) {
 	if drawn.Columns[0].Name != "{0}" || drawn.Columns[1].Name != "{1}" || drawn.Moment.What != "{0}" || drawn.Closer == nil {
 		t.Errorf("the columns are %+v, the moment %+v, closer %v", drawn.Columns, drawn.Moment, drawn.Closer)
 	}
-	if en, zh := words.In["en"], words.In["zh"]; len(en) != 2 || len(zh) != 2 || en[0] != "asks" || zh[0] == "asks" || zh[1] != "{0}" {
-		t.Errorf("the words are %q and %q", en, zh)
+	if said := fmt.Sprint(words.Texts); said != "[[asks] [{0}]]" {
+		t.Errorf("the texts are %s", said)
 	}
 	if NewInterleaving(&explain.Explanation{}, words) != nil {
 		t.Error("something is drawn of nothing")

@@ -26,13 +26,13 @@ type detail struct {
 	Runs     int                   `json:"runs,omitempty"`
 	Agreed   int                   `json:"agreed,omitempty"`
 	Again    string                `json:"again,omitempty"`
-	Steps    []trial.Step          `json:"steps,omitempty"` // of a load whose rate changes
+	Knee     words.Text            `json:"knee,omitzero"` // of a load whose rate changes
 	// Facts are the numbers that the page shows, and Columns those of a comparison under load.
 	Facts   []report.Number `json:"facts,omitempty"`
 	Columns []report.Number `json:"columns,omitempty"`
 	Replay  *replay         `json:"replay,omitempty"` // nil where its entries are not kept any more
-	// Words are what is said of it, in each language. The texts and drawings have their numbers.
-	Words map[string][]string `json:"words"`
+	// Texts are what the drawings say. They have their numbers.
+	Texts [][]words.Text `json:"texts,omitempty"`
 }
 
 // replay is a record as it is drawn and stepped through.
@@ -79,7 +79,7 @@ func newDetail(of run, beside []trial.Timeline) detail {
 	}
 	d.Facts, d.Columns = report.Numbers(*r)
 	if of.Load != 0 {
-		d.Facts, d.Steps, d.Buckets = nil, r.Steps, drawing.Distribution(r.Distribution, said)
+		d.Facts, d.Knee, d.Buckets = nil, report.Knee(r.Steps), drawing.Distribution(r.Distribution, said)
 	} else if d.Columns = nil; r.Explanation != nil {
 		d.Why, d.Orders, d.Drawing = r.Explanation.Why, r.Explanation.Rows, drawing.NewInterleaving(r.Explanation, said)
 	}
@@ -88,7 +88,7 @@ func newDetail(of run, beside []trial.Timeline) detail {
 	if of.record != nil {
 		d.Replay = newReplay(of.record, *r)
 	}
-	d.Words = said.In
+	d.Texts = said.Texts
 	return d
 }
 

@@ -43,7 +43,7 @@ func (t Terminal) latencies(cells []trial.Result) {
 		return
 	}
 	t.heading(t.say("report.latencies"))
-	t.print(w, append(t.header("strategy", "report.answer", "report.requests"), titles...), tabular.Right(3, 3+len(shown)))
+	t.print(w, append(t.Header("strategy", "report.answer", "report.requests"), titles...), tabular.Right(3, 3+len(shown)))
 }
 
 // each writes the numbers of a set of latencies.
@@ -68,22 +68,22 @@ func (t Terminal) steps(cells []trial.Result) {
 			w.AppendRow(append(append(row, each(shown, s.Latency)...), keeps))
 		}
 		if len(c.Steps) > 0 {
-			knees = append(knees, c.Strategy+": "+t.in().Say(knee(c.Steps)))
+			knees = append(knees, c.Strategy+": "+t.in().Say(Knee(c.Steps)))
 		}
 	}
 	if len(knees) == 0 {
 		return
 	}
 	t.heading(t.say("report.steps"))
-	header := t.header("strategy", "report.rate", "report.requests", "outcome.sold", "outcome.busy", "outcome.sold_out", "report.sales")
+	header := t.Header("strategy", "report.rate", "report.requests", "outcome.sold", "outcome.busy", "outcome.sold_out", "report.sales")
 	t.print(w, append(append(header, titles...), t.say("report.keeps")), tabular.Right(2, len(header)+len(shown)))
 	for _, k := range knees {
 		t.wrapped(k)
 	}
 }
 
-// knee says up to which rate sales keep up with requests.
-func knee(steps []trial.Step) words.Text {
+// Knee says up to which rate sales keep up with requests. It is nothing for a load without steps.
+func Knee(steps []trial.Step) words.Text {
 	for i, s := range steps {
 		switch {
 		case s.KeptUp:
@@ -92,6 +92,9 @@ func knee(steps []trial.Step) words.Text {
 		default:
 			return words.Of("knee.at", "rate", whole(steps[i-1].Rate), "next", whole(s.Rate), "sales", whole(s.SalesPerSecond))
 		}
+	}
+	if len(steps) == 0 {
+		return words.Text{}
 	}
 	return words.Of("knee.none", "rate", whole(steps[len(steps)-1].Rate))
 }

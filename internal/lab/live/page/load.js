@@ -47,7 +47,7 @@ export function loadView(body) {
                 : h('td', {colspan: 1 + shown.length, class: 'soft'}, (run.state === 'running' || run.state === 'waiting') && h('span', {class: 'spinner'}), ' ', run.state === 'running' && store.seen && store.seen.run === run.id
                   ? `${t('orders')} ${store.seen.sold} · ${t('rate')} ${Math.round(store.seen.rate)} · ${t('p99')} ${Math.round(store.seen.p99_ms)}` : inWords(run.error) || t('state.' + run.state))))))),
         rows.filter(r => r.n).map(({run}) => { const d = found.get(run.id); return [h('h3', {}, run.strategy), h('div', {class: 'charts'}, chart(t('chart.rate'), d.outcomes), chart(t('chart.latency'), d.latency), chart(t('chart.buckets'), d.buckets))]; }),
-        known.length > 0 && h('ul', {class: 'knees'}, rows.map(({run}) => [run.strategy, knee(found.get(run.id) || {})]).filter(([, words]) => words).map(([name, words]) => h('li', {}, h('b', {}, name), t('colon'), words))),
+        known.length > 0 && h('ul', {class: 'knees'}, rows.map(({run}) => [run.strategy, inWords((found.get(run.id) || {}).knee)]).filter(([, words]) => words).map(([name, words]) => h('li', {}, h('b', {}, name), t('colon'), words))),
         !isSaved && ended > 0 && h('p', {class: 'bar'}, h('a', {class: 'button', href: `api/loads/${c.id}/report.html`, download: `comparison-${c.id}.html`}, t('download.html')), h('a', {class: 'button', href: `api/loads/${c.id}/result.json`, download: `comparison-${c.id}.json`}, t('download.json'))));
     }));
   };
@@ -71,13 +71,6 @@ export function loadView(body) {
     fetchEnded();
   });
   return () => { gone = true; off(); };
-}
-
-// knee says up to which rate sales keep up with requests, of a load in steps.
-function knee({steps} = {}) {
-  if (!steps || !steps.length) return '';
-  const i = steps.findIndex(s => !s.kept_up), whole = Math.round;
-  return i < 0 ? t('knee.none', {rate: whole(steps.at(-1).rate)}) : t(i ? 'knee.at' : 'knee.first', {rate: whole(steps[Math.max(i - 1, 0)].rate), next: whole(steps[i].rate), sales: whole(steps[i].sales_per_second)});
 }
 
 // numberCell shows a number, with a bar where more or less of it is better.
