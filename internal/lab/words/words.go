@@ -34,7 +34,8 @@ var en []byte
 //go:embed zh.json
 var zh []byte
 
-// The languages.
+// The languages. One more is also named in live/page/words.js, in --lang of cmd/loadtest/cli.go, and where pages are in it: in
+// lab/pages, lab/mistakes, lab/live/lessons.go, lab/site and docs/make/language.go.
 var (
 	English = read("en", en)
 	Chinese = read("zh", zh) // Simplified Chinese
