@@ -50,7 +50,10 @@ func (c *inquiry) neverWritten() *Explanation {
 	moment := first(lied.at[sale.Answered], lied.Answered)
 	point, at := lied.last()
 	if died := c.diedAfter(lied.Shop, at); died != nil && point != sale.Written {
-		x.Cause, killed = verdict.NoOrder, c.killedBy(*died)
+		x.Cause = verdict.NoOrder
+		if hit := c.hit; hit != nil && hit.killed() && hit.Shop == lied.Shop && hit.fault.from.Before(died.From.Add(clockTolerance)) {
+			killed = hit
+		}
 		f.Other = killed.named()
 		f.Point, f.AfterMS = point, words.Rounded(died.From.Sub(lied.enter()))
 		x.Why = append(x.Why, say("died-before-order", f))
@@ -90,17 +93,6 @@ func (e Evidence) diedAfter(shop string, at time.Time) *Intervention {
 		}
 	}
 	return died
-}
-
-// killedBy is the request whose fault ended a shop, nil where none is known.
-func (c *inquiry) killedBy(died Intervention) *section {
-	var last *section
-	for _, s := range c.sections {
-		if s.Shop == died.Shop && s.killed() && s.fault.from.Before(died.From.Add(clockTolerance)) && (last == nil || s.fault.from.After(last.fault.from)) {
-			last = s
-		}
-	}
-	return last
 }
 
 // disowned explains orders whose customers were rejected.
@@ -152,7 +144,8 @@ func (c *inquiry) sentAway() *Explanation {
 	if taken := c.takings(); c.countedInRedis() && c.Declared.AnswersFirst && taken > len(c.Orders) {
 		f.Count, f.Stock = taken, int64(len(c.Orders))
 		x.Cause, x.Why = verdict.Unreturned, append(x.Why, say("counted-out", f))
-	} else if dead = c.diedWithUnits(); dead != nil {
+	} else if c.diedWithUnits() {
+		dead = c.hit
 		f.Third, f.Point = dead.named(), dead.fault.Point
 		x.Cause, x.Why = verdict.Unreturned, append(x.Why, say("died-with-units", f))
 	} else {
@@ -161,15 +154,14 @@ func (c *inquiry) sentAway() *Explanation {
 	return c.drawn(x, first(away.Answered, away.Sent), say("moment-sent-away", f), time.Time{}, away, dead)
 }
 
-// diedWithUnits is a sale whose units Redis had counted out when its shop was killed, and that has no order; nil
-// for none.
-func (c *inquiry) diedWithUnits() *section {
-	for _, s := range c.sections {
-		if _, counted := s.number(sale.Read, "stock"); c.countedInRedis() && s.killed() && counted && s.order == nil {
-			return s
-		}
+// diedWithUnits says whether Redis had counted out the units of the sale with which its shop was killed, and that has no
+// order.
+func (c *inquiry) diedWithUnits() bool {
+	if c.hit == nil || !c.hit.killed() || c.hit.order != nil || !c.countedInRedis() {
+		return false
 	}
-	return nil
+	_, counted := c.hit.number(sale.Read, "stock")
+	return counted
 }
 
 // takings counts how often the counter was lowered during the attack, as the busiest server announced

@@ -132,15 +132,9 @@ func (c *inquiry) search(h *history, older, intruder *section) (breach, bool) {
 	return breach{}, false
 }
 
-// stopped is another request whose fault stopped the process of a sale while that was inside; nil for
-// none.
-func (c *inquiry) stopped(s *section) *section {
-	for _, other := range c.sections {
-		if f := other.fault; other != s && other.Shop == s.Shop && f.Action == labmode.Stop && f.from.Before(s.leave()) && f.until.After(s.enter()) {
-			return other
-		}
-	}
-	return nil
+// stopped says whether the fault of another request stopped the process of a sale while that was inside.
+func (c *inquiry) stopped(s *section) bool {
+	return c.hit != nil && c.hit != s && c.hit.Shop == s.Shop && c.hit.fault.Action == labmode.Stop && c.hit.fault.from.Before(s.leave()) && c.hit.fault.until.After(s.enter())
 }
 
 // takenOver is the change by which the intruder replaced the lock while it was there, and since when
@@ -175,8 +169,8 @@ func (c *inquiry) leaseEnded(older *section, ended words.Text) breach {
 		return breach{cause: verdict.LateWrite, why: []words.Text{say("process-stopped", f), ended}}
 	case older.fault.lasted() > c.Lease:
 		return breach{cause: verdict.Overrun, why: []words.Text{say("worked-longer", f), ended}}
-	case c.stopped(older) != nil:
-		f.LastedMS = words.Rounded(c.stopped(older).fault.lasted())
+	case c.stopped(older):
+		f.LastedMS = words.Rounded(c.hit.fault.lasted())
 		return breach{cause: verdict.LateWrite, why: []words.Text{say("its-process-stopped", f), ended}}
 	default:
 		return breach{cause: verdict.Overrun, why: []words.Text{say("inside-longer", f), ended}}

@@ -2,7 +2,6 @@ package explain
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -39,19 +38,6 @@ func TestAChainOfReleasesIsExplainedInTime(t *testing.T) {
 	check(t, x, verdict.SplitRelease, []string{"#0 on shop 1 went on with its release", "#499 on shop 2 got in while #498 on shop 1 was inside"})
 	if said := words.English.Say(x.Why...); len(said) > 1000 {
 		t.Errorf("%d characters are said of a chain: %.300s…", len(said), said)
-	}
-}
-
-// The cost is in proportion to the number of sales: compare the numbers for each sale.
-func BenchmarkChain(b *testing.B) {
-	for _, n := range []int{125, 500, 2000, 8000} {
-		e := chained(n, false)
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			for b.Loop() {
-				explained(e)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/sale")
-		})
 	}
 }
 

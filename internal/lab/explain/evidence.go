@@ -14,6 +14,16 @@
 // All clocks are those of one machine. A notification is recorded a little after the change, and
 // conclusions from the order of two events allow for that. internal/lab/explain uses this evidence
 // alone, so its tests need no server.
+//
+// What a play did is in the record, and nothing searches for it: the one request that it held, killed or cut off
+// ([Request].Fault and .Paused), its page view, when it intervened and when that was over, and the locks that were left
+// where nothing moved. The play does not know the following, which are searched for:
+//
+//   - which sale came in, and by which release or end of a lease: breach.go. Nobody places the sales that meet in
+//     contention. Of a sale that a play saw enter, it knows that it had read, and not which change of the key let it in. A
+//     chain of releases goes on after the play has ended.
+//   - which hold an announcement belongs to: history.go, locks.go. Redis names a key and no owner.
+//   - which sale waited, or entered next: held.go. A play that is kept out by MySQL sees that somebody waits, and not who.
 package explain
 
 import (

@@ -108,7 +108,10 @@ func unguarded(read, written float64) map[sale.Point]float64 {
 	return map[sale.Point]float64{sale.Read: read, sale.Write: written - 0.5, sale.Written: written}
 }
 
-func explained(e Evidence) *Explanation { return Explain(context.Background(), e) }
+// explained waits for longer than a cell's explanation may take: under load, with the race detector, a chain of 500 took 7 s.
+func explained(e Evidence) *Explanation {
+	return explainWithin(context.Background(), e, 2*time.Minute)
+}
 
 // told is an explanation whose sentences agree with the record.
 func told(t *testing.T, e Evidence) *Explanation {

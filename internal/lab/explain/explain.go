@@ -40,6 +40,7 @@ type inquiry struct {
 	ctx       context.Context
 	late      time.Duration // how long after a change its announcement may have been read
 	sections  []*section    // by when they entered
+	hit       *section      // the sale that the play held, killed or cut off, nil for none
 	byID      map[string]*section
 	byTook    []*section // those that entered, by when they got the lock
 	histories []*history
@@ -53,7 +54,9 @@ func newInquiry(ctx context.Context, e Evidence) *inquiry {
 func newInquiryLate(ctx context.Context, e Evidence, late time.Duration) *inquiry {
 	c := &inquiry{Evidence: e, ctx: ctx, late: late, sections: e.sections(), byID: map[string]*section{}, known: map[question]answer{}}
 	for _, s := range c.sections {
-		c.byID[s.ID] = s
+		if c.byID[s.ID] = s; s.fault.met() {
+			c.hit = s // a play does it to one
+		}
 		if s.entered() {
 			c.byTook = append(c.byTook, s)
 		}

@@ -32,16 +32,19 @@ func (c *inquiry) held() *Explanation {
 	return x
 }
 
-// hardestHit is the request that its fault hit inside the section. If no request carried a fault,
-// it is the first one that entered a second time, or else the one that most others waited for.
+// hardestHit is the request that the play hit inside the section. Without one, it is the first that entered a second
+// time, or else the one that most others waited for.
 func (c *inquiry) hardestHit() *section {
+	if c.hit != nil && c.hit.entered() {
+		return c.hit
+	}
 	var best *section
 	most := -1
 	for i, s := range c.sections {
 		if !s.entered() {
 			break
 		}
-		if s.fault.met() || s.Nested && s.order != nil {
+		if s.Nested && s.order != nil {
 			return s
 		}
 		if s.order == nil || i > lookedAt {

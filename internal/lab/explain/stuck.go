@@ -30,8 +30,7 @@ func (c *inquiry) stuck() *Explanation {
 	return c.drawn(x, c.noWayOut(holder), say("moment-no-way-out", Facts{}), end, holder, c.waiterFor(holder))
 }
 
-// lastHolder is the last request that entered and did not leave in order. If there is none, it is
-// the last that entered.
+// lastHolder is the request that waits for itself, or that the play hit, or else the last that entered.
 func (c *inquiry) lastHolder() *section {
 	var last *section
 	for _, s := range c.sections {
@@ -41,9 +40,10 @@ func (c *inquiry) lastHolder() *section {
 		if c.waitsForItself(s) {
 			return s // they are all alike, and the first one shows it best
 		}
-		if last == nil || s.fault.met() || !last.fault.met() {
-			last = s
-		}
+		last = s
+	}
+	if c.hit != nil && c.hit.entered() {
+		return c.hit
 	}
 	return last
 }

@@ -110,8 +110,8 @@ func (c *inquiry) holdGone() *Explanation {
 		x.Cause, x.Why = verdict.LateWrite, []words.Text{say("stopped-with-hold", f)}
 	case older.fault.lasted() > c.Lease:
 		x.Why = []words.Text{say("worked-longer", f)}
-	case c.stopped(older) != nil:
-		f.LastedMS = words.Rounded(c.stopped(older).fault.lasted())
+	case c.stopped(older):
+		f.LastedMS = words.Rounded(c.hit.fault.lasted())
 		x.Cause, x.Why = verdict.LateWrite, []words.Text{say("its-process-stopped", f)}
 	default:
 		x.Why = []words.Text{say("inside-longer", f)}

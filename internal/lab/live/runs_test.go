@@ -1,10 +1,13 @@
 package live
 
 import (
+	"fmt"
 	"testing"
 
+	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/sale"
 )
 
 // end notes that a run has ended with a verdict.
@@ -98,4 +101,27 @@ func TestOldRecordsAreForgotten(t *testing.T) {
 	if kept != keptRecords || s.runs[2].record != nil || s.runs[3].record == nil {
 		t.Errorf("%d records are kept, want the last %d", kept, keptRecords)
 	}
+}
+
+// addRun adds a run that has ended.
+func (s *Server) addRun(r *record, result trial.Result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	added := &run{ID: len(s.runs) + 1, cellName: cellName{result.Strategy, result.Scenario}, Seed: 1, State: ended, result: &result, record: r, Verdict: result.Verdict}
+	s.runs = append(s.runs, added)
+}
+
+// longCell is a cell of so many events: sales of five each.
+func longCell(events int) (*record, trial.Result) {
+	r := &record{scene: scene{Shops: []string{explain.ShopName(0), explain.ShopName(1), explain.ShopName(2)}, Servers: []string{explain.Primary}, LeaseMS: 500, Initial: 30, Rows: 1}}
+	for i := 0; len(r.entries) < events; i++ {
+		at, shop, request := float64(i)*9, explain.ShopName(i%3), fmt.Sprintf("1-%d", i)
+		r.entries = append(r.entries, Entry{AtMS: at, Kind: Sent, Shop: shop, Request: request},
+			Entry{AtMS: at + 1, Kind: Lock, Server: explain.Primary, Key: "stock:1", What: "set"},
+			Entry{AtMS: at + 2, Kind: Point, Shop: shop, Request: request, Point: sale.Acquired},
+			Entry{AtMS: at + 7, Kind: Point, Shop: shop, Request: request, Point: sale.Released},
+			Entry{AtMS: at + 8, Kind: Answered, Shop: shop, Request: request, Outcome: "sold_out", LatencyMS: 8})
+	}
+	r.entries = r.entries[:events]
+	return r, trial.Result{Strategy: "none", Scenario: "pause", Verdict: verdict.Held, Expected: verdict.Held, Requests: int64(events) / 5}
 }
