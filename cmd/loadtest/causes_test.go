@@ -106,7 +106,7 @@ var results = flag.String("results", "", "check what is said of the cells of the
 func TestCausesOfSavedResults(t *testing.T) {
 	path := *results
 	if path == "" {
-		path = "../../internal/lab/report/testdata/version1.json"
+		path = "../../internal/lab/report/testdata/saved.json"
 	}
 	checkCauses(t, path)
 }

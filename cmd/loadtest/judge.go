@@ -17,6 +17,7 @@ import (
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -86,12 +87,12 @@ func addCells(judgements []survey.Judgement, r report.Report) {
 			if err != nil || sc.Attacks != j.Property || cell.Verdict == verdict.Invalid || cell.Verdict == verdict.Skipped || cell.Verdict == verdict.Inapplicable {
 				continue
 			}
-			by := fmt.Sprintf("%s: %s", cell.Scenario, cell.Verdict)
+			by := []any{"scenario", cell.Scenario, "verdict", cell.Verdict}
 			switch {
 			case cell.Surprise():
-				j.Ruling, j.By = survey.Contradicts, fmt.Sprintf("%s, expected %s", by, cell.Expected)
+				j.Ruling, j.By = survey.Contradicts, words.Of("judge.cell", append(by, "expected", cell.Expected)...)
 			case j.Ruling == survey.NotDecided && j.Declared != declared.NotApplicable && cell.Because == (trial.Decisive{Property: j.Property.String(), Standing: j.Declared}):
-				j.Ruling, j.By = survey.Agrees, by
+				j.Ruling, j.By = survey.Agrees, words.Of("judge.cell", by...)
 			}
 		}
 	}
@@ -101,7 +102,7 @@ func addCells(judgements []survey.Judgement, r report.Report) {
 func (c *exploreCommand) rule(s streams, judgements []survey.Judgement, unexplained []schedule.Record) error {
 	contradicted := len(unexplained)
 	t := tabular.New()
-	t.AppendHeader(table.Row{"property", "declared", "seen", "by"})
+	t.AppendHeader(s.terminal().Header("judge.property", "judge.declared", "judge.seen", "judge.by"))
 	type line struct {
 		Property string            `json:"property"`
 		Declared declared.Standing `json:"declared"`
@@ -109,17 +110,20 @@ func (c *exploreCommand) rule(s streams, judgements []survey.Judgement, unexplai
 		By       string            `json:"by"`
 	}
 	var lines []line
+	add := func(name string, j survey.Judgement) {
+		t.AppendRow(table.Row{name, s.in().Named("declares", string(j.Declared)), s.in().Named("ruling", string(j.Ruling)), s.in().Say(j.By)})
+	}
 	for _, j := range judgements {
 		if j.Ruling == survey.Contradicts {
 			contradicted++
 		}
-		t.AppendRow(table.Row{j.Property.String(), j.Declared, j.Ruling, j.By})
-		lines = append(lines, line{j.Property.String(), j.Declared, j.Ruling, j.By})
+		add(j.Property.String(), j)
+		lines = append(lines, line{j.Property.String(), j.Declared, j.Ruling, j.By.String()})
 	}
 	for _, bad := range unexplained {
-		by := fmt.Sprintf("no property that it lacks explains %s by %s: %s", bad.Outcome.Verdict, bad.Outcome.Cause, bad.Schedule)
-		t.AppendRow(table.Row{"all together", "", survey.Contradicts, by})
-		lines = append(lines, line{"", declared.NotApplicable, survey.Contradicts, by})
+		by := words.Of("judge.unexplained", "verdict", bad.Outcome.Verdict, "cause", string(bad.Outcome.Cause), "schedule", bad.Schedule.String())
+		add(s.say("judge.together"), survey.Judgement{Ruling: survey.Contradicts, By: by})
+		lines = append(lines, line{"", declared.NotApplicable, survey.Contradicts, by.String()})
 	}
 	fmt.Fprintln(c.beside(s).out, t.Render())
 	if err := c.writeJSON(s, lines); err != nil {

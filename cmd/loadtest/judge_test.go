@@ -1,6 +1,8 @@
 package main
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 
 	"stocklock/internal/lab/report"
@@ -9,6 +11,7 @@ import (
 	"stocklock/internal/lab/survey"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -67,5 +70,27 @@ func TestCellsRuleOnProperties(t *testing.T) {
 		if ruling, ok := want[j.Property]; ok && j.Ruling != ruling {
 			t.Errorf("%s: %s by %s, want %s", j.Property, j.Ruling, j.By, ruling)
 		}
+	}
+}
+
+// TestTheJudgementIsSaidInChinese: what stays are the names of properties, strategies and causes.
+func TestTheJudgementIsSaidInChinese(t *testing.T) {
+	judgements := survey.Judge(declared.Strategy{Properties: declared.Properties{Has: declared.Exclusive, NotApplicable: declared.Renews}}, schedule.Sales{}, nil)
+	judgements[0].By = words.Of("judge.cell", "scenario", "pause", "verdict", verdict.Held, "expected", verdict.Oversold)
+	var out strings.Builder
+	c := exploreCommand{}
+	err := c.rule(streams{out: &out, err: &out, lang: words.Chinese}, judgements, []schedule.Record{{Outcome: schedule.Outcome{Verdict: verdict.Lied, Cause: verdict.NoOrder}}})
+	if err != errSurprised {
+		t.Errorf("a schedule that nothing explains is no surprise: %v", err)
+	}
+	said := out.String()
+	for _, name := range append(declared.AllProperties(), declared.ReadsSource) {
+		said = strings.ReplaceAll(said, name.String(), "")
+	}
+	for _, name := range []string{"pause", "no-order"} {
+		said = strings.Replace(said, name, "", 1)
+	}
+	if english := regexp.MustCompile(`[A-Za-z]+`).FindString(said); english != "" {
+		t.Errorf("it says %q in:\n%s", english, out.String())
 	}
 }

@@ -26,7 +26,7 @@ var mayBeStrings = strings.Fields(regexp.MustCompile(`(?m)#.*$`).ReplaceAllStrin
 	State.Has State.Waiting
 	# what a server, a program or a machine said
 	Entry.Sent Entry.Answer State.Lock State.Kept TriedStep.Server TriedStep.Sent TriedStep.Answer TriedStep.Source
-	Tried.OS Fact.Value partInfo.Output
+	Tried.OS partInfo.Output
 	# commands, addresses and mark-up
 	detail.Again partInfo.Line Tried.Command TriedPart.Replay TriedPart.Mends strategyInfo.Page scenarioInfo.Page
 	triedInfo.Page classInfo.URL classInfo.Code partInfo.HTML courseInfo.Plan Interleaving.Shapes replay.Shapes
@@ -35,7 +35,7 @@ var mayBeStrings = strings.Fields(regexp.MustCompile(`(?m)#.*$`).ReplaceAllStrin
 	strategyInfo.Doc strategyInfo.Guard strategyInfo.Decrement strategyInfo.NotStepped scenarioInfo.Doc topologyInfo.Doc
 	ballot.Doc
 	# in every language
-	detail.Words moment.What lessonInfo.Title Answer.Code
+	moment.What lessonInfo.Title Answer.Code
 	# English, for who sends requests by hand
 	refusal.Detail
 	# of a service, by its file and by its author

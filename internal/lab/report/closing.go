@@ -35,7 +35,7 @@ func (t Terminal) closing(r Report) {
 	if r.Interrupted {
 		fmt.Fprintln(t.Out, t.say("report.interrupted"))
 	}
-	t.wrapped(fmt.Sprintf("%s · %s", r.title(t.in()), strings.Join(r.Environment.short(), ", ")))
+	t.wrapped(fmt.Sprintf("%s · %s", r.title(t.in()), r.Environment.short(t.in())))
 }
 
 // skipped has a line for each problem for which cells were skipped. It names the strategies or the
@@ -182,9 +182,9 @@ func (t Terminal) Demo(compared, telling Report) {
 		w := tabular.New()
 		slices.SortStableFunc(broken, telling.byStrategy)
 		for _, c := range broken {
-			w.AppendRow(table.Row{c.Name(), c.Because, t.verdict(c, counted(t.in(), c))})
+			w.AppendRow(table.Row{c.Name(), t.in().Say(c.Because.Short()), t.verdict(c, counted(t.in(), c))})
 		}
-		t.print(w, t.header("report.cell", "report.because", "verdict"), nil, 2)
+		t.print(w, t.Header("report.cell", "report.because", "verdict"), nil, 2)
 	}
 	fmt.Fprintln(t.Out)
 	if held := wouldHaveHeldInAll(broken); len(held) > 0 {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +30,7 @@ func (t Terminal) Compare(before, after Report) {
 		switch {
 		case !ok:
 			added++
-			w.AppendRow(table.Row{c.Strategy, c.Scenario, t.short(c) + ", new"})
+			w.AppendRow(table.Row{c.Strategy, c.Scenario, t.say("compare.new", "verdict", t.short(c))})
 			continue
 		case was.Verdict != c.Verdict:
 			changed++
@@ -51,26 +50,20 @@ func (t Terminal) Compare(before, after Report) {
 	}
 	for _, c := range before.InOrder() {
 		if _, gone := old[placeOf(c)]; gone {
-			w.AppendRow(table.Row{c.Strategy, c.Scenario, t.short(c) + ", gone"})
+			w.AppendRow(table.Row{c.Strategy, c.Scenario, t.say("compare.gone", "verdict", t.short(c))})
 		}
 	}
 	if w.Length() > 0 {
-		header := table.Row{"strategy", "scenario", "verdict"}
+		header := t.Header("strategy", "list.scenario", "verdict")
 		for _, m := range shown {
 			header = append(header, m.title(t.in()))
 		}
 		w.SuppressEmptyColumns()
 		t.print(w, header, tabular.Right(4, 3+len(shown)), leaveFirst(shown, 3)...)
 	}
-	t.wrapped(fmt.Sprintf("%s with another verdict, %d with the same, %d only after, %d only before", plural(changed, "cell"), same, added, len(old)))
-	was, is := cmp.Or(before.savedAs, Version), cmp.Or(after.savedAs, Version)
-	for version := min(was, is) + 1; version <= max(was, is); version++ {
-		if means := meanings[version]; means != "" {
-			t.wrapped(fmt.Sprintf("saved as version %d and %d. Since version %d, %s", was, is, version, means))
-		}
-	}
+	t.wrapped(t.say("compare.cells", "changed", changed, "same", same, "added", added, "gone", len(old)))
 	if differ := differences(before, after); len(differ) > 0 {
-		t.wrapped("not the same, so do not compare numbers: " + strings.Join(differ, "; "))
+		t.wrapped(t.say("compare.differ", "what", strings.Join(differ, "; ")))
 	}
 	if before.Environment.Testbeds == after.Environment.Testbeds { // else it is among the differences
 		t.sideBySide(after.Environment)

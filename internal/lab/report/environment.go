@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,40 +12,44 @@ import (
 
 // Fact is a value with its name.
 type Fact struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
+	Name  string     `json:"name"`
+	Value words.Text `json:"value"`
 }
 
 // Facts are the environment as it is shown.
 func (e Environment) Facts() []Fact {
+	ms := func(v float64) string { return drawing.Short(v) + " ms" }
 	facts := []Fact{
-		{Name: "command", Value: e.Command}, {Name: "when", Value: e.Time}, {Name: "seed", Value: fmt.Sprint(e.Seed)},
-		{Name: "system", Value: e.OS + ", " + plural(e.Cores, "core")}, {Name: "Go", Value: e.Go},
-		{Name: "database", Value: known(e.MySQL, "database")}, {Name: "Redis", Value: known(e.Redis, "Redis")},
-		{Name: "shops", Value: fmt.Sprint(e.Shops)}, {Name: "testbeds side by side", Value: fmt.Sprint(e.Testbeds)},
-		{Name: "customers", Value: fmt.Sprint(e.Workers)},
-		{Name: "lease", Value: drawing.Short(e.LeaseMS) + " ms"}, {Name: "wait", Value: drawing.Short(e.WaitMS) + " ms"},
-		{Name: "retry", Value: drawing.Short(e.RetryMS) + " ms"}, {Name: "work", Value: drawing.Short(e.WorkMS) + " ms"},
-		{Name: "database connections a shop", Value: fmt.Sprint(e.PoolMySQL)},
+		fact("command", e.Command), fact("when", e.Time), fact("seed", e.Seed), {"system", words.Of("system", "os", e.OS, "n", e.Cores)}, fact("Go", e.Go),
+		{"database", known(e.MySQL, "database")}, {"Redis", known(e.Redis, "Redis")}, fact("shops", e.Shops), fact("testbeds side by side", e.Testbeds),
+		fact("customers", e.Workers), fact("lease", ms(e.LeaseMS)), fact("wait", ms(e.WaitMS)), fact("retry", ms(e.RetryMS)), fact("work", ms(e.WorkMS)),
+		fact("database connections a shop", e.PoolMySQL),
 	}
 	if e.Etcd != "" {
-		facts = append(facts, Fact{Name: "etcd", Value: e.Etcd})
+		facts = append(facts, fact("etcd", e.Etcd))
 	}
 	if e.Rate != "" {
-		facts = append(facts, Fact{Name: "requests a second", Value: e.Rate})
+		facts = append(facts, fact("requests a second", e.Rate))
 	}
 	for _, library := range slices.Sorted(maps.Keys(e.Libraries)) {
-		facts = append(facts, Fact{Name: library, Value: e.Libraries[library]})
+		facts = append(facts, fact(library, e.Libraries[library]))
 	}
 	return facts
 }
 
-// known is a version, or "unknown" with the name of the server where no version was read.
-func known(version, server string) string { return cmp.Or(version, "unknown "+server) }
+func fact(name string, value any) Fact { return Fact{name, words.AsItStands(fmt.Sprint(value))} }
+
+// known is a version, or that it is unknown where none was read.
+func known(version, server string) words.Text {
+	if version == "" {
+		return words.Of("unknown", "server", server)
+	}
+	return words.AsItStands(version)
+}
 
 // short are the facts that every table of numbers names.
-func (e Environment) short() []string {
-	return []string{known(e.MySQL, "database"), known(e.Redis, "Redis"), plural(e.Cores, "core"), fmt.Sprintf("seed %d", e.Seed)}
+func (e Environment) short(in *words.Language) string {
+	return in.Joined(in.Say(words.Of("comma")), known(e.MySQL, "database"), known(e.Redis, "Redis"), words.Of("cores", "n", e.Cores), words.Of("with.seed", "seed", e.Seed))
 }
 
 // sideBySide is a warning for numbers that were measured while other cells ran, empty where none
@@ -81,12 +84,12 @@ func (e Environment) conditions() []Fact {
 }
 
 func cellConditions(c trial.Result) []Fact {
-	facts := []Fact{{Name: "stock", Value: fmt.Sprint(c.InitialStock)}, {Name: "runs", Value: fmt.Sprint(c.Runs)}}
+	facts := []Fact{fact("stock", c.InitialStock), fact("runs", c.Runs)}
 	if c.SideBySide > 0 {
-		facts = append(facts, Fact{Name: "cells side by side", Value: fmt.Sprint(c.SideBySide)})
+		facts = append(facts, fact("cells side by side", c.SideBySide))
 	}
 	if c.Comparable() {
-		facts = append(facts, Fact{Name: "requests", Value: fmt.Sprint(c.Requests)})
+		facts = append(facts, fact("requests", c.Requests))
 	}
 	return facts
 }
@@ -107,14 +110,7 @@ const none = "none"
 
 func valueOf(facts []Fact, name string) string {
 	if i := slices.IndexFunc(facts, func(f Fact) bool { return f.Name == name }); i >= 0 {
-		return facts[i].Value
+		return facts[i].Value.String()
 	}
 	return none
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }

@@ -74,7 +74,7 @@ func (t Terminal) sentence(c trial.Result) string {
 	case c.Verdict == verdict.Held && heldOf[c.Group] != "":
 		return t.say(heldOf[c.Group] + ".sentence")
 	case c.OnTopology() && c.Verdict == verdict.Held:
-		return t.say("report.held.topology", "because", c.Because.String())
+		return t.say("report.held.topology", "because", c.Because.Short())
 	default:
 		return t.say("report.no-trace")
 	}

@@ -20,7 +20,7 @@ func (t Terminal) Strategies(all []declared.Strategy) {
 	for _, s := range all {
 		w.AppendRow(table.Row{s.Name, t.doc("strategy", s.Name, s.Doc), s.Guard, s.Decrement})
 	}
-	t.print(w, t.header("strategy", "list.does", "guard", "decrement"), []table.ColumnConfig{wrapped(2, 48), wrapped(3, 24), wrapped(4, 24)}, 4, 3)
+	t.print(w, t.Header("strategy", "list.does", "guard", "decrement"), []table.ColumnConfig{wrapped(2, 48), wrapped(3, 24), wrapped(4, 24)}, 4, 3)
 }
 
 // Scenarios prints what each scenario does.
@@ -34,7 +34,7 @@ func (t Terminal) scenarios(heading string, all []trial.Scenario) {
 	for _, s := range all {
 		w.AppendRow(table.Row{s.Name, t.doc("scenario", s.Name, s.Doc), s.Attacks})
 	}
-	t.print(w, t.header("list.scenario", "list.happens", "attacks"), []table.ColumnConfig{wrapped(2, 60)}, 3)
+	t.print(w, t.Header("list.scenario", "list.happens", "attacks"), []table.ColumnConfig{wrapped(2, 60)}, 3)
 }
 
 // Baskets prints the ways of taking several items, their properties, and the scenarios.
@@ -53,7 +53,7 @@ func (t Terminal) ways(heading, group string, ways []declared.Strategy, properti
 	for _, s := range ways {
 		w.AppendRow(table.Row{s.Name, t.doc("strategy", s.Name, s.Doc), s.Source})
 	}
-	t.print(w, t.header("list.way", "list.does", "list.source"), []table.ColumnConfig{wrapped(2, 60), wrapped(3, 36)}, 3)
+	t.print(w, t.Header("list.way", "list.does", "list.source"), []table.ColumnConfig{wrapped(2, 60), wrapped(3, 36)}, 3)
 	t.standings(t.say("list.way"), ways, properties, of)
 	t.scenarios(t.say("list.of-group", "group", group), scenario.Of(group))
 }
@@ -70,7 +70,7 @@ func (t Terminal) Topologies(strategies []declared.Strategy) {
 	for _, of := range topology.All {
 		w.AppendRow(table.Row{of.Name, t.doc("topology", of.Name, of.Doc), is[of.Durable], is[of.Missing() == nil]})
 	}
-	t.print(w, t.header("list.topology", "list.servers", "list.durable", "list.here"), []table.ColumnConfig{wrapped(2, 60), wrapped(3, 16)}, 2)
+	t.print(w, t.Header("list.topology", "list.servers", "list.durable", "list.here"), []table.ColumnConfig{wrapped(2, 60), wrapped(3, 16)}, 2)
 	t.scenarios(t.say("list.of-topologies"), scenario.OfTopologies())
 	t.standings(t.say("strategy"), strategies, declared.TopologyProperties(), func(s declared.Strategy) declared.Properties { return declared.Properties{Has: s.Servers} })
 }

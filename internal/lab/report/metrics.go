@@ -18,11 +18,11 @@ import (
 // While a cell runs, the page counts p50 and p99 alone (live/watcher.go, live/page/cell.js).
 var metrics = []metric{
 	{name: "requests", of: count(func(r trial.Result) int64 { return r.Requests }), shown: always},
-	{name: "sold", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: unitsToSell, shown: inTerminal | inMarkdown | onPage | always},
+	{name: "sold", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: unitsToSell, shown: inTerminal | onPage | always},
 	{name: "restocked", of: count(func(r trial.Result) int64 { return r.Restocked }), shown: always},
 	{name: "promised", of: promised, outOf: unitsToSell},
 	{name: "remaining", of: count(func(r trial.Result) int64 { return r.Remaining }), shown: always},
-	{name: "oversold", of: count(func(r trial.Result) int64 { return r.Oversold }), bad: true, shown: inTerminal | inMarkdown | onPage | always},
+	{name: "oversold", of: count(func(r trial.Result) int64 { return r.Oversold }), bad: true, shown: inTerminal | onPage | always},
 	{name: "lost-updates", of: count(func(r trial.Result) int64 { return r.LostUpdates }), bad: true, shown: inTerminal | always, leave: 4},
 	{name: "answered-sold", of: count(func(r trial.Result) int64 { return r.Answered })},
 	{name: "sold-out", of: count(func(r trial.Result) int64 { return r.SoldOut }), shown: inTerminal, leave: 5},
@@ -43,10 +43,10 @@ var metrics = []metric{
 	{name: "left", of: count(func(r trial.Result) int64 { return r.Left }), bad: true},
 	{name: "duplicates", of: count(func(r trial.Result) int64 { return r.Duplicates }), bad: true},
 	{name: "faults-met", of: count(func(r trial.Result) int64 { return r.FaultsMet })},
-	{name: "sales-per-second", of: func(r trial.Result) (float64, bool) { return r.SalesPerSecond, timed(r) }, better: more, shown: inTerminal | inMarkdown | onPage | inComparing | always, leave: 10},
-	{name: "p50", latency: func(l trial.Latency) float64 { return l.P50 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | inComparing | always | inLatencies | inSteps, leave: 8},
-	{name: "p95", latency: func(l trial.Latency) float64 { return l.P95 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | always | inLatencies, leave: 1},
-	{name: "p99", latency: func(l trial.Latency) float64 { return l.P99 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | inComparing | always | inLatencies | inSteps, leave: 9},
+	{name: "sales-per-second", of: func(r trial.Result) (float64, bool) { return r.SalesPerSecond, timed(r) }, better: more, shown: inTerminal | onPage | inComparing | always, leave: 10},
+	{name: "p50", latency: func(l trial.Latency) float64 { return l.P50 }, ms: true, better: less, shown: inTerminal | onPage | inComparing | always | inLatencies | inSteps, leave: 8},
+	{name: "p95", latency: func(l trial.Latency) float64 { return l.P95 }, ms: true, better: less, shown: inTerminal | onPage | always | inLatencies, leave: 1},
+	{name: "p99", latency: func(l trial.Latency) float64 { return l.P99 }, ms: true, better: less, shown: inTerminal | onPage | inComparing | always | inLatencies | inSteps, leave: 9},
 	{name: "p99.9", latency: func(l trial.Latency) float64 { return l.P999 }, ms: true, better: less, shown: onPage | always},
 	{name: "max", latency: func(l trial.Latency) float64 { return l.Max }, ms: true, better: less, shown: inTerminal | onPage | always | inLatencies, leave: 7},
 	{name: "corrected-p50", of: number(func(r trial.Result) float64 { return r.Corrected.P50 }), ms: true, better: less},
@@ -56,9 +56,9 @@ var metrics = []metric{
 	{name: "sold-p99", of: byOutcome(load.Sold, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
 	{name: "busy-p99", of: byOutcome(load.Busy, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
 	{name: "sold-out-p99", of: byOutcome(load.SoldOut, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
-	{name: "redis-per-sale", of: perSale(func(c trial.Cost) float64 { return c.Redis }), better: less, shown: inMarkdown | onPage | inComparing, leave: 7},
-	{name: "database-per-sale", of: perSale(func(c trial.Cost) float64 { return c.Database }), better: less, shown: inMarkdown | onPage | inComparing, leave: 6},
-	{name: "deadlocks", of: deadlocks, shown: inTerminal | inMarkdown | onPage | inComparing, leave: 7},
+	{name: "redis-per-sale", of: perSale(func(c trial.Cost) float64 { return c.Redis }), better: less, shown: onPage | inComparing, leave: 7},
+	{name: "database-per-sale", of: perSale(func(c trial.Cost) float64 { return c.Database }), better: less, shown: onPage | inComparing, leave: 6},
+	{name: "deadlocks", of: deadlocks, shown: inTerminal | onPage | inComparing, leave: 7},
 	{name: "seconds", of: number(func(r trial.Result) float64 { return r.Seconds }), shown: always},
 }
 
@@ -82,7 +82,6 @@ type places int
 
 const (
 	inTerminal  places = 1 << iota // the comparison of strategies, in the terminal
-	inMarkdown                     // the same in Markdown
 	onPage                         // the same in HTML, and loads on the live page
 	inComparing                    // of two results
 	inLatencies                    // those by kind of answer, of a load with a rate

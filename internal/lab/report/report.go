@@ -25,8 +25,6 @@ type Report struct {
 	// is empty in the results of an older program, which are shown with the names alone.
 	Strategies []declared.Strategy `json:"strategies,omitempty"`
 	Cells      []trial.Result      `json:"cells"`
-
-	savedAs int // the version of the file that it was read from, 0 for none
 }
 
 // Joined returns a report with the cells of two, in the environment of the first. Cells of the second

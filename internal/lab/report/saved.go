@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -16,28 +15,19 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/trial"
-	"stocklock/internal/lab/verdict"
-	"stocklock/internal/lab/words"
 )
 
-// Version is the format of a saved result. A result without a version is version 1. Version 2 keeps the
-// causes and facts of an explanation, of which sentences are made when it is shown. In version 3, orders
-// and answers are compared in both directions. In version 4, a cell has the group of its scenario.
-const Version = 4
-
-// meanings say what a version means otherwise than the one before it, where a verdict or a number of
-// the same name is another.
-var meanings = map[int]string{
-	3: "answers are compared with orders by purchase and in both directions, and customers under faults buy several units, " +
-		"repeat purchases and meet a restock: a cell that was held or invalid before may be twice, denied or left, by the same strategy",
-}
+// Version is the format of a saved result, and oldest the one of the oldest that is read. In version 4, a cell has the group
+// of its scenario.
+const (
+	Version = 4
+	oldest  = 3
+)
 
 // The limits of a saved result.
 const (
 	maxSize    = 256 << 20 // bytes; a whole matrix is some megabytes
-	largest    = 1e20      // of a number that can be drawn; a seed is below it
 	maxColumns = 100       // each step has a cell in every column
 	maxSpans   = 10_000    // in a column: each is compared with the others
 )
@@ -77,12 +67,12 @@ func read(from io.Reader) (Report, error) {
 // Decode reads what [Report.JSON] wrote, in this version or an older one.
 func Decode(content []byte) (Report, error) {
 	content = neutral(bytes.TrimPrefix(content, []byte("\ufeff"))) // editors put a byte order mark first
-	r := Report{Version: 1}
+	var r Report
 	err := json.Unmarshal(content, &r)
 	var wrong *json.UnmarshalTypeError
 	switch {
-	case r.Version < 1 || r.Version > Version: // whatever else a later version has changed
-		return r, fmt.Errorf("version is %d, want 1 to %d: a newer loadtest shows a later version", r.Version, Version)
+	case r.Version > Version: // whatever else a later version has changed
+		return r, fmt.Errorf("version is %d, want %d to %d: a newer loadtest shows a later version", r.Version, oldest, Version)
 	case errors.As(err, &wrong):
 		kind := strings.Replace(wrong.Type.Kind().String(), "struct", "object", 1)
 		return r, fmt.Errorf("%s is of the kind %s, want %s", cmp.Or(wrong.Field, "the whole"), wrong.Value, kind)
@@ -90,17 +80,13 @@ func Decode(content []byte) (Report, error) {
 		return r, err
 	case r.Environment.Time == "":
 		return r, errors.New("environment.time is missing: want a file that --out wrote")
-	case r.Version == 1:
-		err = r.fromVersion1(content)
-	}
-	if r.Version < 3 {
-		r.fromVersion2()
-	}
-	if r.Version < 4 && err == nil {
+	case r.Version < oldest:
+		return r, fmt.Errorf("version is %d, want %d to %d: measure it anew", r.Version, oldest, Version)
+	case r.Version == 3:
 		err = r.fromVersion3(content)
 	}
-	r.savedAs, r.Version = r.Version, Version
-	return r, cmp.Or(err, checkNumbers(content), r.check())
+	r.Version = Version
+	return r, cmp.Or(err, r.check())
 }
 
 // fromVersion3 reads the groups of cells: before, each kind of cell had a field of its own.
@@ -152,20 +138,6 @@ func printable(r rune) rune {
 		return unicode.ReplacementChar
 	}
 	return r
-}
-
-// checkNumbers finds a number that cannot be drawn.
-func checkNumbers(content []byte) error {
-	tokens := json.NewDecoder(bytes.NewReader(content))
-	tokens.UseNumber()
-	for token, err := tokens.Token(); err == nil; token, err = tokens.Token() {
-		number, _ := token.(json.Number)
-		if n, _ := number.Float64(); math.Abs(n) > largest { // infinite where float64 has no such number
-			line := 1 + bytes.Count(content[:tokens.InputOffset()], []byte("\n"))
-			return fmt.Errorf("line %d has the number %g, want at most %g", line, n, largest)
-		}
-	}
-	return nil
 }
 
 // check finds values by which a form would index or divide out of range. It accepts unknown names
@@ -227,52 +199,6 @@ func checkCell(c trial.Result) error {
 		}
 	}
 	return nil
-}
-
-// fromVersion1 brings a report that was read from version 1 to what it would be in this one.
-// Sentences stay the words that were saved.
-func (r *Report) fromVersion1(content []byte) error {
-	var old struct {
-		Environment struct {
-			Sites int `json:"sites"` // what testbeds were called
-		} `json:"environment"`
-		Cells []struct {
-			Strikes     int64 `json:"strikes"` // what faults_met was called
-			Explanation struct {
-				Sentence string `json:"sentence"`
-			} `json:"explanation"`
-		} `json:"cells"`
-	}
-	if err := json.Unmarshal(content, &old); err != nil {
-		return err
-	}
-	r.Environment.Testbeds = cmp.Or(r.Environment.Testbeds, old.Environment.Sites)
-	for i, c := range r.Cells {
-		r.Cells[i].FaultsMet = max(c.FaultsMet, old.Cells[i].Strikes)
-		x := c.Explanation
-		if x == nil {
-			continue
-		}
-		if sentence := old.Cells[i].Explanation.Sentence; len(x.Why) == 0 && sentence != "" {
-			x.Why = []words.Text{{Words: sentence}}
-		}
-		for n, s := range x.Steps {
-			if s.Text.Words == "asks" {
-				x.Steps[n].Text = words.Text{Key: explain.Asks}
-			}
-		}
-	}
-	return nil
-}
-
-// fromVersion2 brings a report that was read from version 2, or brought to it, to version 3. Left were
-// the units in the end; no cell counted those that were left meanwhile.
-func (r *Report) fromVersion2() {
-	for i, c := range r.Cells {
-		if c.Verdict == verdict.Left {
-			r.Cells[i].Left = c.Remaining
-		}
-	}
 }
 
 // Form is one way to write a report.

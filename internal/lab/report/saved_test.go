@@ -16,7 +16,7 @@ import (
 // damaged is the saved result with one value changed: the keys and indexes lead there.
 func damaged(t testing.TB, value any, to ...any) []byte {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("testdata", "version1.json"))
+	content, err := os.ReadFile(filepath.Join("testdata", "saved.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,9 +78,6 @@ func TestDamageIsSaidInOneLine(t *testing.T) {
 		{damaged(t, nil, "cells", 0, "distribution", 0, "up_to_ms"), "distribution[0]: 1 up to 0 ms"},
 		{damaged(t, 1, "cells", 0, "distribution", 1, "up_to_ms"), "up to 1 ms after 25.12 ms"},
 		{damaged(t, -1, "cells", 0, "distribution", 1, "count"), "distribution[1]: -1 up to"},
-		{damaged(t, 1e300, "cells", 0, "explanation", "to_ms"), "line 1 has the number 1e+300"},
-		{damaged(t, map[string]float64{"bin_ms": -1e21}, "cells", 0, "timeline"), "has the number -1e+21"},
-		{bytes.Replace(damaged(t, 1e300, "cells", 0, "explanation", "to_ms"), []byte("{"), []byte(`{"more": 1e999,`), 1), "has the number +Inf"},
 	} {
 		_, err := read(bytes.NewReader(tt.content))
 		if err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "\n") {
@@ -159,9 +156,9 @@ func TestEscapesAreNotPassedOn(t *testing.T) {
 	for _, to := range [][]any{
 		{"environment", "mysql"}, {"environment", "redis"}, {"environment", "go"}, {"environment", "os"}, {"environment", "command"},
 		{"environment", "libraries", hostile},
-		{"cells", 4, "strategy"}, {"cells", 4, "scenario"}, {"cells", 4, "verdict"}, {"cells", 4, "expected"}, {"cells", 4, "because"},
+		{"cells", 4, "strategy"}, {"cells", 4, "scenario"}, {"cells", 4, "verdict"}, {"cells", 4, "expected"}, {"cells", 4, "because", "property"},
 		{"cells", 4, "reason"}, {"cells", 4, "replay"}, {"cells", 4, "spoiled"},
-		{"cells", 0, "explanation", "cause"}, {"cells", 0, "explanation", "sentence"}, {"cells", 0, "explanation", "moment", "what"},
+		{"cells", 0, "explanation", "cause"}, {"cells", 0, "explanation", "why", 0}, {"cells", 0, "explanation", "moment", "what"},
 		{"cells", 0, "explanation", "lanes", 0, "name"}, {"cells", 0, "explanation", "steps", 0, "text"}, {"cells", 0, "explanation", "rows", 0, "shop"},
 	} {
 		t.Run(fmt.Sprint(to...), func(t *testing.T) {
@@ -181,7 +178,7 @@ func TestEscapesAreNotPassedOn(t *testing.T) {
 // FuzzRead checks that all forms can be written of everything that is accepted. It changes two
 // values of a cell's result: bytes that are changed anywhere are seldom JSON.
 func FuzzRead(f *testing.F) {
-	r, err := Read(filepath.Join("testdata", "version1.json"))
+	r, err := Read(filepath.Join("testdata", "saved.json"))
 	if err != nil {
 		f.Fatal(err)
 	}

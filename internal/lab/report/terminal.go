@@ -31,8 +31,8 @@ func (t Terminal) in() *words.Language { return cmp.Or(t.Lang, words.English) }
 
 func (t Terminal) say(key string, facts ...any) string { return t.in().Say(words.Of(key, facts...)) }
 
-// header is a row of titles, by their keys.
-func (t Terminal) header(keys ...string) (header table.Row) {
+// Header is a row of titles, by their keys.
+func (t Terminal) Header(keys ...string) (header table.Row) {
 	for _, key := range keys {
 		header = append(header, t.say(key))
 	}
@@ -62,7 +62,7 @@ func (t Terminal) Report(r Report) {
 
 func (t Terminal) comparison(cells []trial.Result) {
 	shown := metricsIn(inTerminal, cells)
-	w, header := tabular.New(), t.header("strategy")
+	w, header := tabular.New(), t.Header("strategy")
 	for _, m := range shown {
 		header = append(header, broken(m.title(t.in())))
 	}
@@ -89,9 +89,9 @@ func (t Terminal) sideBySide(e Environment) {
 func (t Terminal) singly(r Report) {
 	w := tabular.New()
 	for _, c := range slices.SortedStableFunc(slices.Values(r.Cells), r.byStrategy) {
-		w.AppendRow(table.Row{c.Name(), t.done(c), c.Because, t.verdict(c, strings.TrimSpace(counted(t.in(), c)+" "+c.Promise()))})
+		w.AppendRow(table.Row{c.Name(), t.done(c), t.in().Say(c.Because.Short()), t.verdict(c, strings.TrimSpace(counted(t.in(), c)+" "+c.Promise()))})
 	}
-	t.print(w, t.header("report.cell", "report.done", "report.because", "verdict"),
+	t.print(w, t.Header("report.cell", "report.done", "report.because", "verdict"),
 		[]table.ColumnConfig{{Number: 2, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft}}, 2, 3)
 }
 

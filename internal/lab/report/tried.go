@@ -12,8 +12,7 @@ import (
 	"stocklock/internal/lab/verdict"
 )
 
-// TriedVersion is the format of a [Tried] that is kept. Those of version 1 say held also of places that decided nothing,
-// and the page tells them by their version.
+// TriedVersion is the format of a [Tried] that is kept.
 const TriedVersion = 2
 
 // Tried is what a try of a described service came to.
@@ -104,8 +103,8 @@ func readTried(from io.Reader) (t Tried, err error) {
 	switch {
 	case err != nil:
 		return t, err
-	case t.Version < 1 || t.Version > TriedVersion:
-		return t, fmt.Errorf("version is %d, want 1 to %d", t.Version, TriedVersion)
+	case t.Version != TriedVersion:
+		return t, fmt.Errorf("version is %d, want %d: try the service again", t.Version, TriedVersion)
 	case t.Service == "" || len(t.Parts) == 0:
 		return t, errors.New("it has no service, or no parts")
 	}

@@ -12,13 +12,12 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/lab/words"
 )
 
 // TestSavedResultsOfEveryVersionAreShown reads a result that loadtest wrote when that version was
-// the newest, and compares what the terminal shows of one cell. The forms of version 1 are in [TestForms].
+// the newest, and compares what the terminal shows of one cell.
 func TestSavedResultsOfEveryVersionAreShown(t *testing.T) {
-	for version := 2; version <= Version; version++ {
+	for version := oldest; version <= Version; version++ {
 		name := fmt.Sprintf("version%d", version)
 		r, err := Read(filepath.Join("testdata", name+".json"))
 		if err != nil {
@@ -48,9 +47,9 @@ func TestVersionsAreChecked(t *testing.T) {
 		version any
 		says    string
 	}{
-		{1, ""}, {nil, ""}, {2, ""}, {3, ""}, {4, ""},
-		{5, "version is 5, want 1 to 4: a newer loadtest shows a later version"},
-		{0, "version is 0, want 1 to 4: a newer loadtest shows a later version"},
+		{3, ""}, {4, ""},
+		{5, "version is 5, want 3 to 4: a newer loadtest shows a later version"},
+		{2, "version is 2, want 3 to 4: measure it anew"}, {nil, "version is 0, want 3 to 4: measure it anew"},
 		{"two", "version is of the kind string, want int"},
 	} {
 		_, err := read(bytes.NewReader(damaged(t, tt.version, "version")))
@@ -66,33 +65,8 @@ func TestANewerResultIsNamedAsSuch(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"cells":{},"version":5}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read(path); err == nil || !strings.Contains(err.Error(), "can read: version is 5, want 1 to 4: a newer loadtest") {
+	if _, err := Read(path); err == nil || !strings.Contains(err.Error(), "can read: version is 5, want 3 to 4: a newer loadtest") {
 		t.Errorf("a newer result: %v", err)
-	}
-}
-
-// TestComparingSaysWhatAVersionMeans: a verdict of the same name may be another.
-func TestComparingSaysWhatAVersionMeans(t *testing.T) {
-	of := map[int]Report{}
-	for version := 1; version <= Version; version++ {
-		var err error
-		if of[version], err = Read(filepath.Join("testdata", fmt.Sprintf("version%d.json", version))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, tt := range []struct {
-		before, after int
-		says          string
-	}{
-		{3, 3, ""}, {2, 2, ""}, {1, 2, ""}, {3, 4, ""},
-		{2, 3, "saved as version 2 and 3. Since version 3, answers are compared"},
-		{3, 1, "saved as version 3 and 1. Since version 3, answers are compared"},
-	} {
-		var out bytes.Buffer
-		Terminal{Out: &out, Width: 400}.Compare(of[tt.before], of[tt.after])
-		if strings.Contains(out.String(), "saved as version") != (tt.says != "") || !strings.Contains(out.String(), tt.says) {
-			t.Errorf("%d and %d: %s", tt.before, tt.after, out.String())
-		}
 	}
 }
 
@@ -106,7 +80,6 @@ func TestACellOfVersion3IsTheSameInVersion4(t *testing.T) {
 			if both[i], err = read(bytes.NewReader(content)); err != nil {
 				t.Fatal(err)
 			}
-			both[i].savedAs = 0
 		}
 		if !reflect.DeepEqual(both[0], both[1]) {
 			t.Errorf("%s and %s are read as %+v and %+v", before, now, both[0].Cells[0], both[1].Cells[0])
@@ -117,7 +90,7 @@ func TestACellOfVersion3IsTheSameInVersion4(t *testing.T) {
 // TestWhatIsKeptOfAnExplanation: the phrases by their keys and the numbers, as they are, and the causes in the words of
 // today.
 func TestWhatIsKeptOfAnExplanation(t *testing.T) {
-	for version := 2; version <= Version; version++ {
+	for version := oldest; version <= Version; version++ {
 		content, err := os.ReadFile(filepath.Join("testdata", fmt.Sprintf("version%d.json", version)))
 		if err != nil {
 			t.Fatal(err)
@@ -151,20 +124,9 @@ func TestWhatIsKeptOfAnExplanation(t *testing.T) {
 	}
 }
 
-// In version 2, the units that were left were those in the end.
-func TestUnitsThatWereLeftInVersion2(t *testing.T) {
-	for version, want := range map[int]string{2: "left 4", 3: "left 0"} {
-		content := bytes.Replace(damaged(t, version, "version"), []byte(`"remaining":`), []byte(`"remaining":4,"was":`), 1)
-		r, err := read(bytes.NewReader(bytes.Replace(content, []byte(`"verdict":"`), []byte(`"verdict":"left","was_verdict":"`), 1)))
-		if err != nil || counted(words.English, r.Cells[0]) != want {
-			t.Errorf("version %d is shown as %s, %v, want %s", version, counted(words.English, r.Cells[0]), err, want)
-		}
-	}
-}
-
-// A sentence of version 2 is made when it is shown: it is not in the file.
+// A sentence is made when it is shown: it is not in the file.
 func TestSentencesAreNotSaved(t *testing.T) {
-	r, err := Read(filepath.Join("testdata", "version2.json"))
+	r, err := Read(filepath.Join("testdata", "version4.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

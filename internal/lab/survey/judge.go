@@ -7,6 +7,7 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -24,7 +25,7 @@ type Judgement struct {
 	Property declared.Property
 	Declared declared.Standing
 	Ruling   Ruling
-	By       string // a schedule or a cell, or why nothing decides
+	By       words.Text // a schedule or a cell, or why nothing decides
 }
 
 // Judge rules on each property of such sales by explorations of them. Those that need no event and those of an attack's
@@ -53,7 +54,7 @@ func Judge(of declared.Strategy, sales schedule.Sales, results []Result) []Judge
 // fails.
 func judgeAll(properties []declared.Property, attacks, explaining []schedule.Attack, p declared.Properties, results []Result) (all []Judgement) {
 	for _, property := range properties {
-		j := Judgement{Property: property, Declared: p.Standing(property), Ruling: NotDecided, By: "no exploration attacks it"}
+		j := Judgement{Property: property, Declared: p.Standing(property), Ruling: NotDecided, By: words.Of("judge.not-attacked")}
 		for _, a := range attacks {
 			if a.Property == property {
 				j = judge(a, explaining, j, p, results)
@@ -66,7 +67,7 @@ func judgeAll(properties []declared.Property, attacks, explaining []schedule.Att
 
 func judge(a schedule.Attack, explaining []schedule.Attack, j Judgement, p declared.Properties, results []Result) Judgement {
 	if j.Declared == declared.NotApplicable {
-		j.By = "it does not apply"
+		j.By = words.Of("judge.inapplicable")
 		return j
 	}
 	var all seen
@@ -75,7 +76,7 @@ func judge(a schedule.Attack, explaining []schedule.Attack, j Judgement, p decla
 			continue
 		}
 		if a.Within && r.AtPoints {
-			j.By = "it shows between two requests of the lock, and those are not held one by one"
+			j.By = words.Of("judge.within")
 			continue
 		}
 		all.add(r)
@@ -83,7 +84,7 @@ func judge(a schedule.Attack, explaining []schedule.Attack, j Judgement, p decla
 			if !slices.Contains(a.Causes, bad.Outcome.Cause) || explainedBesides(a, explaining, p, bad.Outcome.Cause) {
 				continue
 			}
-			j.By = fmt.Sprintf("%s: %s", bad.Outcome.Cause, bad.Schedule)
+			j.By = words.AsItStands(fmt.Sprintf("%s: %s", bad.Outcome.Cause, bad.Schedule))
 			j.Ruling = Contradicts
 			if j.Declared == declared.Lacks {
 				j.Ruling = Agrees
@@ -95,15 +96,15 @@ func judge(a schedule.Attack, explaining []schedule.Attack, j Judgement, p decla
 	case all.runs == 0:
 		return j
 	case all.unknown != "":
-		j.By = all.unknown
+		j.By = words.AsItStands(all.unknown)
 	case j.Declared == declared.Has:
-		j.Ruling, j.By = Agrees, all.without(string(a.Causes[0]))
+		j.Ruling, j.By = Agrees, all.without(words.AsItStands(string(a.Causes[0])))
 	case p.Has.Includes(declared.StorageChecked) && !declared.Unchecked.Includes(a.Property):
-		j.By = "the database refuses what would show it"
+		j.By = words.Of("judge.refused")
 	case !p.Has.Includes(declared.Exclusive) && a.Property != declared.Exclusive:
-		j.By = "nothing keeps the second customer out"
+		j.By = words.Of("judge.open")
 	default:
-		j.Ruling, j.By = Contradicts, all.without(string(a.Causes[0]))
+		j.Ruling, j.By = Contradicts, all.without(words.AsItStands(string(a.Causes[0])))
 	}
 	return j
 }
@@ -119,11 +120,8 @@ func (s *seen) add(r Result) {
 	s.unknown = cmp.Or(s.unknown, r.Found.Unknown())
 }
 
-func (s seen) without(what string) string {
-	if s.runs == 1 {
-		return "the only schedule does not show " + what
-	}
-	return fmt.Sprintf("none of %d schedules shows %s", s.runs, what)
+func (s seen) without(what words.Text) words.Text {
+	return words.Of("judge.without", "n", s.runs, "what", what)
 }
 
 // explainedBesides says whether another property that the strategy lacks explains a cause, while
@@ -142,7 +140,7 @@ func explainedBesides(a schedule.Attack, explaining []schedule.Attack, p declare
 func judgeStorage(j Judgement, of declared.Strategy, results []Result) Judgement {
 	of.Properties.Has |= declared.StorageChecked
 	if j.Declared == declared.NotApplicable {
-		j.By = "it does not apply"
+		j.By = words.Of("judge.inapplicable")
 		return j
 	}
 	var all seen
@@ -160,18 +158,18 @@ func judgeStorage(j Judgement, of declared.Strategy, results []Result) Judgement
 			default:
 				continue
 			}
-			j.By = fmt.Sprintf("%s: %s", bad.Outcome.Cause, bad.Schedule)
+			j.By = words.AsItStands(fmt.Sprintf("%s: %s", bad.Outcome.Cause, bad.Schedule))
 			return j
 		}
 	}
 	switch {
 	case all.runs == 0:
 	case all.unknown != "":
-		j.By = all.unknown
+		j.By = words.AsItStands(all.unknown)
 	case j.Declared == declared.Has:
-		j.Ruling, j.By = Agrees, all.without("a failure")
+		j.Ruling, j.By = Agrees, all.without(words.Of("judge.failure"))
 	default:
-		j.By = "no holder was overtaken"
+		j.By = words.Of("judge.not-overtaken")
 	}
 	return j
 }

@@ -47,7 +47,7 @@ func TestJudge(t *testing.T) {
 	} {
 		all := Judge(declared.Strategy{Properties: tt.of}, schedule.Sales{}, []Result{tt.result})
 		i := slices.IndexFunc(all, func(j Judgement) bool { return j.Property == tt.property })
-		if j := all[i]; j.Ruling != tt.want || !strings.Contains(j.By, tt.by) {
+		if j := all[i]; j.Ruling != tt.want || !strings.Contains(j.By.String(), tt.by) {
 			t.Errorf("%s: %s %s by %q, want %s by %q", tt.what, j.Property, j.Ruling, j.By, tt.want, tt.by)
 		}
 	}
@@ -93,7 +93,7 @@ func TestJudgeBaskets(t *testing.T) {
 	} {
 		all := Judge(declared.Strategy{Properties: tt.one, Baskets: &tt.basket}, schedule.Sales{Baskets: true}, []Result{tt.result})
 		i := slices.IndexFunc(all, func(j Judgement) bool { return j.Property == tt.property })
-		if j := all[i]; j.Ruling != tt.want || !strings.Contains(j.By, tt.by) {
+		if j := all[i]; j.Ruling != tt.want || !strings.Contains(j.By.String(), tt.by) {
 			t.Errorf("%s: %s %s by %q, want %s by %q", tt.what, j.Property, j.Ruling, j.By, tt.want, tt.by)
 		}
 	}

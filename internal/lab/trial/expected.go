@@ -2,10 +2,8 @@ package trial
 
 import (
 	"cmp"
-	"encoding/json"
 	"math/bits"
 	"slices"
-	"strings"
 
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/words"
@@ -92,19 +90,18 @@ type Decisive struct {
 	Standing declared.Standing `json:"standing"`
 }
 
-// String returns "has NAME", "lacks NAME" or "NAME does not apply".
-func (d Decisive) String() string {
-	switch d.Standing {
-	case "":
-		return d.Property
-	case declared.NotApplicable:
-		return d.Property + " " + string(d.Standing)
-	default:
-		return string(d.Standing) + " " + d.Property
+// Short is "has NAME", "lacks NAME" or "NAME does not apply", and the name alone where nothing is declared of it.
+func (d Decisive) Short() words.Text {
+	if d.Standing == "" {
+		return words.AsItStands(d.Property)
 	}
+	return words.Of("standing."+string(d.Standing), "property", d.Property)
 }
 
-// Text is the same in every language.
+// String is Short in English.
+func (d Decisive) String() string { return d.Short().String() }
+
+// Text is the same with what the property is.
 func (d Decisive) Text() words.Text {
 	switch d.Standing {
 	case declared.Has:
@@ -115,27 +112,6 @@ func (d Decisive) Text() words.Text {
 		return words.Of("does.not.apply", "property", d.Property)
 	}
 	return words.AsItStands(d.Property)
-}
-
-// UnmarshalJSON also reads the words that results of version 1 have.
-func (d *Decisive) UnmarshalJSON(data []byte) error {
-	*d = Decisive{}
-	if len(data) == 0 || data[0] != '"' {
-		type plain Decisive
-		return json.Unmarshal(data, (*plain)(d))
-	}
-	if err := json.Unmarshal(data, &d.Property); err != nil {
-		return err
-	}
-	for _, standing := range []declared.Standing{declared.Has, declared.Lacks} {
-		if name, ok := strings.CutPrefix(d.Property, string(standing)+" "); ok {
-			*d = Decisive{name, standing}
-		}
-	}
-	if name, ok := strings.CutSuffix(d.Property, " "+string(declared.NotApplicable)); ok {
-		*d = Decisive{name, declared.NotApplicable}
-	}
-	return nil
 }
 
 // WouldHold names those of a shop's strategies that are fit for production and expected to hold under the

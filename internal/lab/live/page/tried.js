@@ -16,10 +16,9 @@ const requests = (name, sent) => table(name, ['server', 'request', 'answer'], se
 export function triedView(body, [number = '1']) {
   let gone = false;
   const show = of => fill(body, h('h1', {}, of.service, ' ', verdictChip(store.catalog.tried[number - 1])),
-    h('p', {class: 'soft'}, [of.time, of.os, t(of.cores === 1 ? 'core' : 'cores', {n: of.cores}), `${t('seed')} ${of.seed}`].join(' · ')),
+    h('p', {class: 'soft'}, [of.time, of.os, t('cores', {n: of.cores}), `${t('seed')} ${of.seed}`].join(' · ')),
     h('section', {}, h('h2', {}, t('tried.parts')), table('tried.parts', ['tried.part', 'verdict', 'story'], of.parts.map(part =>
       h('tr', {}, h('th', {scope: 'row'}, part.part), h('td', {}, verdictChip(part)), h('td', {}, said(part.reason)))))),
-    of.version < 2 && h('p', {class: 'notice'}, t('tried.early')),
     (of.unseen || []).map(what => h('p', {class: 'notice'}, t('tried.unseen', {what: said(what)}))),
     of.parts.filter(part => part.record).map(part => h('section', {}, h('h2', {}, part.part), h('p', {class: 'ending'}, ended(part.record.outcome)),
       part.mends && h('p', {}, t('tried.mends'), ' ', isSaved ? h('code', {}, part.mends) : h('a', {href: pageIn(part.mends)}, part.mends)),

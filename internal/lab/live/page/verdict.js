@@ -5,7 +5,7 @@ import {known, said, t} from './words.js';
 export const count = run => t('verdict.' + run.verdict) + (run.n ? ' ' + run.n : '');
 
 // verdict is the same with what was expected, where that is something else.
-export const verdict = run => count(run) + (run.surprise ? ', ' + t('expected', {word: t('verdict.' + run.expected)}) : '');
+export const verdict = run => count(run) + (run.surprise ? t('comma') + t('expected', {word: t('verdict.' + run.expected)}) : '');
 
 export const verdictChip = run => h('span', {class: 'v big ' + run.verdict + (run.surprise ? ' surprise' : '')}, count(run));
 
