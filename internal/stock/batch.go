@@ -72,11 +72,10 @@ func (s *Store) decrementBatch(ctx context.Context, itemID uint64, likely []Sale
 		}
 		var repeated map[Key]Order
 		lookUp := func() error {
-			repeated, err = ordersByKeys(tx.Statement.Context, tx, sales)
-			s.repeats.Store(len(repeated) > 0)
+			repeated, err = s.ordersByKeys(tx, sales)
 			return err
 		}
-		if s.repeats.Load() {
+		if s.repeats.Load() > 0 {
 			if err := lookUp(); err != nil {
 				return err
 			}
@@ -106,33 +105,11 @@ func (s *Store) decrementBatch(ctx context.Context, itemID uint64, likely []Sale
 	if errors.Is(err, errNothingSold) {
 		err, orders = nil, nil
 	}
-	err = s.lookUp(ctx, err, orders...)
-	if err == nil {
-		s.completeRepeats(ctx, outcomes)
-	}
-	return outcomes, sales, err
+	return outcomes, sales, s.lookUp(ctx, err, orders...)
 }
 
-// completeRepeats reads the further rows of orders that were found under keys, which needs no lock. If it
-// cannot, the orders are left to the caller to look for.
-func (s *Store) completeRepeats(ctx context.Context, outcomes []Outcome) {
-	var orders []Order
-	var at []int
-	for i, outcome := range outcomes {
-		if repeated, ok := outcome.Err.(RepeatedError); ok {
-			orders, at = append(orders, repeated.Order), append(at, i)
-		}
-	}
-	if len(orders) == 0 {
-		return
-	}
-	whole, err := s.withLines(ctx, orders)
-	for n, i := range at {
-		if outcomes[i].Err = ErrRepeated; err == nil {
-			outcomes[i].Err = RepeatedError{whole[n]}
-		}
-	}
-}
+// looksForRepeats is how many looks that find nothing end the time in which batches look for repeats first.
+const looksForRepeats = 4
 
 // outcomesOf decides about sales of an item of which so many units were found, and whose customers had so
 // many. It returns the orders to be made.
@@ -208,8 +185,8 @@ func isOneRows(err error) bool {
 	return number == duplicate || number == tooLong
 }
 
-// ordersByKeys returns the first rows of the orders that were made under the keys of sales.
-func ordersByKeys(ctx context.Context, db *gorm.DB, sales []Sale) (map[Key]Order, error) {
+// ordersByKeys returns the orders that were made under the keys of sales, with all their rows.
+func (s *Store) ordersByKeys(db *gorm.DB, sales []Sale) (map[Key]Order, error) {
 	var keys [][]any
 	for _, sale := range sales {
 		if sale.IdempotencyKey != "" {
@@ -219,10 +196,33 @@ func ordersByKeys(ctx context.Context, db *gorm.DB, sales []Sale) (map[Key]Order
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	orders, err := all[Order](db.WithContext(ctx), "(idempotency_key, subject) IN ?", keys)
-	byKey := make(map[Key]Order, len(orders))
-	for _, o := range orders {
-		byKey[Key{o.Subject, *o.IdempotencyKey}] = o
+	const under = " WHERE (o.idempotency_key, o.subject) IN ?"
+	var rows []Order // the first row of an order before its further rows
+	err := db.Raw("SELECT o.* FROM orders o"+under+" UNION ALL SELECT l.* FROM orders o JOIN orders l ON l.subject = o.subject AND l.line_of = o.id"+under+
+		" ORDER BY line_of, item_id", keys, keys).Scan(&rows).Error
+	byKey, keyOf := map[Key]Order{}, map[uint64]Key{}
+	for _, row := range rows {
+		if row.LineOf == nil {
+			key := Key{row.Subject, *row.IdempotencyKey}
+			byKey[key], keyOf[row.ID] = row, key
+			continue
+		}
+		order := byKey[keyOf[*row.LineOf]]
+		order.More = append(order.More, row)
+		byKey[keyOf[*row.LineOf]] = order
+	}
+	if s.repeats.Add(-1); len(byKey) > 0 {
+		s.repeats.Store(looksForRepeats)
 	}
 	return byKey, err
+}
+
+// MadeBefore returns the orders that were made under keys of these sales, while batches meet such keys. It
+// locks nothing, so orders of the others may be made meanwhile.
+func (s *Store) MadeBefore(ctx context.Context, sales []Sale) (map[Key]Order, error) {
+	if s.repeats.Load() <= 0 {
+		return nil, nil
+	}
+	orders, err := again(ctx, func() (map[Key]Order, error) { return s.ordersByKeys(s.db.WithContext(ctx), sales) })
+	return orders, found("look for orders under keys", err)
 }

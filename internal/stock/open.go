@@ -28,7 +28,7 @@ type Store struct {
 	extra  time.Duration // see WithExtraTime
 
 	commits *commits
-	repeats *atomic.Bool  // whether the last batch that looked for them met keys that have orders
+	repeats *atomic.Int64 // how often batches still look for orders under their keys first
 	ahead   *atomic.Int64 // by how many nanoseconds the database's clock is ahead of the process's
 
 	pinned *sql.Conn // what db works on, nil for the pool: see GetLock
@@ -162,7 +162,7 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	apart := sql.OpenDB(connector)
 	apart.SetMaxOpenConns(1)
 	apart.SetConnMaxLifetime(connLifetime)
-	return &Store{db: db, pool: pool, apart: apart, addr: cfg.Addr, config: cfg, extra: how.extra, commits: &commits{}, repeats: &atomic.Bool{}, ahead: ahead}, nil
+	return &Store{db: db, pool: pool, apart: apart, addr: cfg.Addr, config: cfg, extra: how.extra, commits: &commits{}, repeats: &atomic.Int64{}, ahead: ahead}, nil
 }
 
 // driverLog receives the lines that the driver would print to standard error.

@@ -27,7 +27,7 @@
 // that another shop is about to commit. So the key is looked up under the item's row, after the
 // INSERT has failed, where all earlier sales of the item can be seen, and the order goes to the
 // repeat. While batches meet repeats, they look first, because a failed INSERT locks gaps of the
-// index.
+// index. They also look before they wait for the row: a batch that has nothing but repeats needs none.
 //
 // Every writer locks items in the order of their ids. The lines of a basket are sorted, and two
 // lines of one item become one, before anything is asked of Redis or MySQL: sales, restocks,
