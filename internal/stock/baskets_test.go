@@ -171,7 +171,7 @@ func TestALimitCountsOrdersThatWereWaitedFor(t *testing.T) {
 	second.SetLines(sale.More)
 	outcome := make(chan error, 1)
 	err := store.Transact(t.Context(), func(tx stock.Tx) error {
-		left, _, err := tx.Take(items[1].ID, 1)
+		left, err := tx.Take(items[1].ID, 1)
 		if err != nil {
 			return err
 		}

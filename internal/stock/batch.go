@@ -142,7 +142,7 @@ var errNothingSold = errors.New("stock: nothing of the batch is sold")
 // stock that it found, and how many units it took.
 func lockAndTake(tx *gorm.DB, itemID uint64, sales []Sale) (found, taken int64, err error) {
 	if taken, ok := total(sales); ok {
-		if left, ok, err := take(tx, itemID, taken); ok || err != nil {
+		if left, err := take(tx, itemID, taken); !errors.Is(err, ErrSoldOut) {
 			return left + taken, taken, err
 		}
 	}

@@ -246,14 +246,7 @@ func (s *Store) write(ctx context.Context, entry Change, timeout time.Duration, 
 		})
 		return entry, err
 	})
-	return made, changeError(made, err)
-}
-
-func changeError(entry Change, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s item %d: %w", entry.Action, entry.ItemID, classify(err))
+	return made, found(fmt.Sprintf("%s item %d", made.Action, made.ItemID), err)
 }
 
 // ChangeByKey returns the change that a subject made under this idempotency key, or ErrNotFound.

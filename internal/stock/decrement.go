@@ -2,6 +2,7 @@ package stock
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -51,11 +52,8 @@ func (s *Store) decrement(ctx context.Context, sale Sale, by fence) (order Order
 		if err = sale.ready(tx); err != nil {
 			return err
 		}
-		read, ok, err := takeLines(tx, sale.Lines(), by)
-		if err == nil && !ok {
-			refused, err = true, ErrSoldOut
-		}
-		if err != nil {
+		read, err := takeLines(tx, sale.Lines(), by)
+		if refused = errors.Is(err, ErrSoldOut); err != nil {
 			return err
 		}
 		for range sale.More {
@@ -96,13 +94,13 @@ func (s *Store) whyRefused(ctx context.Context, sale Sale) error {
 	return ErrConflict
 }
 
-// takeLines takes the units of all lines, if each item has so many, and returns the stock that each line
-// found. The rows stay locked until the transaction ends.
+// takeLines takes the units of all lines, and returns the stock that each line found, or [ErrSoldOut] if an
+// item has too few or a fence is too high. The rows stay locked until the transaction ends.
 //
 // Of one line, the answer to the UPDATE has the units left. Several lines are one UPDATE and one SELECT. The
 // server locks their rows in the order of their ids, as each other writer does: FORCE INDEX and ORDER BY
 // make it read them so, and no others, however few rows the table has.
-func takeLines(tx *gorm.DB, lines []Line, by fence) (read []int64, ok bool, err error) {
+func takeLines(tx *gorm.DB, lines []Line, by fence) (read []int64, err error) {
 	set, setArgs, where, args := "", []any(nil), "", []any(nil)
 	if len(lines) == 1 {
 		line := lines[0]
@@ -115,7 +113,10 @@ func takeLines(tx *gorm.DB, lines []Line, by fence) (read []int64, ok bool, err 
 		}
 		matched, left, err := exec(tx, "UPDATE items SET stock = LAST_INSERT_ID(stock - ?), version = version + 1"+set+" WHERE "+where,
 			slices.Concat([]any{line.Quantity}, setArgs, args)...)
-		return []int64{left + line.Quantity}, matched == 1, err
+		if err == nil && matched == 0 {
+			err = ErrSoldOut
+		}
+		return []int64{left + line.Quantity}, err
 	}
 	quantities, quantityArgs := perItem(lines, func(line Line) int64 { return line.Quantity })
 	tokens, tokenArgs := perItem(lines, func(line Line) int64 { return line.Token })
@@ -130,16 +131,19 @@ func takeLines(tx *gorm.DB, lines []Line, by fence) (read []int64, ok bool, err 
 	}
 	matched, _, err := exec(tx, "UPDATE items FORCE INDEX (PRIMARY) SET stock = stock - "+quantities+", version = version + 1"+set+" WHERE "+where+" ORDER BY id",
 		slices.Concat(quantityArgs, setArgs, args)...)
-	if err != nil || matched != int64(len(lines)) {
-		return nil, false, err
+	if err == nil && matched != int64(len(lines)) {
+		err = ErrSoldOut
 	}
-	if err = tx.Raw("SELECT stock FROM items FORCE INDEX (PRIMARY) WHERE id IN "+in+" ORDER BY id", ids...).Scan(&read).Error; err != nil {
-		return nil, false, err
+	if err == nil {
+		err = tx.Raw("SELECT stock FROM items FORCE INDEX (PRIMARY) WHERE id IN "+in+" ORDER BY id", ids...).Scan(&read).Error
+	}
+	if err != nil {
+		return nil, err
 	}
 	for i, line := range lines {
 		read[i] += line.Quantity
 	}
-	return read, true, nil
+	return read, nil
 }
 
 // perItem is an expression for a value of each line's item.
@@ -161,11 +165,11 @@ func anyOf(ids []uint64) []any {
 	return all
 }
 
-// take takes units of an item, if it has so many, and returns the units left. The row stays locked
-// until the transaction ends.
-func take(tx *gorm.DB, itemID uint64, quantity int64) (left int64, ok bool, err error) {
-	read, ok, err := takeLines(tx, []Line{{ItemID: itemID, Quantity: quantity}}, unfenced)
-	return read[0] - quantity, ok, err
+// take takes units of an item, and returns the units left, or [ErrSoldOut]. The row stays locked until the
+// transaction ends.
+func take(tx *gorm.DB, itemID uint64, quantity int64) (left int64, err error) {
+	read, err := takeLines(tx, []Line{{ItemID: itemID, Quantity: quantity}}, unfenced)
+	return read[0] - quantity, err
 }
 
 // Key identifies a customer's order: see Sale.IdempotencyKey.

@@ -3,7 +3,6 @@ package stock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -130,7 +129,7 @@ func (s *Store) Hold(ctx context.Context, wanted Sale, seconds int64, terms Term
 			return made, nil
 		}
 	}
-	return h, holdError("hold units", err)
+	return h, found("hold units", err)
 }
 
 // Hold is [Store.Hold] in this transaction. It is [ErrSoldOut] where too few units are free, whatever the reason.
@@ -160,11 +159,7 @@ func (t Tx) Hold(wanted Sale, seconds int64, terms Terms) (h Hold, err error) {
 	if err := t.insertHold(&h, Author{Subject: wanted.Subject, RequestID: wanted.RequestID}, ""); err != nil {
 		return h, err
 	}
-	_, ok, err := takeLines(t.db, wanted.Lines(), unfenced)
-	if err == nil && !ok {
-		err = ErrSoldOut
-	}
-	if err == nil {
+	if _, err = takeLines(t.db, wanted.Lines(), unfenced); err == nil {
 		err = wanted.checkLimit(t.db)
 	}
 	if err != nil {
@@ -289,11 +284,4 @@ func (t Tx) putBack(lines []Line) error {
 	_, _, err := t.Exec("UPDATE items FORCE INDEX (PRIMARY) SET stock = stock + IF(withdrawn IS NULL, "+quantities+", 0), withdrawn = withdrawn + "+quantities+
 		", version = version + 1 WHERE id IN ("+marks(len(lines))+") ORDER BY id", slices.Concat(args, args, anyOf(itemsOf(lines)))...)
 	return err
-}
-
-func holdError(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", doing, classify(err))
 }

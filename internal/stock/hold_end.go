@@ -81,7 +81,7 @@ func (s *Store) endHolds(ctx context.Context, shop string, ids []uint64, in ...H
 	if errors.Is(err, ErrConflict) { // another sweep, or a sale, was faster: the next round comes
 		return 0, nil
 	}
-	return len(holds), holdError("end overdue reservations", err)
+	return len(holds), found("end overdue reservations", err)
 }
 
 // ClearHoldKeys is [Store.ClearKeys] for the keys of holds.
@@ -90,7 +90,7 @@ func (s *Store) ClearHoldKeys(ctx context.Context, ttl time.Duration, limit int)
 		removed, _, err = tx.Exec("DELETE FROM hold_keys WHERE keyed_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND ORDER BY keyed_at LIMIT ?", ttl.Microseconds(), limit)
 		return err
 	})
-	return removed, holdError("clear the keys of reservations", err)
+	return removed, found("clear the keys of reservations", err)
 }
 
 // ForgetHolds deletes the lines and the history of up to limit holds that ended before a time, and their
@@ -101,7 +101,7 @@ func (s *Store) ForgetHolds(ctx context.Context, ttl time.Duration, limit int) (
 			ttl.Microseconds(), limit)
 		return err
 	})
-	return forgotten, holdError("forget reservations", err)
+	return forgotten, found("forget reservations", err)
 }
 
 // forgetHolds forgets those that are found by an index and a condition.

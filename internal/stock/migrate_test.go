@@ -160,7 +160,7 @@ func TestAMigrationBetweenTheStatementsOfASale(t *testing.T) {
 	})
 	sell := func() error {
 		return store.Transact(t.Context(), func(tx stock.Tx) error {
-			left, _, err := tx.Take(item.ID, 1)
+			left, err := tx.Take(item.ID, 1)
 			if err != nil {
 				return err
 			}

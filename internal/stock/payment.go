@@ -153,7 +153,7 @@ func (s *Store) Move(ctx context.Context, by Author, id string, to Transition) (
 			return made, nil
 		}
 	}
-	return h, holdError("change a reservation", err)
+	return h, found("change a reservation", err)
 }
 
 // Confirm confirms a live hold by a payment, and makes its order. Paid is the sale of that, without lines. The
@@ -183,7 +183,7 @@ func (s *Store) Confirm(ctx context.Context, by Author, id, reference string, pa
 	if err == nil && refused != nil {
 		return h, refused
 	}
-	return h, holdError("confirm a reservation", err)
+	return h, found("confirm a reservation", err)
 }
 
 func (t Tx) confirm(by Author, id, reference string, paid Sale, terms Terms) (h Hold, refused, err error) {
@@ -276,11 +276,8 @@ func (t Tx) takeLate(ended Hold, by Author, reference string, paid Sale) (h Hold
 	}
 	paid.SetLines(lines)
 	paid.Subject = ended.Subject
-	switch _, ok, err := takeLines(t.db, lines, unfenced); {
-	case err != nil:
+	if _, err = takeLines(t.db, lines, unfenced); err != nil {
 		return h, err
-	case !ok:
-		return h, ErrSoldOut
 	}
 	if err = paid.checkLimit(t.db); err != nil {
 		return h, err
@@ -370,5 +367,5 @@ func (s *Store) Return(ctx context.Context, by Author, reference string) (Paymen
 		p.State, p.ReturnedAt, p.ReturnedBy, p.IdempotencyKey = Returned, &now, &by.Subject, &by.IdempotencyKey
 		return tx.db.Select("state", "returned_at", "returned_by", "idempotency_key").Updates(&p).Error
 	})
-	return p, holdError("return the payment "+reference, err)
+	return p, found("return the payment "+reference, err)
 }

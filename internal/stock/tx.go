@@ -79,8 +79,8 @@ func (t Tx) writeWhere(sale Sale, read []Item, on condition) (Order, error) {
 	return sellIn(t.db, sale, sale.ready, on.write(read))
 }
 
-// Take takes units from the item's row, if it has so many. It returns the units left.
-func (t Tx) Take(itemID uint64, quantity int64) (left int64, ok bool, err error) {
+// Take takes units from the item's row. It returns the units left, or [ErrSoldOut] if there are too few.
+func (t Tx) Take(itemID uint64, quantity int64) (left int64, err error) {
 	return take(t.db, itemID, quantity)
 }
 

@@ -21,7 +21,7 @@ var batched = Strategy{
 	Baskets:      true,
 	Build: func(d Deps) (Guard, Decrement) {
 		b := &batcher{store: d.Store, Options: d.Options, sold: d.Batched, queues: map[uint64][]*waiter{}}
-		b.sellBasket = retryConflicts(d.Options, sellConditionally)
+		b.sellBasket = RetryConflicts(d.Options, sellConditionally)
 		return Unguarded{}, b.sell
 	},
 }
@@ -81,30 +81,25 @@ func (b *batcher) sell(ctx context.Context, store *stock.Store, wanted stock.Sal
 	}
 	patience := time.NewTimer(b.Wait)
 	defer patience.Stop()
-	var err error
-	select {
-	case <-w.lead:
-		b.leadBatch(w)
-	case outcome := <-w.done:
-		return written(ctx, outcome.Order, outcome.Err)
-	case <-patience.C:
-		err = ErrBusy
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		if b.leave(w) {
-			return stock.Order{}, err
-		}
-		select { // too late to leave: it leads, or is being sold
-		case <-w.lead:
-			b.leadBatch(w)
+	lead, gone := w.lead, ctx.Done()
+	for {
+		select {
 		case outcome := <-w.done:
-			return written(ctx, outcome.Order, outcome.Err)
+			return Written(ctx, outcome.Order, outcome.Err)
+		case <-lead:
+			lead = nil
+			b.leadBatch(w)
+		case <-patience.C:
+			if b.leave(w) {
+				return stock.Order{}, ErrBusy
+			}
+		case <-gone:
+			if b.leave(w) {
+				return stock.Order{}, context.Cause(ctx)
+			}
+			gone = nil // too late: it leads, or is being sold
 		}
 	}
-	outcome := <-w.done
-	return written(ctx, outcome.Order, outcome.Err)
 }
 
 // enter puts the sale into its item's queue, and makes it the leader if there is none.

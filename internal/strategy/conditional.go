@@ -8,7 +8,5 @@ var conditional = Strategy{
 	Baskets:      true,
 	RefusesEarly: true,
 	FindsRepeats: true,
-	Build: func(d Deps) (Guard, Decrement) {
-		return Unguarded{}, retryConflicts(d.Options, sellConditionally)
-	},
+	Build:        Retrying(sellConditionally),
 }

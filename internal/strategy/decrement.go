@@ -30,7 +30,7 @@ func ReadThenWriteBy(read func(ctx context.Context, itemID uint64) (item stock.I
 		order, err := thenWrite(ctx, wanted, []stock.Item{item}, func(wanted stock.Sale, read ...stock.Item) (stock.Order, error) {
 			return store.Write(ctx, wanted, read...)
 		})
-		return written(ctx, order, err)
+		return Written(ctx, order, err)
 	}
 }
 
@@ -46,7 +46,7 @@ func readThen(ctx context.Context, store *stock.Store, wanted stock.Sale,
 	order, err := thenWrite(ctx, wanted, items, func(wanted stock.Sale, read ...stock.Item) (stock.Order, error) {
 		return write(ctx, wanted, read...)
 	})
-	return written(ctx, order, err)
+	return Written(ctx, order, err)
 }
 
 // ReadThen makes a sale of one line of a read and of a write of what follows from it, and announces the
@@ -77,7 +77,7 @@ func sellConditionally(ctx context.Context, store *stock.Store, wanted stock.Sal
 	sale.At(ctx, sale.Read)
 	wanted.Ready = lastLook(ctx)
 	order, err := store.Decrement(ctx, wanted)
-	return written(ctx, order, err)
+	return Written(ctx, order, err)
 }
 
 // lastLook returns the function that a store calls when it has a connection and is about to write.
@@ -93,8 +93,8 @@ func lastLook(ctx context.Context) func() error {
 	}
 }
 
-// written announces an order that was committed.
-func written(ctx context.Context, order stock.Order, err error) (stock.Order, error) {
+// Written announces an order that was committed.
+func Written(ctx context.Context, order stock.Order, err error) (stock.Order, error) {
 	if err != nil {
 		return stock.Order{}, err
 	}

@@ -12,7 +12,7 @@ var fenced = Strategy{
 	Doc:          "the reference lock, and a database that refuses an overtaken holder: raise the fence, read, write",
 	Baskets:      true,
 	RefusesEarly: true,
-	Build:        func(d Deps) (Guard, Decrement) { return Reference(d), repeatConflicts(d.Options, FencedReadThenWrite) },
+	Build:        func(d Deps) (Guard, Decrement) { return Reference(d), RepeatConflicts(d.Options, FencedReadThenWrite) },
 }
 
 // FencedReadThenWrite raises the fence of each item to the line's token, reads the stock, and writes

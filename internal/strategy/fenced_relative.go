@@ -15,7 +15,7 @@ var fencedRelative = Strategy{
 	Baskets:      true,
 	RefusesEarly: true,
 	Build: func(d Deps) (Guard, Decrement) {
-		return Reference(d), repeatConflicts(d.Options, sellFencedRelative)
+		return Reference(d), RepeatConflicts(d.Options, sellFencedRelative)
 	},
 }
 
@@ -29,5 +29,5 @@ func sellFencedRelative(ctx context.Context, store *stock.Store, wanted stock.Sa
 		// Nobody has taken over the lock, so the fence is from a clock that was ahead.
 		order, err = store.DecrementOverFence(ctx, wanted)
 	}
-	return written(ctx, order, err)
+	return Written(ctx, order, err)
 }

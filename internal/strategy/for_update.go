@@ -15,9 +15,7 @@ var forUpdate = Strategy{
 	Mixable:      true,
 	Baskets:      true,
 	RefusesEarly: true,
-	Build: func(d Deps) (Guard, Decrement) {
-		return Unguarded{}, retryConflicts(d.Options, sellForUpdate)
-	},
+	Build:        Retrying(sellForUpdate),
 }
 
 func sellForUpdate(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
@@ -29,5 +27,5 @@ func sellForUpdate(ctx context.Context, store *stock.Store, wanted stock.Sale) (
 		}
 		return err
 	})
-	return written(ctx, order, err)
+	return Written(ctx, order, err)
 }

@@ -13,9 +13,7 @@ var optimistic = Strategy{
 	Mixable:      true,
 	Baskets:      true,
 	RefusesEarly: true,
-	Build: func(d Deps) (Guard, Decrement) {
-		return Unguarded{}, retryConflicts(d.Options, sellVersioned)
-	},
+	Build:        Retrying(sellVersioned),
 }
 
 func sellVersioned(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error) {

@@ -12,10 +12,19 @@ import (
 	"stocklock/internal/stock"
 )
 
-// retryConflicts repeats a sale that lost against another transaction: see [againstConflicts]. Its
+// RetryConflicts repeats a sale that lost against another transaction: see [againstConflicts]. Its
 // first loss is the point waiting, or the wait for a connection, which a sale waits for as long as others
 // for a lock.
-func retryConflicts(o Options, sell Decrement) Decrement { return retryPausing(o, o.Retry, sell) }
+func RetryConflicts(o Options, sell Decrement) Decrement { return retryPausing(o, o.Retry, sell) }
+
+// Retrying builds a strategy of a decrement alone, which is repeated by [RetryConflicts].
+func Retrying(sell Decrement) func(Deps) (Guard, Decrement) {
+	return func(d Deps) (Guard, Decrement) { return Unguarded{}, RetryConflicts(d.Options, sell) }
+}
+
+// RetryBackingOff is [RetryConflicts] with a pause that doubles. Sales whose locks do not keep out the
+// repeats of others need it: those that come again at once can starve each other without an end.
+func RetryBackingOff(o Options, sell Decrement) Decrement { return retryPausing(o, o.Wait/8, sell) }
 
 // retryPausing pauses for up to most before it repeats a sale.
 func retryPausing(o Options, most time.Duration, sell Decrement) Decrement {
@@ -33,12 +42,18 @@ func retryPausing(o Options, most time.Duration, sell Decrement) Decrement {
 	}
 }
 
-// repeatConflicts repeats a sale under a lock that lost against another transaction, from its read
+// RepeatConflicts repeats a sale under a lock that lost against another transaction, from its read
 // on. That takes a server which ends transactions on its own, such as a node of a cluster.
-func repeatConflicts(o Options, sell Decrement) Decrement {
+func RepeatConflicts(o Options, sell Decrement) Decrement {
 	return func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 		return Repeat(ctx, o, func() (stock.Order, error) { return sell(ctx, store, wanted) })
 	}
+}
+
+// Repeat tries again after it lost against another transaction, until the time to wait is over. It
+// announces no point: it is for sales under a lock, which have waited for that.
+func Repeat[T any](ctx context.Context, o Options, try func() (T, error)) (T, error) {
+	return againstConflicts(ctx, o, o.Retry, func() {}, try)
 }
 
 // againstConflicts tries again after losing against another transaction: the version changed, a

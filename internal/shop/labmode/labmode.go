@@ -106,14 +106,9 @@ func (l *Lab) Requests(next http.Handler) http.Handler {
 // Sales returns a way to sell that does what each request asks for, around the usual one.
 func (l *Lab) Sales(usual shop.Sell) shop.Sell {
 	return func(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
-		this := ctx.Value(exchangeKey{}).(*exchange)
-		asked, err := ParseExperiment(this.header)
+		this, asked, of, err := l.asked(ctx)
 		if err != nil {
-			return stock.Order{}, shop.Malformed(err.Error())
-		}
-		of, err := l.strategy(asked)
-		if err != nil {
-			return stock.Order{}, shop.Malformed(StrategyHeader + ": " + err.Error())
+			return stock.Order{}, err
 		}
 		sell := usual
 		if asked.Strategy != "" || asked.Nested || asked.Lease > 0 || asked.Wait > 0 {
@@ -151,26 +146,29 @@ func (l *Lab) Sales(usual shop.Sell) shop.Sell {
 // view show it as usual.
 func (l *Lab) Views(usual shop.View) shop.View {
 	return func(ctx context.Context, itemID uint64) (stock.Item, error) {
-		header := ctx.Value(exchangeKey{}).(*exchange).header
-		asked, err := ParseExperiment(header)
+		this, asked, of, err := l.asked(ctx)
 		if err != nil {
-			return stock.Item{}, shop.Malformed(err.Error())
-		}
-		of, err := l.strategy(asked)
-		if err != nil {
-			return stock.Item{}, shop.Malformed(StrategyHeader + ": " + err.Error())
+			return stock.Item{}, err
 		}
 		if of.View == nil {
 			return usual(ctx, itemID)
 		}
-		hook := l.hook(asked, of, stock.Sale{ItemID: itemID, RequestID: header.Get(shop.RequestIDHeader), Run: asked.Run})
+		hook := l.hook(asked, of, stock.Sale{ItemID: itemID, RequestID: this.header.Get(shop.RequestIDHeader), Run: asked.Run})
 		return of.View(l.deps)(sale.WithHook(ctx, hook), itemID)
 	}
 }
 
-// strategy returns the one that a request chooses, or the usual one.
-func (l *Lab) strategy(asked Experiment) (ladder.Rung, error) {
-	return ladder.Find(cmp.Or(asked.Strategy, l.usual.Strategy.Name), l.Strategies)
+// asked returns what a request asks for, and the strategy that it chooses, or the usual one.
+func (l *Lab) asked(ctx context.Context) (this *exchange, asked Experiment, of ladder.Rung, err error) {
+	this = ctx.Value(exchangeKey{}).(*exchange)
+	if asked, err = ParseExperiment(this.header); err != nil {
+		return this, asked, of, shop.Malformed(err.Error())
+	}
+	of, err = ladder.Find(cmp.Or(asked.Strategy, l.usual.Strategy.Name), l.Strategies)
+	if err != nil {
+		err = shop.Malformed(StrategyHeader + ": " + err.Error())
+	}
+	return this, asked, of, err
 }
 
 // seller returns the seller of a strategy with a lease and a wait, the usual ones for 0. All sales by the

@@ -26,7 +26,7 @@ func TestTheAnswerToACommitIsLost(t *testing.T) {
 	commits, store, item := losing(t)
 	sell := func(request string) error {
 		return store.Transact(t.Context(), func(tx stock.Tx) error {
-			left, _, err := tx.Take(item.ID, 1)
+			left, err := tx.Take(item.ID, 1)
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ func TestATransactionThatIsRolledBackLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = store.Transact(t.Context(), func(tx stock.Tx) error {
-		_, _, err := tx.Take(item.ID, 1) // on the same connection, without the order
+		_, err := tx.Take(item.ID, 1) // on the same connection, without the order
 		return err
 	})
 	if err != nil {

@@ -54,13 +54,9 @@ type reserving struct {
 // within does what a request about a reservation asks for. It passes the point write before that, and written after
 // it.
 func within[T any](ctx context.Context, l *Lab, request string, do func(context.Context, reserving) (T, error)) (done T, err error) {
-	asked, err := ParseExperiment(ctx.Value(exchangeKey{}).(*exchange).header)
+	_, asked, of, err := l.asked(ctx)
 	if err != nil {
-		return done, shop.Malformed(err.Error())
-	}
-	of, err := l.strategy(asked)
-	if err != nil {
-		return done, shop.Malformed(StrategyHeader + ": " + err.Error())
+		return done, err
 	}
 	to := reserving{Experiment: asked, strategy: of.Name}
 	if of.Holds != nil {

@@ -89,10 +89,7 @@ func writeTaken(ctx context.Context, store *stock.Store, wanted stock.Sale) (ord
 	err = store.Transact(ctx, func(tx stock.Tx) error {
 		var read []int64
 		for _, line := range merged.Lines() {
-			left, ok, err := tx.Take(line.ItemID, line.Quantity)
-			if err == nil && !ok {
-				err = stock.ErrSoldOut
-			}
+			left, err := tx.Take(line.ItemID, line.Quantity)
 			if err != nil {
 				return err
 			}

@@ -40,12 +40,9 @@ func sellLineByLine(ctx context.Context, o strategy.Options, store *stock.Store,
 		sale.At(ctx, sale.Write)
 		_, err := strategy.Repeat(ctx, o, func() (int64, error) {
 			return 0, store.Transact(ctx, func(tx stock.Tx) error {
-				left, ok, err := tx.Take(line.ItemID, line.Quantity)
+				left, err := tx.Take(line.ItemID, line.Quantity)
 				if err != nil {
 					return err
-				}
-				if !ok {
-					return stock.ErrSoldOut
 				}
 				sale.At(ctx, sale.Read, slog.Int64("stock", left+line.Quantity))
 				if i == 0 {

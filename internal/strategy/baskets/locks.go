@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -147,30 +146,22 @@ func underLocksOf(lines linesOf, acquire func(l locks, ctx context.Context, keys
 
 // readThenWrite checks each line against what was read of its item, and writes what follows.
 func readThenWrite(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
-	lines := wanted.Lines()
-	read, left := make([]int64, len(lines)), make([]int64, len(lines))
-	for i, line := range lines {
+	var items []stock.Item
+	for _, line := range wanted.Lines() {
 		item, err := store.Read(ctx, line.ItemID)
+		if err == nil {
+			_, err = item.Take(line.Quantity)
+		}
 		if err != nil {
 			return stock.Order{}, err
 		}
-		if left[i], err = item.Take(line.Quantity); err != nil {
-			return stock.Order{}, err
-		}
-		read[i] = item.Stock
+		items = append(items, item)
 	}
-	sale.At(ctx, sale.Read, slog.Int64("stock", read[0]))
+	sale.At(ctx, sale.Read, slog.Int64("stock", items[0].Stock))
 	sale.At(ctx, sale.Write)
+	wanted.Taken = func() { taken(ctx) }
 	err = store.Transact(ctx, func(tx stock.Tx) error {
-		for i, line := range lines {
-			if _, _, err := tx.Exec("UPDATE items SET stock = ?, version = version + 1 WHERE id = ?", left[i], line.ItemID); err != nil {
-				return err
-			}
-			if i < len(lines)-1 {
-				taken(ctx)
-			}
-		}
-		order, err = tx.RecordLines(wanted, read)
+		order, err = tx.Write(wanted, items...)
 		return err
 	})
 	return strategy.Written(ctx, order, err)
@@ -190,7 +181,7 @@ func (l locks) oneByOne(ctx context.Context, keys []string) (got []string, err e
 // allAtOnce asks for each lock in turn, and again and again for those that it has not got.
 func (l locks) allAtOnce(ctx context.Context, keys []string) (got []string, err error) {
 	waited := false
-	err = l.poll(ctx, func(uncancelled context.Context) (bool, error) {
+	err = ladder.Poll(ctx, l.Options, func(uncancelled context.Context) (bool, error) {
 		var refused []string
 		for _, key := range keys {
 			ok, err := l.Redis.SetNX(uncancelled, key, l.owner, l.Lease).Result()
@@ -223,7 +214,7 @@ return 1`)
 
 // allOrNone asks for all locks at once. A refusal is of all of them, so each try is an acquisition of its own.
 func (l locks) allOrNone(ctx context.Context, keys []string) (got []string, err error) {
-	err = l.poll(ctx, func(uncancelled context.Context) (bool, error) {
+	err = ladder.Poll(ctx, l.Options, func(uncancelled context.Context) (bool, error) {
 		all, err := setAll.Run(uncancelled, l.Redis, keys, l.owner, l.Lease.Milliseconds()).Bool()
 		switch {
 		case err != nil:
@@ -237,24 +228,6 @@ func (l locks) allOrNone(ctx context.Context, keys []string) (got []string, err 
 		return all, nil
 	})
 	return got, err
-}
-
-// poll tries again and again, until a try reports true or the time to wait is over. A client that disconnects does not
-// cancel a try, whose answer could be yes.
-func (l locks) poll(ctx context.Context, try func(context.Context) (bool, error)) error {
-	for giveUp := time.Now().Add(l.Wait); ; {
-		if done, err := try(context.WithoutCancel(ctx)); done || err != nil {
-			return err
-		}
-		if time.Now().After(giveUp) {
-			return strategy.ErrBusy
-		}
-		select {
-		case <-time.After(l.Retry):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }
 
 var compareAndDelete = redis.NewScript("if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0")

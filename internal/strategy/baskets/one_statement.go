@@ -17,9 +17,7 @@ var oneStatement = ladder.Declare(strategy.Strategy{
 	Name:         "one-statement",
 	Doc:          "one UPDATE for all rows, with a CASE for the quantities: of two lines of one item, only the first counts",
 	WithoutRedis: true,
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellInOneStatement)
-	},
+	Build:        strategy.Retrying(sellInOneStatement),
 }, declared.Strategy{
 	Source:       "Magento 1, Mage_CatalogInventory_Model_Resource_Stock: UPDATE ... SET qty = CASE product_id WHEN ... END",
 	Guard:        "nothing",

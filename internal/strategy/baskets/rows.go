@@ -24,11 +24,9 @@ func inRows(name string, lines linesOf, doc, source string) ladder.Rung {
 		Name:         name,
 		Doc:          doc,
 		WithoutRedis: true,
-		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-			return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
-				return sellInRows(ctx, store, with(wanted, lines(ctx, wanted)))
-			})
-		},
+		Build: strategy.Retrying(func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+			return sellInRows(ctx, store, with(wanted, lines(ctx, wanted)))
+		}),
 	}, declared.Strategy{
 		Source:       source,
 		Telling:      "crossed",

@@ -46,11 +46,7 @@ func sellBySaga(ctx context.Context, o strategy.Options, store *stock.Store, wan
 	for _, line := range lines {
 		left, err := strategy.Repeat(ctx, o, func() (left int64, err error) {
 			err = store.Transact(ctx, func(tx stock.Tx) error {
-				var ok bool
-				left, ok, err = tx.Take(line.ItemID, line.Quantity)
-				if err == nil && !ok {
-					err = stock.ErrSoldOut
-				}
+				left, err = tx.Take(line.ItemID, line.Quantity)
 				return err
 			})
 			return left, err

@@ -16,9 +16,7 @@ var buckets = Declare(strategy.Strategy{
 	Name:         "buckets",
 	Doc:          "the item's stock split over eight rows: sales of one unit wait for one row in eight",
 	WithoutRedis: true,
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellFromBuckets)
-	},
+	Build:        strategy.Retrying(sellFromBuckets),
 }, declared.Strategy{
 	Source:       "escrow, O'Neil, 1986; slot counters, as in High Performance MySQL",
 	Guard:        "nothing",

@@ -17,9 +17,7 @@ var checkConstraint = Declare(strategy.Strategy{
 	Name:         "check-constraint",
 	Doc:          "UPDATE ... SET stock = stock - ?, and a CHECK of the column refuses what would go below 0",
 	WithoutRedis: true,
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellChecked)
-	},
+	Build:        strategy.Retrying(sellChecked),
 }, declared.Strategy{
 	Source:       "MySQL Reference Manual, CHECK Constraints, and Out-of-Range and Overflow Handling",
 	Guard:        "nothing",

@@ -14,9 +14,7 @@ var checkConstraintAbsolute = Declare(strategy.Strategy{
 	Name:         "check-constraint-absolute",
 	Doc:          "the same CHECK of the column, and a write of what was computed in the program: no value that is written is below 0",
 	WithoutRedis: true,
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellCheckedAbsolutely)
-	},
+	Build:        strategy.Retrying(sellCheckedAbsolutely),
 }, declared.Strategy{
 	Source:     "an ORM's save() after stock -= 1, with an UNSIGNED column as the guard",
 	Guard:      "nothing",

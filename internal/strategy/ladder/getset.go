@@ -51,7 +51,7 @@ type deadlineLock struct {
 	now clock
 }
 
-func (l deadlineLock) try(ctx context.Context, key string) (lease, error) {
+func (l deadlineLock) try(ctx context.Context, key string) (release, error) {
 	now, err := l.now(ctx)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (l deadlineLock) try(ctx context.Context, key string) (lease, error) {
 		}
 	}
 	sale.At(ctx, sale.Acquiring)
-	return plainDel{l.Redis, key}, nil
+	return plainDel(l.Redis, key), nil
 }
 
 // takeOver gets an expired lock. Of several processes that try, the one whose GETSET returns an

@@ -220,19 +220,19 @@ func TestReleaseLeavesAnothersLockAlone(t *testing.T) {
 	ctx := t.Context()
 	type released struct {
 		name  string
-		hold  lease
+		by    release
 		frees bool
 	}
 	all := []released{
-		{"plain DEL", plainDel{d.Redis, "lock"}, true},
-		{"GET, DEL", getThenDel{d.Redis, "lock", "me"}, false},
-		{"WATCH, DEL", watchedDel{d.Redis, "lock", "me"}, false},
-		{"script", compareAndDelete{d.Redis, "lock", "me"}, false},
+		{"plain DEL", plainDel(d.Redis, "lock"), true},
+		{"GET, DEL", getThenDel(d.Redis, "lock", "me"), false},
+		{"WATCH, DEL", watchedDel(d.Redis, "lock", "me"), false},
+		{"script", compareAndDelete(d.Redis, "lock", "me"), false},
 	}
-	command := &deleteCommand{redis: d.Redis}
-	switch err := command.ask(); {
+	command := &deleteCommand{}
+	switch err := command.ask(d.Redis); {
 	case err == nil:
-		all = append(all, released{command.name(), deleteIfEqual{command, "lock", "me"}, false})
+		all = append(all, released{command.name(), command.deleteIfEqual(d.Redis, "lock", "me"), false})
 	case errors.Is(err, errNoDelete):
 		t.Logf("not tried: %v", err)
 	default:
@@ -243,7 +243,7 @@ func TestReleaseLeavesAnothersLockAlone(t *testing.T) {
 			if err := d.Redis.Set(ctx, "lock", "somebody else", 0).Err(); err != nil {
 				t.Fatal(err)
 			}
-			_ = tt.hold.release(ctx) // whether it reports the loss differs, what it leaves matters
+			_ = tt.by(ctx) // whether it reports the loss differs, what it leaves matters
 			left, err := d.Redis.Exists(ctx, "lock").Result()
 			if err != nil || (left == 0) != tt.frees {
 				t.Fatalf("%s: somebody else's lock still there, release %d: %v, %v, want %v", tt.name, i, left == 1, err, !tt.frees)

@@ -19,9 +19,7 @@ var ledger = Declare(strategy.Strategy{
 	Name:         "ledger",
 	Doc:          "the stock is the sum of an append-only table: check the sum, then append a row, in one transaction",
 	WithoutRedis: true,
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellFromLedger(sql.LevelRepeatableRead, nobody))
-	},
+	Build:        strategy.Retrying(sellFromLedger(sql.LevelRepeatableRead, nobody)),
 }, declared.Strategy{
 	Source:     "Magento's inventory_reservation, 2018; write skew (A5B) of Berenson et al., 1995",
 	Guard:      "nothing",

@@ -12,9 +12,7 @@ var ledgerParentLocked = Declare(strategy.Strategy{
 	Name:         "ledger-parent-locked",
 	Doc:          "a ledger whose item's row is locked with FOR UPDATE before the sum is read: one sale of an item at a time",
 	WithoutRedis: true,
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellFromLedger(sql.LevelRepeatableRead, lockParent))
-	},
+	Build:        strategy.Retrying(sellFromLedger(sql.LevelRepeatableRead, lockParent)),
 }, declared.Strategy{
 	Source:    "shopperlabs/shopper, pull request 591, 2026",
 	Guard:     "nothing",

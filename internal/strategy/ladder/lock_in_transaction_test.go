@@ -157,7 +157,7 @@ func TestSnapshotIsolation(t *testing.T) {
 func TestACommitThatFailsAfterTheSection(t *testing.T) {
 	fails := &failingCommit{}
 	d := strategytest.Deps(t)
-	d.Store, d.Wait = stocktest.Open(t, stock.WithPool(testserver.Intercept(fails))), 50*time.Millisecond
+	d.Store, d.Wait = stocktest.Open(t, stock.WithPool(testserver.Intercept(fails))), time.Second
 	for _, s := range []Rung{lockInTransaction, snapshotBeforeLock, lockThenForUpdate, transactionInLock} {
 		item := strategytest.NewItem(t, d, 1)
 		seller := strategytest.NewSeller(t, s.Strategy, d)

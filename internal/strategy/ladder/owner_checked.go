@@ -15,9 +15,7 @@ var ownerChecked = Declare(strategy.Strategy{
 	Name: "owner-checked",
 	Doc:  "SET NX PX with a value of one's own, freed by a script that deletes only that value: right until work outlasts the lease",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return polled{Options: d.Options, try: ownedBy(d, func(key, owner string) lease {
-			return compareAndDelete{d.Redis, key, owner}
-		})}, strategy.ReadThenWrite
+		return polled{Options: d.Options, try: ownedBy(d, compareAndDelete)}, strategy.ReadThenWrite
 	},
 }, declared.Strategy{
 	Source:    "redis.io, Distributed Locks with Redis, the single-instance algorithm",
@@ -38,13 +36,9 @@ var (
 )
 
 // compareAndDelete frees the lock in one script, and only its own.
-type compareAndDelete struct {
-	redis redis.UniversalClient
-	key   string
-	owner string
-}
-
-func (l compareAndDelete) release(ctx context.Context) error {
-	sale.At(ctx, sale.Releasing)
-	return compareAndDeleteScript.Run(ctx, l.redis, []string{l.key}, l.owner).Err()
+func compareAndDelete(client redis.UniversalClient, key, owner string) release {
+	return func(ctx context.Context) error {
+		sale.At(ctx, sale.Releasing)
+		return compareAndDeleteScript.Run(ctx, client, []string{key}, owner).Err()
+	}
 }

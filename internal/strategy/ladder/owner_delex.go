@@ -18,10 +18,10 @@ var ownerDelex = Declare(strategy.Strategy{
 	Name: "owner-delex",
 	Doc:  "SET NX PX with a value of one's own, freed by the server's own command that deletes only that value: as right as the script, and as wrong",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		command := &deleteCommand{redis: d.Redis}
-		take := ownedBy(d, func(key, owner string) lease { return deleteIfEqual{command, key, owner} })
-		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
-			if err := command.ask(); err != nil { // before it has a lock that it cannot free
+		command := &deleteCommand{}
+		take := ownedBy(d, command.deleteIfEqual)
+		return polled{Options: d.Options, try: func(ctx context.Context, key string) (release, error) {
+			if err := command.ask(d.Redis); err != nil { // before it has a lock that it cannot free
 				return nil, err
 			}
 			return take(ctx, key)
@@ -43,7 +43,6 @@ var deletes = []string{"DELEX (Redis 8.4)", "DELIFEQ (Valkey 9)"}
 
 // deleteCommand is the one that the server knows.
 type deleteCommand struct {
-	redis redis.UniversalClient
 	known atomic.Value // its name, empty or nil before the server was asked
 }
 
@@ -57,13 +56,13 @@ const askWithin = 3 * time.Second
 
 // ask asks the server, once. The question belongs to no sale. A server that knows none is asked again by the
 // next sale: a later version may have replaced it.
-func (c *deleteCommand) ask() error {
+func (c *deleteCommand) ask(client redis.UniversalClient) error {
 	if c.name() != "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askWithin)
 	defer cancel()
-	name, err := declared.KnownCommand(ctx, c.redis, deletes)
+	name, err := declared.KnownCommand(ctx, client, deletes)
 	if err == nil && name == "" {
 		err = errNoDelete
 	}
@@ -76,21 +75,17 @@ func (c *deleteCommand) ask() error {
 var errNoDelete = errors.New("strategy: the server knows neither DELEX (Redis 8.4) nor DELIFEQ (Valkey 9)")
 
 // deleteIfEqual frees the lock in one command, and only its own.
-type deleteIfEqual struct {
-	by    *deleteCommand
-	key   string
-	owner string
-}
-
-func (l deleteIfEqual) release(ctx context.Context) error {
-	sale.At(ctx, sale.Releasing)
-	command := []any{"DELEX", l.key, "IFEQ", l.owner}
-	if l.by.name() == "DELIFEQ" {
-		command = []any{"DELIFEQ", l.key, l.owner}
+func (c *deleteCommand) deleteIfEqual(client redis.UniversalClient, key, owner string) release {
+	return func(ctx context.Context) error {
+		sale.At(ctx, sale.Releasing)
+		command := []any{"DELEX", key, "IFEQ", owner}
+		if c.name() == "DELIFEQ" {
+			command = []any{"DELIFEQ", key, owner}
+		}
+		err := client.Do(ctx, command...).Err()
+		if err != nil && strings.HasPrefix(err.Error(), "ERR unknown command") {
+			c.known.Store("") // another server than the one that was asked, as after a failover
+		}
+		return err
 	}
-	err := l.by.redis.Do(ctx, command...).Err()
-	if err != nil && strings.HasPrefix(err.Error(), "ERR unknown command") {
-		l.by.known.Store("") // another server than the one that was asked, as after a failover
-	}
-	return err
 }

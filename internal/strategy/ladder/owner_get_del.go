@@ -15,9 +15,7 @@ var ownerGetDel = Declare(strategy.Strategy{
 	Name: "owner-get-del",
 	Doc:  "SET NX PX with a value of one's own; GET, compare in Go, DEL: the lock can change hands between the look and the delete",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return polled{Options: d.Options, try: ownedBy(d, func(key, owner string) lease {
-			return getThenDel{d.Redis, key, owner}
-		})}, strategy.ReadThenWrite
+		return polled{Options: d.Options, try: ownedBy(d, getThenDel)}, strategy.ReadThenWrite
 	},
 }, declared.Strategy{
 	Source:    "the owner check as it is written without Lua",
@@ -31,35 +29,30 @@ var ownerGetDel = Declare(strategy.Strategy{
 	},
 })
 
-// ownedBy takes the lock with SET NX PX under a value of its own. The lease that hold returns
-// releases it.
-func ownedBy(d strategy.Deps, hold func(key, owner string) lease) func(context.Context, string) (lease, error) {
-	return func(ctx context.Context, key string) (lease, error) {
+// ownedBy takes the lock with SET NX PX under a value of its own, which is freed by what by returns.
+func ownedBy(d strategy.Deps, by func(client redis.UniversalClient, key, owner string) release) func(context.Context, string) (release, error) {
+	return func(ctx context.Context, key string) (release, error) {
 		owner := ownerID()
 		ok, err := d.Redis.SetNX(ctx, key, owner, d.Lease).Result()
 		if err != nil || !ok {
 			return nil, err
 		}
 		sale.At(ctx, sale.Acquiring)
-		return hold(key, owner), nil
+		return by(d.Redis, key, owner), nil
 	}
 }
 
 // getThenDel frees the lock in two commands.
-type getThenDel struct {
-	redis redis.UniversalClient
-	key   string
-	owner string
-}
-
-func (l getThenDel) release(ctx context.Context) error {
-	owner, err := l.redis.Get(ctx, l.key).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return err
+func getThenDel(client redis.UniversalClient, key, owner string) release {
+	return func(ctx context.Context) error {
+		is, err := client.Get(ctx, key).Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
+		if is != owner {
+			return errNotOwner
+		}
+		sale.At(ctx, sale.Releasing)
+		return client.Del(ctx, key).Err()
 	}
-	if owner != l.owner {
-		return errNotOwner
-	}
-	sale.At(ctx, sale.Releasing)
-	return l.redis.Del(ctx, l.key).Err()
 }

@@ -15,42 +15,33 @@ var ownerWatch = Declare(strategy.Strategy{
 	Name: "owner-watch",
 	Doc:  "SET NX PX with a value of one's own; WATCH, GET, MULTI, DEL, EXEC: an atomic release where scripts are forbidden",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return polled{Options: d.Options, try: ownedBy(d, func(key, owner string) lease {
-			return watchedDel{d.Redis, key, owner}
-		})}, strategy.ReadThenWrite
+		return polled{Options: d.Options, try: ownedBy(d, watchedDel)}, strategy.ReadThenWrite
 	},
 }, declared.Strategy{
-	Source:    "the owner check with Redis transactions, as on platforms without EVAL",
-	Guard:     "SET NX PX; WATCH, GET, MULTI, DEL, EXEC",
-	Decrement: "read-then-write",
-	Telling:   "nested",
-	Servers:   declared.RewindProof,
-	Properties: declared.Properties{
-		Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease |
-			declared.OwnerChecked | declared.AtomicRelease | declared.ClockFree,
-	},
+	Source:     "the owner check with Redis transactions, as on platforms without EVAL",
+	Guard:      "SET NX PX; WATCH, GET, MULTI, DEL, EXEC",
+	Decrement:  "read-then-write",
+	Telling:    "nested",
+	Servers:    declared.RewindProof,
+	Properties: ownerChecked.Declared.Properties,
 })
 
 // watchedDel frees the lock in a transaction that fails if the lock has changed since it was read.
-type watchedDel struct {
-	redis redis.UniversalClient
-	key   string
-	owner string
-}
-
-func (l watchedDel) release(ctx context.Context) error {
-	return l.redis.Watch(ctx, func(tx *redis.Tx) error {
-		owner, err := tx.Get(ctx, l.key).Result()
-		if err != nil && !errors.Is(err, redis.Nil) {
+func watchedDel(client redis.UniversalClient, key, owner string) release {
+	return func(ctx context.Context) error {
+		return client.Watch(ctx, func(tx *redis.Tx) error {
+			is, err := tx.Get(ctx, key).Result()
+			if err != nil && !errors.Is(err, redis.Nil) {
+				return err
+			}
+			if is != owner {
+				return errNotOwner
+			}
+			sale.At(ctx, sale.Releasing)
+			_, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
+				return p.Del(ctx, key).Err()
+			})
 			return err
-		}
-		if owner != l.owner {
-			return errNotOwner
-		}
-		sale.At(ctx, sale.Releasing)
-		_, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			return p.Del(ctx, l.key).Err()
-		})
-		return err
-	}, l.key)
+		}, key)
+	}
 }

@@ -5,7 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"time"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -37,34 +37,24 @@ func counterKey(itemID uint64) string { return declared.KeysOf(counted.Keys, ite
 func (c counter) take(ctx context.Context, wanted stock.Sale, script *redis.Script, keys []string, args ...any) (left int64, err error) {
 	keys = append([]string{counterKey(wanted.ItemID)}, keys...)
 	args = append([]any{wanted.Quantity}, args...)
-	refused := false
-	for giveUp := time.Now().Add(c.Wait); ; {
+	refused := sync.OnceFunc(func() { sale.At(ctx, sale.Waiting) })
+	err = Poll(ctx, c.Options, func(context.Context) (bool, error) {
 		left, err = script.Run(ctx, c.Redis, keys, args...).Int64()
 		switch {
 		case err == nil && left < 0:
-			return 0, stock.ErrSoldOut
+			return false, stock.ErrSoldOut
 		case err == nil:
-			return left, nil
+			return true, nil
 		case !errors.Is(err, redis.Nil):
-			return 0, fmt.Errorf("take %d of item %d in Redis: %w", wanted.Quantity, wanted.ItemID, err)
+			return false, fmt.Errorf("take %d of item %d in Redis: %w", wanted.Quantity, wanted.ItemID, err)
 		}
 		first, err := c.load(ctx, wanted.ItemID)
-		if err != nil {
-			return 0, err
+		if err == nil && !first {
+			refused()
 		}
-		if !first && !refused {
-			refused = true
-			sale.At(ctx, sale.Waiting)
-		}
-		if time.Now().After(giveUp) {
-			return 0, strategy.ErrBusy
-		}
-		select {
-		case <-time.After(c.Retry):
-		case <-ctx.Done():
-			return 0, context.Cause(ctx)
-		}
-	}
+		return false, err
+	})
+	return left, err
 }
 
 // load sets a missing counter, and says whether it did. Only one process does so in a lease.

@@ -106,11 +106,7 @@ func newAwaited() *awaited {
 }
 
 func (o *outbox) sell(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return stock.Order{}, err
-	}
-	wanted.OrderID = id.String()
+	wanted.OrderID = uuid.Must(uuid.NewV7()).String()
 	message, err := json.Marshal(wanted)
 	if err != nil {
 		return stock.Order{}, err

@@ -58,13 +58,17 @@ func (g countedGuard) Do(ctx context.Context, key string, fn func(context.Contex
 		ctx = context.WithValue(ctx, ownerKey{}, owner)
 	}
 	hold := countedHold{g.Redis, key, owner, g.Lease}
-	return polled{Options: g.Options, try: func(ctx context.Context, _ string) (lease, error) {
+	return polled{Options: g.Options, try: func(ctx context.Context, _ string) (release, error) {
 		got, err := countedEnterScript.Run(ctx, g.Redis, []string{key}, owner, g.Lease.Milliseconds()).Int()
 		if err != nil || got == 0 {
 			return nil, err
 		}
 		sale.At(ctx, sale.Acquiring)
-		return keptHold{hold, g.keep(hold)}, nil
+		stop := g.keep(hold)
+		return func(ctx context.Context) error {
+			defer stop()
+			return hold.release(ctx)
+		}, nil
 	}}.Do(ctx, key, fn)
 }
 
@@ -86,15 +90,4 @@ func (h countedHold) release(ctx context.Context) error {
 		return errNotOwner
 	}
 	return nil
-}
-
-// keptHold is a hold whose lease is maintained.
-type keptHold struct {
-	countedHold
-	stop func()
-}
-
-func (h keptHold) release(ctx context.Context) error {
-	defer h.stop()
-	return h.countedHold.release(ctx)
 }

@@ -105,12 +105,9 @@ type reservations struct {
 // yet. It returns stock.ErrConflict if others hold the units, because these may come back.
 func (r *reservations) hold(ctx context.Context, store *stock.Store, wanted stock.Sale) (held stock.Order, err error) {
 	err = store.Transact(ctx, func(tx stock.Tx) error {
-		left, ok, err := tx.Take(wanted.ItemID, wanted.Quantity)
+		left, err := tx.Take(wanted.ItemID, wanted.Quantity)
 		if err != nil {
 			return err
-		}
-		if !ok {
-			return stock.ErrSoldOut
 		}
 		held = stock.Order{PublicID: uuid.Must(uuid.NewV7()).String(), StockRead: left + wanted.Quantity, StockWritten: left}
 		lease := r.Lease.Microseconds()

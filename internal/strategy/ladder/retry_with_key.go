@@ -10,9 +10,7 @@ var retryWithKey = Declare(strategy.Strategy{
 	Doc:          "retry-without-key whose order has an id from the beginning, unique in the database: what was done already is found",
 	WithoutRedis: true,
 	Mixable:      true,
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellOnceAgain)
-	},
+	Build:        strategy.Retrying(sellOnceAgain),
 }, declared.Strategy{
 	Source:       "idempotent retries: the key is made before the first try",
 	Guard:        "nothing",

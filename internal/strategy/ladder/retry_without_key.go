@@ -17,9 +17,7 @@ var retryWithoutKey = Declare(strategy.Strategy{
 	Doc:          "a right decrement that is made again when its COMMIT has no answer, with nothing by which the database could tell",
 	WithoutRedis: true,
 	Mixable:      true,
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellAgain)
-	},
+	Build:        strategy.Retrying(sellAgain),
 }, declared.Strategy{
 	Source:       "retries on a lost connection, in drivers, pools and interceptors",
 	Guard:        "nothing",
@@ -59,10 +57,7 @@ func sellAgain(ctx context.Context, store *stock.Store, wanted stock.Sale) (orde
 // COMMIT without an answer.
 func takeAndRecord(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
 	err = store.Transact(ctx, func(tx stock.Tx) error {
-		left, ok, err := tx.Take(wanted.ItemID, wanted.Quantity)
-		if err == nil && !ok {
-			err = stock.ErrSoldOut
-		}
+		left, err := tx.Take(wanted.ItemID, wanted.Quantity)
 		if err == nil {
 			order, err = tx.Record(wanted, left+wanted.Quantity, left)
 		}
@@ -79,11 +74,7 @@ func takeAndRecord(ctx context.Context, store *stock.Store, wanted stock.Sale) (
 // sellOnceAgain gives the order an id before the first try. A later try finds the order by it, if an earlier
 // one was carried out: its INSERT is refused, or the units are gone.
 func sellOnceAgain(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return stock.Order{}, err
-	}
-	wanted.OrderID = id.String()
+	wanted.OrderID = uuid.Must(uuid.NewV7()).String()
 	order, err := sellAgain(ctx, store, wanted)
 	if errors.Is(err, stock.ErrRepeated) || errors.Is(err, stock.ErrSoldOut) || errors.Is(err, stock.ErrConflict) {
 		made, missing := store.Order(ctx, wanted.OrderID)

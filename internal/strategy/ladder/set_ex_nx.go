@@ -12,13 +12,13 @@ var setExNx = Declare(strategy.Strategy{
 	Name: "set-ex-nx",
 	Doc:  "SET with NX and an expiry in one command, DEL to free it: frees whoever's lock it is by then",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
+		return polled{Options: d.Options, try: func(ctx context.Context, key string) (release, error) {
 			ok, err := d.Redis.SetNX(ctx, key, 1, d.Lease).Result()
 			if err != nil || !ok {
 				return nil, err
 			}
 			sale.At(ctx, sale.Acquiring)
-			return plainDel{d.Redis, key}, nil
+			return plainDel(d.Redis, key), nil
 		}}, strategy.ReadThenWrite
 	},
 }, declared.Strategy{

@@ -14,13 +14,13 @@ var setnx = Declare(strategy.Strategy{
 	Name: "setnx",
 	Doc:  "SETNX to take the lock, DEL to free it, and no expiry: nothing frees the lock of a dead holder",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
+		return polled{Options: d.Options, try: func(ctx context.Context, key string) (release, error) {
 			ok, err := sendSetnx(ctx, d.Redis, key, 1)
 			if err != nil || !ok {
 				return nil, err
 			}
 			sale.At(ctx, sale.Acquiring)
-			return plainDel{d.Redis, key}, nil
+			return plainDel(d.Redis, key), nil
 		}}, strategy.ReadThenWrite
 	},
 }, declared.Strategy{
@@ -44,12 +44,9 @@ func sendSetnx(ctx context.Context, client redis.UniversalClient, key string, va
 }
 
 // plainDel frees the lock with DEL, whoever holds it by now.
-type plainDel struct {
-	redis redis.UniversalClient
-	key   string
-}
-
-func (l plainDel) release(ctx context.Context) error {
-	sale.At(ctx, sale.Releasing)
-	return l.redis.Del(ctx, l.key).Err()
+func plainDel(client redis.UniversalClient, key string) release {
+	return func(ctx context.Context) error {
+		sale.At(ctx, sale.Releasing)
+		return client.Del(ctx, key).Err()
+	}
 }

@@ -12,7 +12,7 @@ var setnxExpire = Declare(strategy.Strategy{
 	Name: "setnx-expire",
 	Doc:  "SETNX, then EXPIRE as a second command: nothing frees the lock of a holder that dies between the two",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
+		return polled{Options: d.Options, try: func(ctx context.Context, key string) (release, error) {
 			ok, err := sendSetnx(ctx, d.Redis, key, 1)
 			if err != nil || !ok {
 				return nil, err
@@ -21,7 +21,7 @@ var setnxExpire = Declare(strategy.Strategy{
 			if err := d.Redis.PExpire(ctx, key, d.Lease).Err(); err != nil {
 				return nil, err
 			}
-			return plainDel{d.Redis, key}, nil
+			return plainDel(d.Redis, key), nil
 		}}, strategy.ReadThenWrite
 	},
 }, declared.Strategy{

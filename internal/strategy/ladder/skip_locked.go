@@ -16,9 +16,7 @@ var skipLocked = Declare(strategy.Strategy{
 	Name:         "skip-locked",
 	Doc:          "one row for each free unit, taken with FOR UPDATE SKIP LOCKED from a pool that is refilled under the item's lock",
 	WithoutRedis: true,
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellUnits)
-	},
+	Build:        strategy.Retrying(sellUnits),
 }, declared.Strategy{
 	Source:       "Shopify's move of reservations from Redis to MySQL, 2026; MySQL Reference Manual, Locking Reads",
 	Guard:        "nothing",
@@ -108,7 +106,8 @@ func refillUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (fi
 		if _, _, err := tx.Exec("INSERT INTO stock_units (item_id, unit) VALUES " + strings.Join(rows, ",")); err != nil {
 			return err
 		}
-		_, filled, err = tx.Take(wanted.ItemID, n)
+		_, err := tx.Take(wanted.ItemID, n)
+		filled = err == nil
 		return err
 	})
 	return filled, err

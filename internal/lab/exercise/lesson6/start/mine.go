@@ -41,10 +41,7 @@ func sell(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Ord
 // take takes the units, and returns how many are left, or stock.ErrSoldOut.
 func take(ctx context.Context, store *stock.Store, wanted stock.Sale) (left int64, err error) {
 	err = store.Transact(ctx, func(tx stock.Tx) error {
-		var ok bool
-		if left, ok, err = tx.Take(wanted.ItemID, wanted.Quantity); err == nil && !ok {
-			err = stock.ErrSoldOut
-		}
+		left, err = tx.Take(wanted.ItemID, wanted.Quantity)
 		return err
 	})
 	return left, err
