@@ -215,7 +215,7 @@ func clearProgress(s streams) {
 
 func printResult(s streams, r survey.Result) {
 	name := r.Strategy + ", " + s.in().Say(r.Name())
-	if r.Skipped != "" {
+	if !r.Skipped.IsZero() {
 		fmt.Fprintln(s.out, s.say("explore.skipped", "name", name, "why", r.Skipped))
 		return
 	}

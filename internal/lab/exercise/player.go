@@ -73,7 +73,7 @@ func (p player) bounded(ctx context.Context, plan step.Plan, choose func() explo
 		return record, cause
 	}
 	if errors.Is(err, step.ErrEndless) {
-		return record, failure{verdict.TooManyRequests, words.AsItStands(err.Error())}
+		return record, failure{verdict.TooManyRequests, words.Why(err)}
 	}
 	return p.judged(record), err
 }

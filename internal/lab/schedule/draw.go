@@ -93,7 +93,7 @@ func (r Record) WithoutTimes() Record {
 	r.timeless, r.Entries = true, slices.Clone(r.Entries)
 	for i := range r.Entries {
 		e := &r.Entries[i]
-		e.Answer, e.Note.Words = steady(e.Answer), steady(e.Note.Words)
+		e.Answer = steady(e.Answer)
 		if e.State == nil {
 			continue
 		}

@@ -49,7 +49,6 @@ type buyer struct {
 	last     *held   // what it has sent last
 	counts   map[string]int
 	sent     int
-	polls    int // of them those that were sent while time passed, and the lock was held
 
 	tx    map[uint64][]schedule.Statement // of open transactions, by [held] under
 	named map[uint64][]schedule.Statement // that have taken locks by name or of tables, which are not released

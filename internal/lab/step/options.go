@@ -87,7 +87,7 @@ func (r *run) offersArrival() bool {
 }
 
 func (r *run) eventOptions(e schedule.Event) []explore.Option {
-	if r.arriving() && !e.Passes() && e != schedule.Arrive || r.inapplicable(e) != "" {
+	if r.arriving() && !e.Passes() && e != schedule.Arrive || !r.inapplicable(e).IsZero() {
 		return nil
 	}
 	if !e.HitsOne() {
@@ -132,8 +132,8 @@ func (r *run) whoWaits() string {
 // why says why a choice cannot be.
 func (r *run) why(c schedule.Choice) words.Text {
 	because := func(why words.Text) words.Text { return words.Of("cannot", "choice", c.String(), "why", why) }
-	if why := r.inapplicable(c.Event); why != "" {
-		return because(words.AsItStands(why))
+	if why := r.inapplicable(c.Event); !why.IsZero() {
+		return because(why)
 	}
 	if c.Customer == 0 {
 		return because(words.Of("cannot.nothing"))
@@ -161,5 +161,5 @@ func (r *run) why(c schedule.Choice) words.Text {
 	case b.flying != nil:
 		return cannot("server", "server", schedule.ServerName(b.flying.Server))
 	}
-	return because(words.AsItStands(r.whoWaits()))
+	return cannot("silent")
 }

@@ -10,6 +10,7 @@ import (
 
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/shop/labmode"
 )
 
@@ -79,8 +80,8 @@ type source interface {
 	canHappen(e schedule.Event) bool
 	canHit(e schedule.Event, b *buyer) bool
 	eventTouches(e schedule.Event, b *buyer) []schedule.Touch
-	// inapplicable says why an event says nothing here, empty where it does.
-	inapplicable(e schedule.Event) string
+	// inapplicable says why an event says nothing here, and nothing where it does.
+	inapplicable(e schedule.Event) words.Text
 
 	// sends and sent are called before a request goes, and when all are at rest after it.
 	sends(b *buyer, h *held)
@@ -276,6 +277,11 @@ func (r *run) lookAtEnd(ctx context.Context, o *schedule.Outcome) (schedule.Stat
 	end, err := r.count(ctx)
 	o.Orders = end.Orders
 	return end, err
+}
+
+// ordinaryNote is what was before an ordinary customer came, and how that one was answered.
+func ordinaryNote(before words.Text, answer string) words.Text {
+	return words.Of("note.ordinary", "before", before, "answer", answer)
 }
 
 // record is what the run has shown.

@@ -35,16 +35,13 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 		r.made++
 	}
 	if most := r.plan.MaxSteps; most > 0 && r.made > most {
-		return manyError(fmt.Sprintf("they have sent %d requests and go on, such as %s", most, h.Text))
+		return manyError{words.Of("endless", "n", most, "sent", h.Text)}
 	}
 	h.entry = r.note(schedule.Entry{Choice: schedule.Choice{Customer: c, Step: b.step()}, Customer: c.String(),
 		Server: h.Server, Sent: h.Text, Replica: h.replica, Tx: h.Tx})
 	b.queue = b.queue[1:]
 	b.counts[h.name]++
 	b.sent++
-	if quiet && h.Server != labmode.MySQLServer && r.lock.Locked() {
-		b.polls++
-	}
 	r.sends(b, h)
 	if b.flying != nil {
 		b.parked = append(b.parked, b.flying)

@@ -45,7 +45,7 @@ func (r *serviceRun) anotherComes(ctx context.Context) (came bool, err error) {
 		if err := seen.Pause(ctx, min(firstOther<<b.others, lastOther)); err != nil {
 			return false, err
 		}
-		r.note(schedule.Entry{Note: words.AsItStands(fmt.Sprintf("%s was answered with %s, and another customer comes", b.customer, b.reply))})
+		r.note(schedule.Entry{Note: words.Of("note.another", "who", b.customer.String(), "answer", b.reply.String())})
 		b.others++
 		b.sale = r.service.on.NewSale(r.item, fmt.Sprintf("%d-%c%d", r.item, b.customer+'a'-'A', b.others+1))
 		r.come(ctx, b.buyer)

@@ -9,13 +9,14 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/wire"
+	"stocklock/internal/lab/words"
 )
 
-func (r *serviceRun) inapplicable(e schedule.Event) string {
+func (r *serviceRun) inapplicable(e schedule.Event) words.Text {
 	if e == schedule.Cut || e == schedule.Forget || e == schedule.Lag || e == schedule.DBFailover {
-		return "it is not for a service"
+		return words.Of("inapplicable.shops")
 	}
-	return ""
+	return words.Text{}
 }
 
 func (r *serviceRun) canHappen(e schedule.Event) bool {

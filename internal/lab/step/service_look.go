@@ -13,6 +13,7 @@ import (
 	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/wire"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/redisconn"
 )
 
@@ -317,14 +318,14 @@ func (r *serviceRun) endKey(ctx context.Context, name string, early bool) error 
 }
 
 // outlast waits for the end of a lease that outlives its sale.
-func (r *serviceRun) outlast(ctx context.Context) (note string, err error) {
+func (r *serviceRun) outlast(ctx context.Context) (note words.Text, err error) {
 	if r.lock.TTLMS < 0 {
-		return "the lock has no end", nil
+		return words.Of("note.endless"), nil
 	}
 	killed := slices.Contains(r.service.dirty, true)
 	err = r.endKey(ctx, r.main, r.plan.Early && (killed || !r.service.renews)) // a renewed one lives on where nobody stops that
 	if errors.Is(err, errRenewed) {
-		return "the lock was renewed on", nil
+		return words.Of("note.renewed"), nil
 	}
-	return "the lease has passed", err
+	return words.Of("note.lease"), err
 }

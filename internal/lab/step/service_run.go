@@ -390,9 +390,9 @@ func (r *serviceRun) conclude(ctx context.Context) (schedule.Record, error) {
 
 // afterwards has another customer come when what is held has ended, and counts again.
 func (r *serviceRun) afterwards(ctx context.Context, o *schedule.Outcome) (end schedule.State, err error) {
-	note := "nothing is held"
+	before := words.Of("note.free")
 	if r.lock.Locked() {
-		if note, err = r.outlast(ctx); err != nil {
+		if before, err = r.outlast(ctx); err != nil {
 			return end, err
 		}
 	}
@@ -411,7 +411,7 @@ func (r *serviceRun) afterwards(ctx context.Context, o *schedule.Outcome) (end s
 	}
 	o.Ordinary = r.ordinary(ctx)
 	end, err = r.lookAtEnd(ctx, o)
-	r.note(schedule.Entry{Note: words.AsItStands(note + ", and an ordinary customer was answered with " + o.Ordinary)})
+	r.note(schedule.Entry{Note: ordinaryNote(before, o.Ordinary)})
 	return end, err
 }
 

@@ -19,6 +19,7 @@ import (
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/testserver"
@@ -223,21 +224,21 @@ func LocalClock(of declared.Strategy) bool {
 }
 
 // Inapplicable says why an event says nothing about a strategy, and nothing where it does.
-func Inapplicable(of declared.Strategy, e schedule.Event) string {
+func Inapplicable(of declared.Strategy, e schedule.Event) words.Text {
 	breaksRedis := e == schedule.FlushAll || e == schedule.Failover
 	switch {
 	case e.AtTheWire():
-		return "it is an event of a described service"
+		return words.Of("inapplicable.service")
 	case of.NeedsEtcd && (breaksRedis || e == schedule.Forget):
-		return "its lock is in etcd, which keeps on disk what it has acknowledged"
+		return words.Of("inapplicable.etcd")
 	case of.NeedsQuorum && breaksRedis:
-		return "its lock is not on the server that this breaks"
+		return words.Of("inapplicable.quorum")
 	case of.State.Scattered() && e == schedule.Cut:
-		return "its holds are in MySQL, which this does nothing to"
+		return words.Of("inapplicable.holds")
 	case of.Lease.Kept == declared.LeaseInMySQL && e == schedule.Cut:
-		return "its lease is in MySQL, which this does nothing to"
+		return words.Of("inapplicable.lease")
 	}
-	return ""
+	return words.Text{}
 }
 
 // Unplayable says why schedules of a strategy cannot be played, and nothing where they can.

@@ -80,7 +80,7 @@ func (r *shopsRun) conclude(ctx context.Context) (schedule.Record, error) {
 	if err != nil {
 		return schedule.Record{}, err
 	}
-	note := "all have ended"
+	note := words.Of("note.ended")
 	switch {
 	case r.plan.Reservations:
 		o.Reserved, err = r.paid(ctx)
@@ -94,16 +94,16 @@ func (r *shopsRun) conclude(ctx context.Context) (schedule.Record, error) {
 		return schedule.Record{}, err
 	}
 	if r.plan.Observe {
-		r.entries[r.note(schedule.Entry{Note: words.AsItStands(note)})].State = &end
+		r.entries[r.note(schedule.Entry{Note: note})].State = &end
 	}
 	return concluded(r.record(o), end, r.timed || r.keepsElsewhere()), nil
 }
 
 // anotherBuys has an ordinary customer buy when two leases have passed, or nothing is held.
-func (r *shopsRun) anotherBuys(ctx context.Context, o *schedule.Outcome) (end schedule.State, note string, err error) {
+func (r *shopsRun) anotherBuys(ctx context.Context, o *schedule.Outcome) (end schedule.State, note words.Text, err error) {
 	free := !r.lock.Locked() && !r.timed && !r.keepsElsewhere() && !r.unseen && !r.of.AnswersFirst && len(r.of.State.Locks) == 0
-	if note = "nothing is held"; !free || o.Lies() > 0 {
-		note, err = "two leases have passed", r.shops.sleep(ctx, 2*r.slot.oneLease())
+	if note = words.Of("note.free"); !free || o.Lies() > 0 {
+		note, err = words.Of("note.two-leases"), r.shops.sleep(ctx, 2*r.slot.oneLease())
 	}
 	if err == nil {
 		err = r.slot.restarted(ctx)
@@ -113,12 +113,12 @@ func (r *shopsRun) anotherBuys(ctx context.Context, o *schedule.Outcome) (end sc
 	}
 	o.Ordinary = r.buyAsOther(ctx, "-ordinary")
 	end, err = r.lookAtEnd(ctx, o)
-	return end, note + ", and an ordinary customer was answered with " + o.Ordinary, err
+	return end, ordinaryNote(note, o.Ordinary), err
 }
 
 // othersBuy has ordinary customers buy both items until one is refused, when two leases have passed or
 // nothing is held.
-func (r *shopsRun) othersBuy(ctx context.Context, o *schedule.Outcome) (end schedule.State, note string, err error) {
+func (r *shopsRun) othersBuy(ctx context.Context, o *schedule.Outcome) (end schedule.State, note words.Text, err error) {
 	o.Items = len(r.items)
 	if r.lock.Locked() {
 		err = r.shops.sleep(ctx, 2*r.slot.oneLease())
@@ -137,7 +137,7 @@ func (r *shopsRun) othersBuy(ctx context.Context, o *schedule.Outcome) (end sche
 		o.Afterwards++
 	}
 	end, err = r.lookAtEnd(ctx, o)
-	return end, fmt.Sprintf("%d ordinary customers bought, and the next one was answered with %s", o.Afterwards, o.Ordinary), err
+	return end, words.Of("note.ordinary-bought", "n", o.Afterwards, "answer", o.Ordinary), err
 }
 
 func (r *shopsRun) buyAsOther(ctx context.Context, id string) string {

@@ -9,11 +9,12 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/seen"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/redisconn"
 	"stocklock/internal/shop/labmode"
 )
 
-func (r *shopsRun) inapplicable(e schedule.Event) string { return Inapplicable(r.of, e) }
+func (r *shopsRun) inapplicable(e schedule.Event) words.Text { return Inapplicable(r.of, e) }
 
 func (r *shopsRun) canHappen(e schedule.Event) bool {
 	if r.plan.Everything {

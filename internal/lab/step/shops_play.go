@@ -10,6 +10,7 @@ import (
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/seen"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -24,9 +25,10 @@ const (
 var ErrEndless = errors.New("the sales do not end")
 
 // manyError is about sales that have sent more than a run may have.
-type manyError string
+type manyError struct{ words.Text }
 
-func (e manyError) Error() string { return ErrEndless.Error() + ": " + string(e) }
+// Unwrap returns what it says.
+func (e manyError) Unwrap() error { return e.Text }
 
 func (manyError) Is(target error) bool { return target == ErrEndless }
 

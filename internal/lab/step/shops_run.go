@@ -98,7 +98,7 @@ func (r *shopsRun) handle(_ context.Context, m any) error {
 	if a, ok := m.(shopReplied); ok {
 		b := r.buyer(a.customer)
 		if a.more {
-			r.note(schedule.Entry{Customer: b.customer.String(), Note: words.AsItStands(fmt.Sprintf("%s: %s was answered with %s", b.customer, a.request, a.answer))})
+			r.note(schedule.Entry{Customer: b.customer.String(), Note: words.Of("note.request", "who", b.customer.String(), "request", a.request, "answer", a.answer)})
 			return nil
 		}
 		if a.answer == string(load.Busy) {

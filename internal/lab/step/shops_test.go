@@ -16,6 +16,7 @@ import (
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/step/steptest"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 // TestARunThatIsGivenUp while its slots start leaves them to the next one.
@@ -150,7 +151,10 @@ func TestStage(t *testing.T) {
 		order := steptest.Parse(t, "A.update A.insert A.commit B.update A.update2")
 		plan := step.Plan{Strategy: "conditional", Customers: 2, Requests: map[schedule.Customer][]step.Request{'A': {buy, buy}}}.Following(order)
 		r, err := s.Play(t.Context(), plan, func() explore.Chooser { return explore.Follow(order) })
-		noted := slices.ContainsFunc(r.Entries, func(e schedule.Entry) bool { return e.Note.Words == "A: buy was answered with sold" })
+		noted := slices.ContainsFunc(r.Entries, func(e schedule.Entry) bool { return e.Note.String() == "A: buy was answered with sold" })
+		if last := r.Entries[max(len(r.Entries)-1, 0)].Note; words.Chinese.Say(last) != "所有顾客都已结束" {
+			t.Errorf("the last note is %q in Chinese", words.Chinese.Say(last))
+		}
 		if err != nil || !noted || r.Outcome.Answers["A"] != "sold_out" || len(r.Outcome.Orders) != 1 {
 			t.Errorf("%+v, %v, first answer noted: %t", r.Outcome, err, noted)
 		}

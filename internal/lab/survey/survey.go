@@ -95,7 +95,7 @@ func LeftOut(in *words.Language, of declared.Strategy, surveys []Plan) string {
 		})
 	}
 	for _, e := range schedule.Events() {
-		if !played(e, 2, false) && !played(e, 3, false) && step.Inapplicable(of, e) == "" {
+		if !played(e, 2, false) && !played(e, 3, false) && step.Inapplicable(of, e).IsZero() {
 			left = append(left, string(e))
 		}
 	}
@@ -133,7 +133,7 @@ type Result struct {
 	Customers int            `json:"customers"`
 	Switches  int            `json:"switches,omitempty"` // the bound, 0 for none
 	schedule.Sales
-	Skipped string `json:"skipped,omitempty"` // why there was nothing to explore
+	Skipped words.Text `json:"skipped,omitzero"` // why there was nothing to explore
 	// AtPoints says that the requests of the lock were not held one by one.
 	AtPoints bool          `json:"at_points,omitempty"`
 	Found    explore.Found `json:"found"`
@@ -178,7 +178,7 @@ func (p Plan) Run(ctx context.Context, on *step.Shops, progress func(of Result, 
 	}
 	for _, event := range events {
 		result := Result{Strategy: p.Strategy, Event: event, Customers: p.Customers, Switches: p.Switches, Sales: p.Sales, Skipped: step.Inapplicable(of, event), AtPoints: of.AtPoints()}
-		if result.Skipped != "" {
+		if !result.Skipped.IsZero() {
 			each(result)
 			continue
 		}
