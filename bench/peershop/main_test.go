@@ -22,7 +22,7 @@ func TestSchedulesAtThePointsOfTheSale(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	on := steptest.Open(t, program, step.Options{Lease: time.Second, Slots: 1})
+	on := steptest.Open(t, program, step.Options{Lease: time.Second, OwnSlots: 1})
 	var playing sync.WaitGroup
 	for _, tt := range []struct {
 		strategy, schedule string

@@ -168,7 +168,7 @@ func (t *try) search(ctx context.Context, on *step.Service, plan step.Plan, what
 	if slices.Contains(plan.Events, schedule.Pause) || slices.Contains(plan.Events, schedule.Withhold) {
 		plan, again = plan.InOwnTime(), on.InTime
 	}
-	found, err := explore.Explore(ctx, on.Player(plan), search, func(done, left int) { t.progress("%s: %d played, %d known to be left", what, done, left) })
+	found, err := explore.Explore(ctx, plan.On(on), search, func(done, left int) { t.progress("%s: %d played, %d known to be left", what, done, left) })
 	if err == nil {
 		t.progress("%s: playing the shortest once more", what)
 		err = explore.Confirm(ctx, again, &found)

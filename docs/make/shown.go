@@ -99,7 +99,7 @@ const stageLease = 300 * time.Millisecond
 
 // playAll plays the schedules, and returns what loadtest prints of each, by its command.
 func playAll(ctx context.Context, shop *catalog.Catalog) (map[string]string, error) {
-	on, err := step.OpenShops(ctx, shop, step.Options{Lease: stageLease, Slots: 1})
+	on, err := step.OpenShops(ctx, shop, step.Options{Lease: stageLease, OwnSlots: 1})
 	if err != nil {
 		return nil, err
 	}

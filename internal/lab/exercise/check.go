@@ -74,7 +74,7 @@ func (c *Checker) Close() error {
 }
 
 // player is the one with this lease. Its stage is opened for the first that needs it.
-func (c *Checker) player(e Exercise, lease time.Duration) (player, error) {
+func (c *Checker) player(e Exercise, lease time.Duration, oneShop bool) (player, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stages[lease] == nil {
@@ -84,7 +84,7 @@ func (c *Checker) player(e Exercise, lease time.Duration) (player, error) {
 		}
 		c.stages[lease] = s
 	}
-	return player{Shops: c.stages[lease], exercise: e}, nil
+	return player{c.stages[lease], e, oneShop}, nil
 }
 
 // Check has explorations decide, in the order of the exercise, then cells, and then a crowd. It ends with the first
@@ -92,11 +92,6 @@ func (c *Checker) player(e Exercise, lease time.Duration) (player, error) {
 func (c *Checker) Check(ctx context.Context, a Answer, done func(words.Text)) (Verdict, error) {
 	for _, s := range a.Exercise.Searches {
 		if v, err := c.search(ctx, a, s, done); err != nil || v.Cause != "" {
-			return v, err
-		}
-	}
-	for _, text := range a.Exercise.Plays {
-		if v, err := c.play(ctx, a, text, done); err != nil || v.Cause != "" {
 			return v, err
 		}
 	}
@@ -116,24 +111,11 @@ func (c *Checker) Check(ctx context.Context, a Answer, done func(words.Text)) (V
 func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(words.Text)) (Verdict, error) {
 	var unknown string
 	for i, lease := range leases {
-		on, err := c.player(a.Exercise, lease)
+		on, err := c.player(a.Exercise, lease, s.OneShop)
 		if err != nil {
 			return Verdict{}, err
 		}
-		on.oneShop = s.OneShop
-		plan := a.plan(s)
-		play := func(ctx context.Context, choose func() explore.Chooser) (schedule.Record, error) {
-			return on.Play(ctx, plan, choose)
-		}
-		found, err := explore.Explore(ctx, play, explore.Search{Switches: s.Switches, Slots: on.Slots(plan.Events)}, func(done, left int) {
-			if c.Progress != nil {
-				c.Progress(s.text(), done, left)
-			}
-		})
-		if err == nil {
-			found.Shortest = slices.DeleteFunc(found.Shortest, func(r schedule.Record) bool { return slices.Contains(s.Allowed, r.Outcome.Cause) })
-			err = explore.Confirm(ctx, on.PlaySchedule, &found)
-		}
+		found, err := c.found(ctx, a, s, on)
 		if errors.Is(err, explore.ErrGivenUp) {
 			found, err = explore.Found{GivenUp: []string{err.Error()}}, nil
 		}
@@ -142,11 +124,11 @@ func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(word
 		}
 		for _, record := range found.Repeated() {
 			longer := leases[min(i+1, len(leases)-1)]
-			if also, err := c.alsoWith(ctx, a, record, longer, s.OneShop); err != nil || also != nil {
-				if also != nil && also.Outcome.Cause == record.Outcome.Cause {
-					also = &shown{record, on} // whose shops have said more in their logs
-				}
-				return also.verdict(), err
+			switch also, err := c.failsWith(ctx, a, record, longer, s.OneShop); {
+			case err != nil:
+				return Verdict{}, err
+			case also:
+				return on.verdict(record), nil // whose shops have said more in their logs
 			}
 			unknown = fmt.Sprintf("%s fails with a lease of %s, and holds with one of %s: %s", record.Outcome.Cause, lease, longer, record.Schedule)
 		}
@@ -157,7 +139,11 @@ func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(word
 		case found.Unknown() != "":
 			unknown = found.Unknown()
 		default:
-			done(words.Of("exercise.searched", "search", s.text(), "n", found.Runs))
+			held := s.text()
+			if s.Play == "" {
+				held = words.Of("exercise.searched", "search", held, "n", found.Runs)
+			}
+			done(held)
 			return Verdict{}, nil
 		}
 		if i > 0 {
@@ -170,62 +156,44 @@ func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(word
 	return Verdict{}, fmt.Errorf("%s: nothing is known, check again on a quieter machine: %s", s.text(), unknown)
 }
 
-// shown is a run that failed, and who says why.
-type shown struct {
-	schedule.Record
-	by player
-}
-
-func (s *shown) verdict() Verdict {
-	if s == nil {
-		return Verdict{}
+// found is what a search has found, with what the exercise does not ask about left out.
+func (c *Checker) found(ctx context.Context, a Answer, s Search, on player) (explore.Found, error) {
+	if s.Play != "" {
+		record, err := on.playText(ctx, a.Name, s.Play)
+		found := explore.Found{Runs: 1}
+		if record.Outcome.Bad() {
+			found.Shortest = []schedule.Record{record}
+		}
+		return found, err
 	}
-	return Verdict{Cause: s.Outcome.Cause, Said: s.by.say(s.Record), Record: &s.Record, OneShop: s.by.oneShop}
+	plan := a.plan(s)
+	found, err := explore.Explore(ctx, plan.On(on), explore.Search{Switches: s.Switches, Slots: on.Slots(plan.Events)}, func(done, left int) {
+		if c.Progress != nil {
+			c.Progress(s.text(), done, left)
+		}
+	})
+	if err == nil {
+		found.Shortest = slices.DeleteFunc(found.Shortest, func(r schedule.Record) bool { return slices.Contains(s.Allowed, r.Outcome.Cause) })
+		err = explore.Confirm(ctx, on.PlaySchedule, &found)
+	}
+	return found, err
 }
 
-// alsoWith plays a schedule that failed with a lease that a busy machine keeps up with. It returns nil if
-// that does not fail for the same cause. A strategy without a lease needs no second opinion.
-func (c *Checker) alsoWith(ctx context.Context, a Answer, found schedule.Record, lease time.Duration, oneShop bool) (*shown, error) {
-	on, err := c.player(a.Exercise, lease)
-	on.oneShop = oneShop
-	if err != nil || !a.Exercise.Properties.Has.Includes(declared.AtomicLease) {
-		return &shown{found, on}, err
+// failsWith says whether a schedule that failed fails with a lease that a busy machine keeps up with, for the same cause.
+// A strategy without a lease needs no second opinion.
+func (c *Checker) failsWith(ctx context.Context, a Answer, found schedule.Record, lease time.Duration, oneShop bool) (bool, error) {
+	if !a.Exercise.Properties.Has.Includes(declared.AtomicLease) {
+		return true, nil
+	}
+	on, err := c.player(a.Exercise, lease, oneShop)
+	if err != nil {
+		return false, err
 	}
 	again, err := on.PlaySchedule(ctx, a.Name, found.Customers, found.Schedule)
-	switch {
-	case errors.Is(err, explore.ErrCannot) || errors.Is(err, explore.ErrGivenUp):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case again.Outcome.Cause != found.Outcome.Cause:
-		return nil, nil
+	if errors.Is(err, explore.ErrCannot) || errors.Is(err, explore.ErrGivenUp) {
+		return false, nil
 	}
-	return &shown{again, on}, nil
-}
-
-// play plays one of the exercise's schedules. It fails if it does so with the next longer lease, too.
-func (c *Checker) play(ctx context.Context, a Answer, text string, done func(words.Text)) (Verdict, error) {
-	for i, lease := range leases {
-		on, err := c.player(a.Exercise, lease)
-		if err != nil {
-			return Verdict{}, err
-		}
-		record, err := on.playText(ctx, a.Name, text)
-		if errors.Is(err, explore.ErrGivenUp) {
-			continue
-		}
-		if err != nil {
-			return failed(ctx, on, err)
-		}
-		if !record.Outcome.Bad() {
-			done(words.AsItStands(text))
-			return Verdict{}, nil
-		}
-		if shown, err := c.alsoWith(ctx, a, record, leases[min(i+1, len(leases)-1)], false); err != nil || shown != nil {
-			return shown.verdict(), err
-		}
-	}
-	return Verdict{}, fmt.Errorf("%s: nothing is known, check again on a quieter machine: it does not end alike twice", text)
+	return again.Outcome.Cause == found.Outcome.Cause, err
 }
 
 // playLease is the lease of a schedule that is played by itself.
@@ -233,8 +201,7 @@ const playLease = 600 * time.Millisecond
 
 // Play plays one schedule of an answer, and judges it as a check does.
 func (c *Checker) Play(ctx context.Context, a Answer, customers int, order schedule.Schedule, oneShop bool) (Verdict, error) {
-	on, err := c.player(a.Exercise, playLease)
-	on.oneShop = oneShop
+	on, err := c.player(a.Exercise, playLease, oneShop)
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -245,7 +212,7 @@ func (c *Checker) Play(ctx context.Context, a Answer, customers int, order sched
 	if !record.Outcome.Bad() {
 		return Verdict{Solved: true, Record: &record}, nil
 	}
-	return (&shown{record, on}).verdict(), nil
+	return on.verdict(record), nil
 }
 
 func (a Answer) plan(s Search) step.Plan {

@@ -49,9 +49,6 @@ type Exercise struct {
 	// Properties are those that a solution has. What it lacks is not asked for.
 	Properties declared.Properties
 	Searches   []Search
-	// Plays are schedules that must hold, with a customer alone for its next step, whatever that is:
-	// "A wait kill:A".
-	Plays []string
 	// GuardAlone says that the check sells with ReadThenWrite under the guard of a solution. Its lock decides:
 	// a statement of an earlier exercise would sell right without one.
 	GuardAlone bool
@@ -59,15 +56,18 @@ type Exercise struct {
 	// was lost.
 	LooksUp bool
 	// Baskets are the cells of sales of several items that must hold, in their order. They come after the
-	// searches and the plays.
+	// searches.
 	Baskets []trial.Scenario
 	// MaxCommits bounds the commits of writing transactions for each sale to a crowd that waits. 0 is
 	// no bound.
 	MaxCommits float64
 }
 
-// Search is one exploration that decides.
+// Search is one exploration that decides, or one schedule.
 type Search struct {
+	// Play is a schedule that must hold, in the place of all, with a customer alone for its next step, whatever that is:
+	// "A wait kill:A".
+	Play      string
 	Event     schedule.Event // that may happen; empty for none
 	InARow    int            // so often at one place; 0 for once
 	Customers int
@@ -79,6 +79,9 @@ type Search struct {
 
 // text names a search in a few words.
 func (s Search) text() words.Text {
+	if s.Play != "" {
+		return words.AsItStands(s.Play)
+	}
 	var switches, shop, event, row words.Text
 	if s.Switches > 0 {
 		switches = words.Of("search.switches", "n", s.Switches)
@@ -142,9 +145,9 @@ var exercises = []Exercise{
 		},
 		Properties: declared.Properties{Has: leased, NotApplicable: declared.AtomicRelease},
 		GuardAlone: true,
-		Searches:   []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill}},
-		// Two who find a dead holder's deadline at once.
-		Plays: []string{"A kill:A wait B C B C B C B C B C B C"},
+		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill},
+			// Two who find a dead holder's deadline at once.
+			{Play: "A kill:A wait B C B C B C B C B C B C"}},
 	},
 	{
 		Lesson: 3, Task: "free your own lock, and nobody else's",
@@ -170,10 +173,10 @@ var exercises = []Exercise{
 		// With three customers, one has sold before another one dies: its watchdog must have ended.
 		GuardAlone: true,
 		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Wait}, {Customers: 2, Switches: 1, Event: schedule.Wait, InARow: 3},
-			{Customers: 2, Event: schedule.Kill}, {Customers: 3, Switches: 1, Event: schedule.Kill}, {Customers: 2, Event: schedule.Cut}},
-		// The lock of one who dies after a renewal must end, too, and who has lost the lock must know it
-		// one lease later.
-		Plays: []string{"A wait kill:A", "A forget B wait A B"},
+			{Customers: 2, Event: schedule.Kill}, {Customers: 3, Switches: 1, Event: schedule.Kill}, {Customers: 2, Event: schedule.Cut},
+			// The lock of one who dies after a renewal must end, too, and who has lost the lock must know it
+			// one lease later.
+			{Play: "A wait kill:A"}, {Play: "A forget B wait A B"}},
 	},
 	{
 		Lesson: 5, Task: "have the database refuse every holder that was overtaken",

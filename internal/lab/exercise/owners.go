@@ -20,7 +20,7 @@ func (c *Checker) owners(ctx context.Context, a Answer, done func(words.Text)) (
 	if !a.Exercise.GuardAlone || !a.Exercise.Properties.Has.Includes(declared.OwnerChecked) {
 		return Verdict{}, nil
 	}
-	shops, err := step.OpenShops(ctx, c.shop, step.Options{Lease: leases[len(leases)-1], OwnSlots: 1, RedisServer: c.RedisServer})
+	shops, err := step.OpenShops(ctx, c.shop, step.Options{Lease: leases[len(leases)-1], RedisServer: c.RedisServer})
 	if err != nil {
 		return Verdict{}, err
 	}

@@ -131,6 +131,11 @@ func (p player) asked(r schedule.Record) (verdict.Cause, words.Text) {
 	return p.unresolved(r)
 }
 
+// verdict is that on a run that failed.
+func (p player) verdict(r schedule.Record) Verdict {
+	return Verdict{Cause: r.Outcome.Cause, Said: p.say(r), Record: &r, OneShop: p.oneShop}
+}
+
 // say is why a run failed.
 func (p player) say(r schedule.Record) words.Text {
 	switch cause, said := p.asked(r); {

@@ -34,24 +34,6 @@ type Replayer func(ctx context.Context, strategy string, customers int, order sc
 // need. If it never ends alike, Confirm plays the next shortest. Of a cause without a schedule that
 // ends alike, the record that was found stays, and Once says so.
 func Confirm(ctx context.Context, play Replayer, found *Found) error {
-	return confirm(ctx, func(ctx context.Context, found schedule.Record, order schedule.Schedule) (schedule.Record, error) {
-		record, err := play(ctx, found.Strategy, found.Customers, order)
-		switch {
-		case errors.Is(err, ErrCannot) || errors.Is(err, ErrGivenUp):
-			return schedule.Record{}, fmt.Errorf("%w: %w", errDifferent, err)
-		case err != nil:
-			return schedule.Record{}, err
-		case record.Outcome.Verdict != found.Outcome.Verdict || record.Outcome.Cause != found.Outcome.Cause:
-			return schedule.Record{}, fmt.Errorf("%w: %s %s", errDifferent, record.Outcome.Verdict, record.Outcome.Cause)
-		}
-		return record, nil
-	}, found)
-}
-
-// replay plays a schedule and returns errDifferent if it does not end as another one did.
-type replay func(ctx context.Context, found schedule.Record, order schedule.Schedule) (schedule.Record, error)
-
-func confirm(ctx context.Context, again replay, found *Found) error {
 	var (
 		confirming sync.WaitGroup
 		mu         sync.Mutex // guards the rest
@@ -64,7 +46,7 @@ func confirm(ctx context.Context, again replay, found *Found) error {
 			replays := 0
 			for _, candidate := range found.candidates[cause] {
 				for range maxReplays {
-					record, err := shrink(ctx, again, candidate)
+					record, err := play.shrink(ctx, candidate)
 					replays++
 					if errors.Is(err, errDifferent) {
 						continue
@@ -93,8 +75,8 @@ func confirm(ctx context.Context, again replay, found *Found) error {
 
 // shrink removes the choices that a bad schedule does not need, and plays the rest once more, with
 // its events on the processes and servers themselves. The result was seen twice.
-func shrink(ctx context.Context, again replay, found schedule.Record) (schedule.Record, error) {
-	best, err := again(ctx, found, found.Schedule)
+func (play Replayer) shrink(ctx context.Context, found schedule.Record) (schedule.Record, error) {
+	best, err := play.alike(ctx, found, found.Schedule)
 	if err != nil {
 		return schedule.Record{}, err
 	}
@@ -103,7 +85,7 @@ func shrink(ctx context.Context, again replay, found schedule.Record) (schedule.
 		if !shorter.InOrder() {
 			continue
 		}
-		record, err := again(ctx, found, shorter)
+		record, err := play.alike(ctx, found, shorter)
 		switch {
 		case ctx.Err() != nil:
 			return schedule.Record{}, context.Cause(ctx)
@@ -114,6 +96,18 @@ func shrink(ctx context.Context, again replay, found schedule.Record) (schedule.
 		i = len(best.Schedule)
 	}
 	return best, nil
+}
+
+// alike plays a schedule and returns errDifferent if it does not end as another one did.
+func (play Replayer) alike(ctx context.Context, found schedule.Record, order schedule.Schedule) (schedule.Record, error) {
+	record, err := play(ctx, found.Strategy, found.Customers, order)
+	switch {
+	case errors.Is(err, ErrCannot) || errors.Is(err, ErrGivenUp):
+		return schedule.Record{}, fmt.Errorf("%w: %w", errDifferent, err)
+	case err == nil && (record.Outcome.Verdict != found.Outcome.Verdict || record.Outcome.Cause != found.Outcome.Cause):
+		return schedule.Record{}, fmt.Errorf("%w: %s %s", errDifferent, record.Outcome.Verdict, record.Outcome.Cause)
+	}
+	return record, err
 }
 
 var errDifferent = errors.New("it ended otherwise")

@@ -30,8 +30,7 @@ type held struct {
 	replica  bool   // it is for the replica of MySQL
 	database string // that the connection has turned to, empty for that of the schema
 	entry    int    // of its step
-	answer   string
-	lost     bool // its answer is kept from the sale
+	lost     bool   // its answer is kept from the sale
 	release  func(h *held)
 	drop     func() // in the place of release, where the connection is gone
 }
@@ -40,15 +39,15 @@ type held struct {
 type buyer struct {
 	customer schedule.Customer
 	id       string // by which its orders are known
+	process  process
 	state    state
 	heard    time.Time
 	first    *held   // what it is known to send first, nil where it is not
 	queue    []*held // what it is held at; the first is its next step
 	flying   *held   // what a server works on, nil for nothing
 	parked   []*held // what servers make wait, while another connection of the process goes on
-	last     *held   // what it has sent last
+	last     *held   // what it has sent last, nil before the first
 	counts   map[string]int
-	sent     int
 
 	tx    map[uint64][]schedule.Statement // of open transactions, by [held] under
 	named map[uint64][]schedule.Statement // that have taken locks by name or of tables, which are not released
@@ -58,8 +57,8 @@ type buyer struct {
 	answer string // empty before there is one
 }
 
-func newBuyer(c schedule.Customer, id string) *buyer {
-	return &buyer{customer: c, id: id, counts: map[string]int{}, tx: map[uint64][]schedule.Statement{}, named: map[uint64][]schedule.Statement{}}
+func newBuyer(c schedule.Customer, id string, at process) *buyer {
+	return &buyer{customer: c, id: id, process: at, counts: map[string]int{}, tx: map[uint64][]schedule.Statement{}, named: map[uint64][]schedule.Statement{}}
 }
 
 // next is what a customer sends next, waits with, or has sent last; nil before anything is known.

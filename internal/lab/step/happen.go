@@ -66,7 +66,7 @@ func (r *run) bringAbout(ctx context.Context, c schedule.Choice) error {
 	case schedule.Wait:
 		return r.passLease(ctx, c)
 	case schedule.Pause:
-		p := r.process(r.buyer(c.Customer))
+		p := r.buyer(c.Customer).process
 		if err := p.Pause(); err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (r *run) bringAbout(ctx context.Context, c schedule.Choice) error {
 // end of them, which takes it a moment.
 func (r *run) kill(ctx context.Context, b *buyer) error {
 	b.dead = true
-	if err := r.process(b).Kill(); err != nil {
+	if err := b.process.Kill(); err != nil {
 		return err
 	}
 	for _, h := range b.queue { // their connections are gone

@@ -46,10 +46,10 @@ func allEndings(t *testing.T, play explore.Player, slots int, strategy string, e
 func sameEndings(t *testing.T, inside *step.Shops, wire *step.Service, inTime bool, strategy string, events ...schedule.Event) {
 	t.Helper()
 	plan := step.Plan{Strategy: strategy, Customers: 2, Events: events, MaxEvents: 1}
-	there, foundThere := allEndings(t, inside.Player(plan), inside.Slots(events), strategy, events...)
+	there, foundThere := allEndings(t, plan.On(inside), inside.Slots(events), strategy, events...)
 	atWire := plan
 	atWire.Early, atWire.Late = !inTime, inTime
-	here, foundHere := allEndings(t, wire.Player(atWire), 1, strategy, events...)
+	here, foundHere := allEndings(t, atWire.On(wire), 1, strategy, events...)
 	t.Logf("%s under %v: inside %d runs, at the wire %d: %v", strategy, events, foundThere.Runs, foundHere.Runs, here)
 	if a, b := slices.Sorted(maps.Keys(there)), slices.Sorted(maps.Keys(here)); !slices.Equal(a, b) {
 		t.Errorf("%s under %v ends inside as %q, and at the wire as %q", strategy, events, there, here)

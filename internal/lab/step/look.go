@@ -92,7 +92,7 @@ func (r *run) taker(now, before schedule.State, by schedule.Customer) schedule.C
 	}
 	// Handed on to who waits: a customer whose process has not been seen in a value yet.
 	for _, b := range r.buyers {
-		if b.customer != by && b.sent > 0 && b.state != ended && !slices.Contains(slices.Collect(maps.Values(r.ids)), b.customer) {
+		if b.customer != by && b.last != nil && b.state != ended && !slices.Contains(slices.Collect(maps.Values(r.ids)), b.customer) {
 			r.ids[process] = b.customer
 			return b.customer
 		}

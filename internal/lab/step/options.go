@@ -44,7 +44,7 @@ func (r *run) options() []explore.Option {
 // in their order. Of two with baskets, the items can be, too.
 func (r *run) lastToBegin(b *buyer) bool {
 	alike := (!r.plan.Baskets || len(r.buyers) == 2) && len(r.plan.Requests) == 0
-	begun := b.state != absent && (b.first != nil || b.sent > 0)
+	begun := b.state != absent && (b.first != nil || b.last != nil)
 	return !begun && !r.plan.Everything && alike
 }
 

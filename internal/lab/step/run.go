@@ -89,7 +89,6 @@ type source interface {
 	inject(ctx context.Context, c schedule.Choice) error
 	// passLease lets a lease end, of a customer or of any.
 	passLease(ctx context.Context, c schedule.Choice) error
-	process(b *buyer) process
 	// killed returns the connections to MySQL whose end frees something.
 	killed(ctx context.Context, b *buyer) (conns []uint64, err error)
 

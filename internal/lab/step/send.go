@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/words"
@@ -24,7 +23,7 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 			return err
 		}
 	}
-	if b.state == ended && b.sent == 0 {
+	if b.state == ended && b.last == nil {
 		return fmt.Errorf("%s was answered with %s before its first step", c, b.answer)
 	}
 	if !b.atStep() {
@@ -41,7 +40,6 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 		Server: h.Server, Sent: h.Text, Replica: h.replica, Tx: h.Tx})
 	b.queue = b.queue[1:]
 	b.counts[h.name]++
-	b.sent++
 	r.sends(b, h)
 	if b.flying != nil {
 		b.parked = append(b.parked, b.flying)
@@ -119,7 +117,6 @@ func (r *run) answered(b *buyer, id any, a answer) *held {
 	if b.state != ended {
 		b.state = moving
 	}
-	h.answer = a.text
 	r.entries[h.entry].Answer = a.text
 	if h.lost {
 		r.entries[h.entry].Note = schedule.AnswerLost
@@ -203,6 +200,3 @@ func (r *run) noAnswer(b *buyer) {
 	}
 	b.flying, b.parked = nil, nil
 }
-
-// died says whether a customer has got no answer because its process has ended.
-func died(answer string) bool { return answer == load.NoAnswer }

@@ -125,7 +125,7 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 	}
 	s.learning = true
 	for range 2 { // the second time it is known which keys are deleted: they are locks, however they are made
-		for try := 0; try == 0 || try < slowTries && (s.outlasted && !watched || errors.Is(err, errLearned) || isSlow(err)); try++ {
+		for try := 0; try == 0 || try < slowTries && (s.outlasted && !watched || errors.Is(err, errLearned) || errors.As(err, new(slowError))); try++ {
 			watched, s.outlasted = false, false
 			_, err = s.play(ctx, s.Plan(2), explore.Follow(nil), look, false)
 		}
@@ -177,7 +177,7 @@ const (
 // [explore.ErrGivenUp] in its chain.
 func (s *Service) Play(ctx context.Context, p Plan, choose func() explore.Chooser) (schedule.Record, error) {
 	record, err := s.play(ctx, p, choose(), nil, false)
-	for try := 1; errors.Is(err, errLearned) || isSlow(err) && try < slowTries; try++ {
+	for try := 1; errors.Is(err, errLearned) || errors.As(err, new(slowError)) && try < slowTries; try++ {
 		record, err = s.play(ctx, p, choose(), nil, try == slowTries-1)
 	}
 	switch {
@@ -187,13 +187,6 @@ func (s *Service) Play(ctx context.Context, p Plan, choose func() explore.Choose
 		return record, err
 	}
 	return record, fmt.Errorf("%w: %w", explore.ErrGivenUp, err)
-}
-
-// Player plays the runs of a plan.
-func (s *Service) Player(p Plan) explore.Player {
-	return func(ctx context.Context, choose func() explore.Chooser) (schedule.Record, error) {
-		return s.Play(ctx, p, choose)
-	}
 }
 
 // PlaySchedule plays a schedule, with its events, and looks at both servers after each step.
@@ -348,7 +341,7 @@ func (s *Service) play(ctx context.Context, p Plan, choose explore.Chooser, look
 	for i, c := range schedule.Customers(p.Customers) {
 		// The name leaves the form of a request as the probe has seen it: see [service.Shape].
 		sale := s.on.NewSale(r.item, fmt.Sprintf("%d-%c", r.item, c+'a'-'A'))
-		b := newBuyer(c, sale.Customer)
+		b := newBuyer(c, sale.Customer, s.on.Processes[i])
 		r.buyers = append(r.buyers, b)
 		r.customers = append(r.customers, &caller{buyer: b, at: s.on.Processes[i], sale: sale})
 	}

@@ -36,7 +36,7 @@ func (r *serviceRun) canHit(e schedule.Event, b *buyer) bool {
 	case e == schedule.Withhold:
 		return holds && r.renews
 	case e == schedule.Kill:
-		return r.plan.Everything || b.sent > 0
+		return r.plan.Everything || b.last != nil
 	}
 	return e == schedule.Lose && b.atStep()
 }

@@ -14,7 +14,6 @@ import (
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/wire"
 	"stocklock/internal/lab/words"
-	"stocklock/internal/redisconn"
 )
 
 // key is what a key of Redis holds, and the milliseconds that are left to it: -1 for no end.
@@ -40,7 +39,7 @@ return found`
 // keysNow are those of the database that the service uses.
 func (r *serviceRun) keysNow(ctx context.Context) (map[string]key, error) {
 	all := map[string]key{}
-	found, err := r.inDatabase(ctx, "EVAL", lookAtAll, 0).Slice()
+	found, err := r.service.on.InDatabase(ctx, "EVAL", lookAtAll, 0).Slice()
 	if err != nil {
 		return nil, fmt.Errorf("look into Redis: %w", err)
 	}
@@ -49,11 +48,6 @@ func (r *serviceRun) keysNow(ctx context.Context) (map[string]key, error) {
 		all[row[0].(string)] = key{row[1].(string), row[2].(int64)}
 	}
 	return all, nil
-}
-
-// inDatabase sends a command to the database that the service uses.
-func (r *serviceRun) inDatabase(ctx context.Context, command ...any) redisconn.Reply {
-	return r.service.on.InDatabase(ctx, command...)
 }
 
 // ownKeys are the keys that the run has named, and that were not there before it.
@@ -106,7 +100,7 @@ func (r *serviceRun) learn(ctx context.Context, all map[string]key, expired stri
 	for name, was := range r.seen {
 		if _, there := all[name]; !there && r.isOwn(name, was) {
 			gone = append(gone, name)
-			if err := r.inDatabase(ctx, "EXISTS", name).Err; err != nil { // Redis counts an expired key when it is asked for
+			if err := r.service.on.InDatabase(ctx, "EXISTS", name).Err; err != nil { // Redis counts an expired key when it is asked for
 				return err
 			}
 		}
@@ -134,10 +128,8 @@ func (r *serviceRun) learn(ctx context.Context, all map[string]key, expired stri
 
 // expired is how many keys have expired in Redis since it started.
 func (r *serviceRun) expired(ctx context.Context) (string, error) {
-	stats, err := r.service.on.Redis().Do(ctx, "INFO", "stats").Text()
-	_, after, _ := strings.Cut(stats, "expired_keys:")
-	count, _, _ := strings.Cut(after, "\r\n")
-	return count, err
+	stats, err := r.service.on.Redis().Do(ctx, "INFO", "stats").Info()
+	return stats["expired_keys"], err
 }
 
 // lockAmong is the key by which a sale keeps others out, empty where there is none: a command has made it where there was
@@ -224,7 +216,7 @@ func (r *serviceRun) lookAtLock(ctx context.Context, by schedule.Customer) (now 
 	}
 	if before.TTLMS > 0 && !r.ended && !r.renews && time.Now().After(until) {
 		r.spoil("the lease of the lock has ended, and no time was to pass")
-		return now, true, r.spoiled
+		return now, true, r.slow
 	}
 	return now, true, nil
 }
@@ -244,7 +236,7 @@ func (r *serviceRun) watchRenewals(ctx context.Context) (bool, error) {
 		}
 		switch {
 		case now < 0 && gap > left/slowGap: // the service can have been as late as this process
-			return false, spoiledError("the lease has ended, and was not watched closely")
+			return false, slowError{why: "the lease has ended, and was not watched closely"}
 		case now < 0:
 			return false, nil
 		case now+elapsed > left+renewalMargin:
@@ -273,14 +265,8 @@ const (
 
 // ttl is what is left to a key: negative for one without an end, or that is gone.
 func (r *serviceRun) ttl(ctx context.Context, name string) (time.Duration, error) {
-	all, err := r.keysNow(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if k, ok := all[name]; ok {
-		return time.Duration(k.ttl) * time.Millisecond, nil
-	}
-	return -2 * time.Millisecond, nil
+	ms, err := r.service.on.InDatabase(ctx, "PTTL", name).Int64()
+	return time.Duration(ms) * time.Millisecond, err
 }
 
 var errRenewed = errors.New("the lease was renewed, and did not end")
@@ -297,7 +283,7 @@ func (r *serviceRun) endKey(ctx context.Context, name string, early bool) error 
 	}
 	inTime := !early && (name == r.main || left <= longestEnd)
 	if !inTime {
-		if err := r.inDatabase(ctx, "PEXPIRE", name, 1).Err; err != nil {
+		if err := r.service.on.InDatabase(ctx, "PEXPIRE", name, 1).Err; err != nil {
 			return fmt.Errorf("end the lease: %w", err)
 		}
 	}

@@ -3,7 +3,6 @@ package step
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,11 +74,7 @@ const (
 	lookLimit  = 2 * time.Second        // of a look at what the servers have while sales are held
 )
 
-var errSilent = errors.New("a process sends nothing, and nothing of it is under way")
-
 func (r *serviceRun) of(b *buyer) *caller { return r.customers[b.customer-'A'] }
-
-func (r *serviceRun) process(b *buyer) process { return r.of(b).at }
 
 // arrive sends a customer to its process.
 func (r *serviceRun) arrive(ctx context.Context, b *buyer) {
@@ -239,7 +234,7 @@ func (r *serviceRun) listen(ctx context.Context, b *buyer, s *silence) (err erro
 	case s.since > pushQuiet && (c.at.Redis.Listening() || c.accepted.Load()):
 		s.locking, s.refused = true, true
 	case s.since > settled:
-		return fmt.Errorf("%w for %s: %s", errSilent, settled, r.whoWaits())
+		return fmt.Errorf("a process sends nothing, and nothing of it is under way for %s: %s", settled, r.whoWaits())
 	}
 	return err
 }

@@ -19,6 +19,7 @@ import (
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/words"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
@@ -28,9 +29,7 @@ import (
 // Options is how shops are set up.
 type Options struct {
 	Lease time.Duration // of every lock; a run that the machine is too slow for gets a longer one
-	// Slots is how many runs there are at a time, 0 for as many as is best for their events.
-	Slots int
-	// OwnSlots is how many of them there are with shops of their own, 0 for the same.
+	// OwnSlots is how many runs with shops of their own there are at a time, 0 for as many as is best for their events.
 	OwnSlots int
 	// RedisServer is the program that is started as Redis, empty for the one of the machine.
 	RedisServer string
@@ -101,11 +100,11 @@ func (s *Shops) Declared(of declared.Strategy) declared.Strategy {
 func (s *Shops) Slots(events []schedule.Event) int {
 	switch kind := kindFor(events); {
 	case kind.Paired:
-		return min(cmp.Or(s.options.OwnSlots, s.options.Slots, pairSlots), pairSlots)
+		return min(cmp.Or(s.options.OwnSlots, pairSlots), pairSlots)
 	case kind.Alone:
-		return cmp.Or(s.options.OwnSlots, s.options.Slots, ownSlots)
+		return cmp.Or(s.options.OwnSlots, ownSlots)
 	}
-	return cmp.Or(s.options.Slots, sharedSlots)
+	return sharedSlots
 }
 
 // Close ends everything.
@@ -267,10 +266,5 @@ func (d *database) newItem(ctx context.Context, of declared.Strategy, units int6
 func (s *Shops) sleep(ctx context.Context, d time.Duration) error {
 	<-s.turns
 	defer func() { s.turns <- struct{}{} }()
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return seen.Pause(ctx, d)
 }

@@ -84,11 +84,9 @@ func (r *shopsRun) conclude(ctx context.Context) (schedule.Record, error) {
 	switch {
 	case r.plan.Reservations:
 		o.Reserved, err = r.paid(ctx)
-	case r.plan.Baskets:
-		end, note, err = r.othersBuy(ctx, &o)
 	// What is sold, time and another customer cannot change. Where an update was lost, the row has a unit to sell still.
-	case int64(len(o.Orders)) < o.Stock || o.Lies() > 0 || end.Stock > 0:
-		end, note, err = r.anotherBuys(ctx, &o)
+	case r.plan.Baskets || int64(len(o.Orders)) < o.Stock || o.Lies() > 0 || end.Stock > 0:
+		end, note, err = r.othersBuy(ctx, &o)
 	}
 	if err != nil {
 		return schedule.Record{}, err
@@ -99,10 +97,17 @@ func (r *shopsRun) conclude(ctx context.Context) (schedule.Record, error) {
 	return concluded(r.record(o), end, r.timed || r.keepsElsewhere()), nil
 }
 
-// anotherBuys has an ordinary customer buy when two leases have passed, or nothing is held.
-func (r *shopsRun) anotherBuys(ctx context.Context, o *schedule.Outcome) (end schedule.State, note words.Text, err error) {
-	free := !r.lock.Locked() && !r.timed && !r.keepsElsewhere() && !r.unseen && !r.of.AnswersFirst && len(r.of.State.Locks) == 0
-	if note = words.Of("note.free"); !free || o.Lies() > 0 {
+// othersBuy has an ordinary customer buy, when two leases have passed or nothing is held. With baskets, others come until
+// one is refused.
+func (r *shopsRun) othersBuy(ctx context.Context, o *schedule.Outcome) (end schedule.State, note words.Text, err error) {
+	held := r.lock.Locked()
+	if r.plan.Baskets {
+		o.Items = len(r.items)
+	} else {
+		held = held || r.timed || r.keepsElsewhere() || r.unseen || r.of.AnswersFirst || len(r.of.State.Locks) > 0 || o.Lies() > 0
+	}
+	note = words.Of("note.free")
+	if held {
 		note, err = words.Of("note.two-leases"), r.shops.sleep(ctx, 2*r.slot.oneLease())
 	}
 	if err == nil {
@@ -111,35 +116,17 @@ func (r *shopsRun) anotherBuys(ctx context.Context, o *schedule.Outcome) (end sc
 	if err != nil {
 		return end, note, err
 	}
-	o.Ordinary = r.buyAsOther(ctx, "-ordinary")
-	end, err = r.lookAtEnd(ctx, o)
-	return end, ordinaryNote(note, o.Ordinary), err
-}
-
-// othersBuy has ordinary customers buy both items until one is refused, when two leases have passed or
-// nothing is held.
-func (r *shopsRun) othersBuy(ctx context.Context, o *schedule.Outcome) (end schedule.State, note words.Text, err error) {
-	o.Items = len(r.items)
-	if r.lock.Locked() {
-		err = r.shops.sleep(ctx, 2*r.slot.oneLease())
-	}
-	if err == nil {
-		err = r.slot.restarted(ctx)
-	}
-	if err != nil {
-		return end, note, err
-	}
+	last := r.customers[len(r.customers)-1].shop.URL
 	for {
-		o.Ordinary = r.buyAsOther(ctx, fmt.Sprintf("-ordinary-%d", o.Afterwards))
-		if o.Ordinary != string(load.Sold) || o.Afterwards > 2*o.Stock {
+		o.Ordinary = r.slot.buy(ctx, last, r.items, r.plan.Strategy, fmt.Sprintf("%s-ordinary-%d", r.buyers[0].id, o.Afterwards))
+		if !r.plan.Baskets || o.Ordinary != string(load.Sold) || o.Afterwards > 2*o.Stock {
 			break
 		}
 		o.Afterwards++
 	}
 	end, err = r.lookAtEnd(ctx, o)
-	return end, words.Of("note.ordinary-bought", "n", o.Afterwards, "answer", o.Ordinary), err
-}
-
-func (r *shopsRun) buyAsOther(ctx context.Context, id string) string {
-	return r.slot.buy(ctx, r.customers[len(r.customers)-1].shop.URL, r.items, r.plan.Strategy, r.buyers[0].id+id)
+	if r.plan.Baskets {
+		return end, words.Of("note.ordinary-bought", "n", o.Afterwards, "answer", o.Ordinary), err
+	}
+	return end, ordinaryNote(note, o.Ordinary), err
 }

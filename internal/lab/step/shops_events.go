@@ -49,14 +49,14 @@ func (r *shopsRun) canHit(e schedule.Event, b *buyer) bool {
 	case schedule.Lose:
 		return b.atStep()
 	case schedule.Pause:
-		return (r.lock.Locked() || r.timed || r.of.State.Scattered()) && b.sent > 0
+		return (r.lock.Locked() || r.timed || r.of.State.Scattered()) && b.last != nil
 	case schedule.Cut:
 		// A customer that is held after its last look at the lock is late with or without Redis, as
 		// after pause.
 		looks := b.next().Server != labmode.MySQLServer || b.request(b.next()).IsLook(r.schema)
-		return r.lock.Locked() && b.sent > 0 && b.atStep() && looks && len(b.tx) == 0
+		return r.lock.Locked() && b.last != nil && b.atStep() && looks && len(b.tx) == 0
 	}
-	return b.sent > 0
+	return b.last != nil
 }
 
 // eventTouches is what an event touches that hits b, or all where b is nil.
@@ -154,14 +154,14 @@ func (r *shopsRun) endEarly(ctx context.Context) error {
 			return fmt.Errorf("end the lease: %w", err)
 		}
 	}
-	for {
-		if now, err := r.askLock(ctx); err != nil || !now.Locked() {
-			return err
-		}
-		if err := seen.Pause(ctx, time.Millisecond); err != nil {
-			return err
-		}
+	ended, err := seen.Until(ctx, time.Millisecond, func() (bool, error) {
+		now, err := r.askLock(ctx)
+		return !now.Locked(), err
+	})
+	if err == nil && !ended {
+		err = context.Cause(ctx)
 	}
+	return err
 }
 
 // oneLease is long enough for that.

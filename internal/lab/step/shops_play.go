@@ -51,13 +51,6 @@ const (
 	rehearsalTries = 5
 )
 
-// Player plays the runs of a plan.
-func (s *Shops) Player(p Plan) explore.Player {
-	return func(ctx context.Context, choose func() explore.Chooser) (schedule.Record, error) {
-		return s.Play(ctx, p, choose)
-	}
-}
-
 // Play runs one schedule on a fresh item and a free slot. A run in which a lease may have ended
 // although none was to pass is made again, on the next slot that is free, and in the end with longer leases.
 func (s *Shops) Play(ctx context.Context, p Plan, choose func() explore.Chooser) (schedule.Record, error) {
@@ -93,10 +86,11 @@ func (s *Shops) Play(ctx context.Context, p Plan, choose func() explore.Chooser)
 		if try == maxTries {
 			return schedule.Record{}, fmt.Errorf("%w: %s, tried %d times: %w", explore.ErrGivenUp, p.Strategy, try, err)
 		}
-		if errors.As(err, new(spoiledError)) {
+		slow, is := errors.AsType[slowError](err)
+		if is && !slow.doubts {
 			spoiled++
 		}
-		if errors.As(err, new(doubtedError)) || spoiled == triesWithLease {
+		if slow.doubts || spoiled == triesWithLease {
 			spoiled = 0
 			kind.lease *= 2
 			if kind.Alone {
@@ -203,7 +197,7 @@ func (s *Shops) newRun(l *slot, p Plan, of declared.Strategy, schema schedule.Sc
 		if (c-'A')%2 == 1 {
 			slices.Reverse(lines)
 		}
-		b := newBuyer(c, fmt.Sprintf("step-%d-%s", run, c))
+		b := newBuyer(c, fmt.Sprintf("step-%d-%s", run, c), l.Shops[i])
 		if !p.Reservations {
 			b.first = s.firstStep(p.Strategy, lines[0])
 		}

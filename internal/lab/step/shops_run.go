@@ -104,7 +104,7 @@ func (r *shopsRun) handle(_ context.Context, m any) error {
 		if a.answer == string(load.Busy) {
 			r.answeredBusy(r.at(b), a.answer)
 		}
-		if b.answer = a.answer; died(a.answer) { // else the report on its last request comes another way, and is slower
+		if b.answer = a.answer; a.answer == load.NoAnswer { // its shop has ended: else the report on its last request comes another way, and is slower
 			r.noAnswer(b)
 		}
 		if !r.goesOn(b) { // what is held is beside the sale
@@ -206,8 +206,6 @@ func ordersItem(text string) bool {
 func (r *shopsRun) goesOn(b *buyer) bool {
 	return r.of.AnswersFirst && b.answer == string(load.Sold) && !r.at(b).written
 }
-
-func (r *shopsRun) process(b *buyer) process { return r.at(b).shop }
 
 func (r *shopsRun) sends(b *buyer, h *held) {
 	r.entries[h.entry].Item = r.itemOf(h.Server, h.Text)

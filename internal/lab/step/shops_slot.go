@@ -114,9 +114,9 @@ func (s *Shops) open(kind slotKind, p *pool) error {
 			if err != nil {
 				return err
 			}
-			shared := &testbed{Testbed: servers, name: name, lease: kind.lease, wait: kind.wait(), rehearsed: map[rehearsal]bool{}}
+			l := &slot{Testbed: servers, name: name, lease: kind.lease, wait: kind.wait(), database: database, rehearsed: map[rehearsal]bool{}}
 			for range each {
-				p.slots <- &slot{testbed: shared, database: database}
+				p.slots <- l
 			}
 			return nil
 		})
@@ -124,20 +124,11 @@ func (s *Shops) open(kind slotKind, p *pool) error {
 	return starting.Wait()
 }
 
-// slot is a place on a testbed in which one run after the other is played.
-type slot struct {
-	*testbed
-	database *database
-
-	starting   sync.WaitGroup // shops that were killed
-	failedOver bool           // the primary has died: it becomes the replica before the next run
-}
-
 // restartLimit bounds how long a killed shop takes to be back.
 const restartLimit = 20 * time.Second
 
 // restart starts a killed shop again, in the background. One that does not come back is started once
-// more by [testbed.revive].
+// more by [slot.revive].
 func (l *slot) restart(shop *rig.TestbedShop) {
 	l.starting.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), restartLimit)

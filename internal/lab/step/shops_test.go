@@ -21,7 +21,7 @@ import (
 
 // TestARunThatIsGivenUp while its slots start leaves them to the next one.
 func TestARunThatIsGivenUp(t *testing.T) {
-	s := steptest.Open(t, "", step.Options{Lease: 300 * time.Millisecond, Slots: 1})
+	s := steptest.Open(t, "", step.Options{Lease: 300 * time.Millisecond, OwnSlots: 1})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	plan := steptest.Parse(t, "A.select pause:A")
@@ -171,7 +171,7 @@ func TestStage(t *testing.T) {
 // TestALeaseIsEndedEarly where nothing but Redis goes by it.
 func TestALeaseIsEndedEarly(t *testing.T) {
 	const lease = 20 * time.Second
-	s := steptest.Open(t, "", step.Options{Lease: lease, Slots: 1})
+	s := steptest.Open(t, "", step.Options{Lease: lease})
 	order := steptest.Parse(t, "A.set wait B.set B.select")
 	plan := step.Plan{Strategy: "set-ex-nx", Customers: 2, Early: true}.Following(order)
 	begun := time.Now()
@@ -188,10 +188,13 @@ func TestKeptSchedules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := steptest.Open(t, "", step.Options{Lease: 600 * time.Millisecond, Slots: 4})
+	s := steptest.Open(t, "", step.Options{Lease: 600 * time.Millisecond, OwnSlots: 4})
 	var playing sync.WaitGroup
+	turns := make(chan bool, 4)
 	for _, k := range kept {
 		playing.Go(func() {
+			turns <- true
+			defer func() { <-turns }()
 			r, err := s.PlaySchedule(t.Context(), k.Strategy, k.Schedule.Customers(), k.Schedule)
 			if err != nil || r.Outcome.Verdict != k.Verdict || r.Outcome.Cause != k.Cause {
 				t.Errorf("%s %s: %s %s, %v, want %s %s", k.Strategy, k.Schedule, r.Outcome.Verdict, r.Outcome.Cause, err, k.Verdict, k.Cause)

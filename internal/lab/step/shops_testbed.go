@@ -13,12 +13,17 @@ import (
 	"stocklock/internal/shop/labmode"
 )
 
-// testbed is the shops of the customers and the Redis behind them. Several slots can share one.
-type testbed struct {
+// slot is a place in which one run after the other is played: the shops of the customers, and the servers behind them.
+// Runs that stop nothing share one. A pool has it so many times.
+type slot struct {
 	*rig.Testbed
-	name  string
-	lease time.Duration // of every lock
-	wait  time.Duration // of a sale for its lock
+	name     string
+	lease    time.Duration // of every lock
+	wait     time.Duration // of a sale for its lock
+	database *database
+
+	starting   sync.WaitGroup // shops that were killed
+	failedOver bool           // the primary has died: it becomes the replica before the next run
 
 	mu        sync.Mutex // guards rehearsed; held for as long as a rehearsal or a restart takes
 	rehearsed map[rehearsal]bool
@@ -29,10 +34,10 @@ func testbedOf(shop string) string { return shop[:max(strings.LastIndexByte(shop
 
 // revive starts each shop again that does not run: one that has ended by itself, or that did not come
 // back after it was killed.
-func (b *testbed) revive(ctx context.Context) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, shop := range b.Shops {
+func (l *slot) revive(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, shop := range l.Shops {
 		if shop.Alive() {
 			continue
 		}
@@ -44,9 +49,9 @@ func (b *testbed) revive(ctx context.Context) error {
 }
 
 // dead names the shops that have ended, with their last words. Without any it is empty.
-func (b *testbed) dead() string {
+func (l *slot) dead() string {
 	var said []string
-	for _, shop := range b.Shops {
+	for _, shop := range l.Shops {
 		if !shop.Alive() {
 			said = append(said, fmt.Sprintf("%s has ended: %s", shop.Name, cmp.Or(shop.LogLine("panic: "), lastLine(shop.LogTail()))))
 		}
@@ -68,15 +73,15 @@ func (k slotKind) wait() time.Duration {
 }
 
 // oneLease is long enough for a lease to end.
-func (b *testbed) oneLease() time.Duration { return b.lease + b.lease/5 + 10*time.Millisecond }
+func (l *slot) oneLease() time.Duration { return l.lease + l.lease/5 + 10*time.Millisecond }
 
 // patience is how long time is let pass where nobody can go on.
-func (b *testbed) patience() time.Duration { return (leasesToWait + 4) * b.lease }
+func (l *slot) patience() time.Duration { return (leasesToWait + 4) * l.lease }
 
 // buy is one customer: it sends an order of one unit of each item, and returns the outcome as the customer
 // sees it.
-func (b *testbed) buy(ctx context.Context, shop string, items []uint64, by, id string) string {
-	ctx, cancel := context.WithTimeout(ctx, leasesToWait*b.lease+labmode.HoldLimit+20*time.Second)
+func (l *slot) buy(ctx context.Context, shop string, items []uint64, by, id string) string {
+	ctx, cancel := context.WithTimeout(ctx, leasesToWait*l.lease+labmode.HoldLimit+20*time.Second)
 	defer cancel()
 	return answerOf(load.Send(ctx, load.Order{
 		Shop: shop, ItemID: items[0], More: items[1:], AsPosted: len(items) > 1, Quantity: 1, RequestID: id, Strategy: by,

@@ -1,7 +1,6 @@
 package step
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -28,8 +27,7 @@ type pace struct {
 	forgotten int           // the entry by which Redis lost the lock, 0 for none, and if time was to pass since
 	renewed   map[schedule.Customer]renewals
 	resumed   map[schedule.Customer]time.Time // when its process went on after a pause
-	spoiled   spoiledError                    // empty for a run that counts
-	doubted   doubtedError                    // empty for one that counts with its lease
+	slow      slowError                       // the zero value for a run that counts
 }
 
 // renewals is what was seen of the renewals of one customer's lock.
@@ -38,41 +36,34 @@ type renewals struct {
 	late time.Duration
 }
 
-// spoiledError says why a run does not count: the machine was too slow for its lease.
-type spoiledError string
+// slowError says why a run does not count: the machine was too slow for its lease. It may go otherwise when the
+// machine has less to do.
+type slowError struct {
+	why    string
+	doubts bool // it may have been: the run is made again with a longer lease
+}
 
-func (e spoiledError) Error() string { return "the machine is too busy: " + string(e) }
-
-// doubtedError says why a run is made again with a longer lease.
-type doubtedError string
-
-func (e doubtedError) Error() string { return "the machine may be too busy: " + string(e) }
-
-// isSlow says whether a run may go otherwise when the machine has less to do.
-func isSlow(err error) bool {
-	return errors.As(err, new(spoiledError)) || errors.As(err, new(doubtedError))
+func (e slowError) Error() string {
+	return "the machine " + map[bool]string{false: "is", true: "may be"}[e.doubts] + " too busy: " + e.why
 }
 
 // counted is the error of a run, or why it does not count.
 func (p *pace) counted(err error) error {
-	switch {
-	case p.spoiled != "":
-		return p.spoiled
-	case p.doubted != "":
-		return p.doubted
+	if p.slow.why != "" {
+		return p.slow
 	}
 	return err
 }
 
 func (p *pace) spoil(format string, args ...any) {
-	if p.spoiled == "" {
-		p.spoiled = spoiledError(fmt.Sprintf(format, args...))
+	if p.slow.why == "" || p.slow.doubts {
+		p.slow = slowError{why: fmt.Sprintf(format, args...)}
 	}
 }
 
 func (p *pace) doubt(format string, args ...any) {
-	if p.doubted == "" {
-		p.doubted = doubtedError(fmt.Sprintf(format, args...))
+	if p.slow.why == "" {
+		p.slow = slowError{fmt.Sprintf(format, args...), true}
 	}
 }
 
@@ -141,7 +132,7 @@ func (r *run) toldOfLoss(c schedule.Customer) {
 // starve spoils a run in which a lease ended because its renewal was late although those before it were
 // not. A renewal that stops altogether, or that is always late, does not spoil it.
 func (r *run) starve(c schedule.Customer) {
-	if late := r.renewed[c].late; late > 0 && r.spoiled == "" {
+	if late := r.renewed[c].late; late > 0 && (r.slow.why == "" || r.slow.doubts) {
 		r.starved.Add(1)
 		r.spoil("%s's lock was renewed %s after the renewal before, and the lease is %s", c, late.Round(time.Millisecond), r.lease)
 	}

@@ -34,8 +34,8 @@ func TestALateRenewalSpoilsARun(t *testing.T) {
 		for _, at := range []time.Duration{tt.first, tt.second} {
 			r.noteRenewal('A', after(at))
 		}
-		if got := r.spoiled != ""; got != tt.spoiled {
-			t.Errorf("%s: spoiled by %q, want %t", tt.what, r.spoiled, tt.spoiled)
+		if got := r.slow.why != ""; got != tt.spoiled {
+			t.Errorf("%s: spoiled by %q, want %t", tt.what, r.slow.why, tt.spoiled)
 		}
 	}
 }

@@ -32,6 +32,7 @@ package step
 import (
 	"context"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 )
 
@@ -78,6 +79,15 @@ type Address struct {
 	URL, Staff, Strategy string
 	Items                []uint64
 	ID                   string // of the customer: its header X-Request-ID has it held
+}
+
+// On plays the runs of a plan on shops of this repository, or on a described service.
+func (p Plan) On(on interface {
+	Play(ctx context.Context, p Plan, choose func() explore.Chooser) (schedule.Record, error)
+}) explore.Player {
+	return func(ctx context.Context, choose func() explore.Chooser) (schedule.Record, error) {
+		return on.Play(ctx, p, choose)
+	}
 }
 
 // Following returns the plan of a run that follows a schedule, and looks at everything.

@@ -50,7 +50,7 @@ func open(t *testing.T, strategy string, start ...string) *step.Service {
 // explored explores without what pruning leaves out, and with it, and wants the same verdicts of both.
 func explored(t *testing.T, s *step.Service, events ...schedule.Event) explore.Found {
 	t.Helper()
-	found, err := explore.Explore(t.Context(), s.Player(s.Plan(2, events...)), explore.Search{}, nil)
+	found, err := explore.Explore(t.Context(), s.Plan(2, events...).On(s), explore.Search{}, nil)
 	if err != nil || found.Unknown() != "" {
 		t.Fatalf("%v %s", err, found.Unknown())
 	}
@@ -71,7 +71,7 @@ func TestWhatIsFound(t *testing.T) {
 		t.Run(tt.strategy, func(t *testing.T) {
 			s := open(t, tt.strategy)
 			found := explored(t, s)
-			all, err := explore.Explore(t.Context(), s.Player(s.Plan(2)), explore.Search{Unpruned: true}, nil)
+			all, err := explore.Explore(t.Context(), s.Plan(2).On(s), explore.Search{Unpruned: true}, nil)
 			if err != nil || all.Unknown() != "" {
 				t.Fatalf("%v %s", err, all.Unknown())
 			}

@@ -138,7 +138,7 @@ func TestWhatExplorationDidNotFind(t *testing.T) {
 		if tt.event != "" {
 			plan.Events = []schedule.Event{tt.event}
 		}
-		found, err := explore.Explore(t.Context(), s.Player(plan), explore.Search{Limit: 60, Slots: s.Slots(plan.Events)}, nil)
+		found, err := explore.Explore(t.Context(), plan.On(s), explore.Search{Limit: 60, Slots: s.Slots(plan.Events)}, nil)
 		if err != nil || len(found.Shortest) != 1 || found.Shortest[0].Outcome.Cause != tt.cause {
 			t.Errorf("%s, %s: %d runs, %d bad by %v, %v, want it by %s", tt.strategy, tt.event, found.Runs, found.Bad, found.Causes(), err, tt.cause)
 		}

@@ -188,7 +188,7 @@ func (p Plan) Run(ctx context.Context, on *step.Shops, progress func(of Result, 
 		}
 		starved := on.Starved()
 		again := step.As{Shops: on, Sales: p.Sales}
-		found, err := explore.Explore(ctx, on.Player(plan), explore.Search{Switches: p.Switches, Slots: again.Slots(plan.Events)}, func(done, left int) { progress(result, done, left) })
+		found, err := explore.Explore(ctx, plan.On(on), explore.Search{Switches: p.Switches, Slots: again.Slots(plan.Events)}, func(done, left int) { progress(result, done, left) })
 		if err != nil {
 			return fmt.Errorf("%s, %s: %w", p.Strategy, result.Name(), err)
 		}

@@ -44,7 +44,7 @@ func TestExplorations(t *testing.T) {
 	})
 	t.Run("two plain sales without pruning", func(t *testing.T) {
 		plan := step.Plan{Strategy: "none", Customers: 2, Everything: true}
-		found, err := explore.Explore(t.Context(), s.Player(plan), explore.Search{Unpruned: true, Slots: s.Slots(nil)}, nil)
+		found, err := explore.Explore(t.Context(), plan.On(s), explore.Search{Unpruned: true, Slots: s.Slots(nil)}, nil)
 		if err != nil || found.Runs != 24 || found.Outcomes["oversold no-lock 1→0 1→0"] == 0 || found.Outcomes["held  1→0"] == 0 {
 			t.Errorf("%d runs, %v, %v, want 24", found.Runs, found.Outcomes, err)
 		}

@@ -35,11 +35,11 @@ func TestPruningLosesNoOutcomeOnRealServers(t *testing.T) {
 }
 
 func comparePruned(t *testing.T, s *step.Shops, plan step.Plan) {
-	pruned, err := explore.Explore(t.Context(), s.Player(plan), explore.Search{Slots: s.Slots(plan.Events)}, nil)
+	pruned, err := explore.Explore(t.Context(), plan.On(s), explore.Search{Slots: s.Slots(plan.Events)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := explore.Explore(t.Context(), s.Player(plan), explore.Search{Slots: s.Slots(plan.Events), Unpruned: true, Limit: limit}, nil)
+	all, err := explore.Explore(t.Context(), plan.On(s), explore.Search{Slots: s.Slots(plan.Events), Unpruned: true, Limit: limit}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

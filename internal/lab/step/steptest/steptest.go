@@ -11,8 +11,7 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// Open opens shops with so many slots, 0 for as many as is best, for shops of a program. An empty
-// program is the shop of this checkout. The test is skipped where no servers are installed.
+// Open opens shops of a program. An empty program is the shop of this checkout. The test is skipped where no servers are installed.
 func Open(t *testing.T, program string, o step.Options) *step.Shops {
 	t.Helper()
 	var shop *catalog.Catalog
