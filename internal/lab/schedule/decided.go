@@ -32,8 +32,11 @@ func (r Record) NeedsAnother() bool { return r.undecided(false) != "" }
 // whom the event has not taken away was sold a unit, found none, or was rejected as busy while another one who
 // lives has bought. Where there is no such customer, one who came afterwards was sold a unit or found none.
 func (r Record) Undecided() string {
-	if !r.Wire || r.Outcome.Bad() {
+	switch {
+	case !r.Wire || r.Outcome.Bad():
 		return ""
+	case r.Queued:
+		return "an order is missing, and a queue of Redis still has what a sale wrote"
 	}
 	return r.undecided(decides(r.Outcome.Ordinary))
 }

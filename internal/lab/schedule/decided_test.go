@@ -34,6 +34,16 @@ func TestWhatDecides(t *testing.T) {
 	}
 }
 
+// TestWhatIsQueued: a unit whose order can still come of a queue is not left, and decides nothing.
+func TestWhatIsQueued(t *testing.T) {
+	for queued, want := range map[bool]verdict.Kind{false: verdict.Left, true: verdict.Held} {
+		r := Record{Wire: true, Customers: 2, Queued: queued, Struck: []Customer{'A'}, Played: Schedule{{Event: Kill, Customer: 'A'}}, Outcome: Outcome{Stock: 1, Ordinary: "sold_out", Answers: map[string]string{"A": "no answer", "B": "sold_out"}}}
+		if r.Decide(); r.Outcome.Verdict != want || (r.Undecided() != "") != queued {
+			t.Errorf("queued: %v: %s, undecided: %q", queued, r.Outcome.Verdict, r.Undecided())
+		}
+	}
+}
+
 // TestAPartIsHeld where a run decided behind each request that leaves something.
 func TestAPartIsHeld(t *testing.T) {
 	run := func(behind string, leaves bool, b string) Record {

@@ -29,6 +29,7 @@ type Record struct {
 	Struck []Customer `json:"-"` // whom the event has taken away, or who were there when it broke a server
 	Behind string     `json:"-"` // the request behind which the event happened, or the second customer came
 	Leaves bool       `json:"-"` // that request has left something in Redis, or an open transaction
+	Queued bool       `json:"-"` // an order is missing, and a queue of Redis still has what the sales wrote there
 
 	timeless bool // see [Record.WithoutTimes]
 }
@@ -171,6 +172,9 @@ func (r *Record) decide() {
 	}
 	if o.Ordinary == string(load.SoldOut) { // two leases later, when nobody has a unit without an order
 		f.Left = f.Remaining
+	}
+	if r.Queued { // whose order that is
+		f.Left = 0
 	}
 	broken := slices.ContainsFunc(r.Played.Events(), Event.Forgets) && failed(o.Ordinary) // a server was: that says nothing of what the service keeps
 	f.Stuck = f.Remaining > 0 && !decides(o.Ordinary) && !broken

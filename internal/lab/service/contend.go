@@ -83,7 +83,7 @@ func (s *Service) Contend(ctx context.Context, c Contention) (Result, error) {
 	}
 	took := time.Since(began)
 	if c.Late {
-		switch still, err := s.still(ctx, item); {
+		switch still, err := s.Still(ctx, item); {
 		case err != nil:
 			return Result{}, err
 		case !still:
@@ -137,7 +137,7 @@ func (s *Service) judge(ctx context.Context, item int64, c Contention, replies m
 		}
 		before := left
 		if c.Late {
-			if _, err := s.still(ctx, item); err != nil {
+			if _, err := s.Still(ctx, item); err != nil {
 				return r, err
 			}
 		}

@@ -186,8 +186,8 @@ const (
 	countEvery = 100 * time.Millisecond
 )
 
-// still waits until the count of an item has not changed for stillFor, and says whether that came within stillLimit.
-func (s *Service) still(ctx context.Context, item int64) (bool, error) {
+// Still waits until the count of an item has not changed for stillFor, and says whether that came within stillLimit.
+func (s *Service) Still(ctx context.Context, item int64) (bool, error) {
 	began := time.Now()
 	was, since := "", began
 	for time.Since(began) < stillLimit {

@@ -150,7 +150,7 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 	second := s.NewSale(item, fmt.Sprintf("c%d", s.buys.Load()+1))
 	reply = s.Buy(ctx, process, second)
 	if p.AfterAnswer {
-		if _, err := s.still(ctx, item); err != nil {
+		if _, err := s.Still(ctx, item); err != nil {
 			return err
 		}
 	}

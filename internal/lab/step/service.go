@@ -322,8 +322,10 @@ func (s *Service) play(ctx context.Context, p Plan, choose explore.Chooser, look
 			lease: s.lease, renews: s.renews, certain: certain, patience: longIdle, restLimit: max(shortRest, time.Duration(s.on.File.Settle)+time.Second),
 			lookLimit: lookLimit, starved: &s.starved,
 		}),
-		service: s, item: s.on.NewItem(), looked: looked, over: make(chan struct{}), conns: map[uint64]*wire.Conn{},
+		service: s, item: s.on.NewItem(), looked: looked, conns: map[uint64]*wire.Conn{},
 	}
+	holding, letGo := context.WithCancel(context.WithoutCancel(ctx))
+	r.over, r.letGo = holding.Done(), letGo
 	r.run.source = r
 	r.open(p.Customers)
 	if err := s.on.SetStock(ctx, r.item, units); err != nil {

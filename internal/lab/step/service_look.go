@@ -20,19 +20,33 @@ import (
 type key struct {
 	value string
 	ttl   int64
+	waits int64  // elements of a list, and messages of a stream that no consumer has acknowledged
+	last  string // the number of the last message that a stream was given
 }
 
-// lookAtAll is a script that returns all keys with what they hold.
+// lookAtAll is a script that returns all keys with what they hold. A stream without a group keeps what was read: all its
+// messages count as waiting.
 const lookAtAll = `
 local found = {}
 for _, k in ipairs(redis.call('KEYS', '*')) do
-	local kind, held = redis.call('TYPE', k)['ok'], ''
+	local kind, held, waits, last = redis.call('TYPE', k)['ok'], '', 0, ''
 	if kind == 'string' then held = redis.call('GET', k)
 	elseif kind == 'hash' then held = table.concat(redis.call('HGETALL', k), ' ')
-	elseif kind == 'list' then held = table.concat(redis.call('LRANGE', k, 0, 20), ' ')
+	elseif kind == 'list' then held, waits = table.concat(redis.call('LRANGE', k, 0, 20), ' '), redis.call('LLEN', k)
 	elseif kind == 'set' then held = table.concat(redis.call('SMEMBERS', k), ' ')
-	elseif kind == 'zset' then held = table.concat(redis.call('ZRANGE', k, 0, 20), ' ') end
-	table.insert(found, {k, string.sub(held, 1, 200), redis.call('PTTL', k)})
+	elseif kind == 'zset' then held = table.concat(redis.call('ZRANGE', k, 0, 20), ' ')
+	elseif kind == 'stream' then
+		local about = redis.call('XINFO', 'STREAM', k)
+		for i = 1, #about, 2 do if about[i] == 'last-generated-id' then last = about[i + 1] end end
+		local groups = redis.call('XINFO', 'GROUPS', k)
+		if #groups == 0 then waits = redis.call('XLEN', k) end
+		for _, fields in ipairs(groups) do
+			local of = {}
+			for i = 1, #fields, 2 do of[fields[i]] = fields[i + 1] end
+			waits = waits + of['pending'] + #redis.call('XRANGE', k, '(' .. of['last-delivered-id'], '+', 'COUNT', 100)
+		end
+	end
+	table.insert(found, {k, string.sub(held, 1, 200), redis.call('PTTL', k), waits, last})
 end
 return found`
 
@@ -45,7 +59,7 @@ func (r *serviceRun) keysNow(ctx context.Context) (map[string]key, error) {
 	}
 	for _, each := range found {
 		row := each.([]any)
-		all[row[0].(string)] = key{row[1].(string), row[2].(int64)}
+		all[row[0].(string)] = key{row[1].(string), row[2].(int64), row[3].(int64), row[4].(string)}
 	}
 	return all, nil
 }
@@ -73,6 +87,17 @@ func (r *serviceRun) isOwn(name string, now key) bool {
 	return slices.ContainsFunc(r.entries, func(e schedule.Entry) bool {
 		return e.Server == wire.Redis && (strings.Contains(e.Sent, name) || strings.HasPrefix(e.Sent, "EVALSHA ") || strings.HasPrefix(e.Sent, "FCALL "))
 	})
+}
+
+// queued says whether a list has more than before the run, or a stream has new messages and not all are acknowledged: an
+// order can still come of it. What waited in the stream before may have been written meanwhile.
+func (r *serviceRun) queued(all map[string]key) bool {
+	for name, now := range all {
+		if was := r.before[name]; now.waits > was.waits || now.waits > 0 && now.last != was.last {
+			return true
+		}
+	}
+	return false
 }
 
 // takes says whether a command makes a key only where there is none.
@@ -199,6 +224,7 @@ func (r *serviceRun) lookAtLock(ctx context.Context, by schedule.Customer) (now 
 		r.main = r.lockAmong(all, sent)
 	}
 	r.ending = r.firstEnd(all)
+	r.queues = r.queues || r.queued(all)
 	about := r.plan.Everything && len(r.plan.Events) > 0 || slices.ContainsFunc(r.plan.Events, schedule.Event.Forgets)
 	r.keeps = about && len(r.ownAmong(all)) > 0
 	if r.main == "" {

@@ -24,13 +24,15 @@ type serviceRun struct {
 	item      int64
 	customers []*caller
 	looked    func(*serviceRun) error
-	over      chan struct{}         // closed when the run holds nothing any more
+	over      <-chan struct{}       // closed when the run holds nothing any more
+	letGo     func()                // closes it
 	conns     map[uint64]*wire.Conn // by MySQL's number
 
 	before map[string]key // what Redis had at the start
 	main   string         // the key of the lock, empty before a customer has taken one
 	ending string         // the key of the sales that ends first by itself, empty for none
 	other  bool           // a key has ended that is not the lock
+	queues bool           // a look has found what [serviceRun.queued] is about
 	seen   map[string]key // what Redis had at the last look, while the service is learned
 	seenAt time.Time
 	// expiredBefore is how many keys had expired before that look.
@@ -122,7 +124,7 @@ func (r *serviceRun) atRest(ctx context.Context) (came bool, err error) {
 
 // end lets go what is held, and waits until all requests have ended.
 func (r *serviceRun) end() {
-	close(r.over)
+	r.letGo()
 	for i, c := range r.customers {
 		if !r.service.dirty[i] {
 			_ = c.at.Resume()
@@ -369,7 +371,7 @@ func (r *serviceRun) conclude(ctx context.Context) (schedule.Record, error) {
 	record := r.record(o)
 	record.Wire, record.LeaseMS = true, 0
 	if int64(len(o.Orders)) < o.Stock || o.Lies() > 0 || record.NeedsAnother() {
-		if end, err = r.afterwards(ctx, &record.Outcome); err != nil {
+		if end, err = r.afterwards(ctx, &record); err != nil {
 			return schedule.Record{}, err
 		}
 	}
@@ -384,34 +386,58 @@ func (r *serviceRun) conclude(ctx context.Context) (schedule.Record, error) {
 }
 
 // afterwards has another customer come when what is held has ended, and counts again.
-func (r *serviceRun) afterwards(ctx context.Context, o *schedule.Outcome) (end schedule.State, err error) {
-	before := words.Of("note.free")
+func (r *serviceRun) afterwards(ctx context.Context, record *schedule.Record) (end schedule.State, err error) {
+	before, o := words.Of("note.free"), &record.Outcome
 	if r.lock.Locked() {
 		if before, err = r.outlast(ctx); err != nil {
 			return end, err
 		}
 	}
 	r.service.on.Watch(nil)
+	r.letGo() // a worker that is held would write nothing
 	if err := r.service.revive(ctx); err != nil {
 		return end, err
 	}
-	for until := time.Now().Add(workerLimit); r.service.probe.AfterAnswer && o.Lies() > 0 && time.Now().Before(until); {
-		if err = seen.Pause(ctx, workerEvery); err == nil {
-			end, err = r.count(ctx)
-		}
-		if err != nil {
-			return end, err
-		}
-		o.Orders = end.Orders
+	if err := r.awaitOrders(ctx, record); err != nil {
+		return end, err
 	}
 	o.Ordinary = r.ordinary(ctx)
 	end, err = r.lookAtEnd(ctx, o)
+	record.Queued = record.Queued && int64(len(o.Orders)) < o.Stock
 	r.note(schedule.Entry{Note: ordinaryNote(before, o.Ordinary)})
 	return end, err
 }
 
-// How long an order is awaited of a customer who was answered as sold: a worker of another process, or of one that was
-// started again, can write it.
+// awaitOrders waits for the orders that a worker of another process, or of one that was started again, can write: of
+// customers who were answered as sold, and of what waits in a queue. What was taken from there may be on its way still.
+func (r *serviceRun) awaitOrders(ctx context.Context, record *schedule.Record) error {
+	o := &record.Outcome
+	for until := time.Now().Add(workerLimit); ; {
+		all, err := r.keysNow(ctx)
+		if err != nil {
+			return err
+		}
+		record.Queued = r.queued(all) && int64(len(o.Orders)) < o.Stock
+		if !record.Queued && (!r.service.probe.AfterAnswer || o.Lies() == 0) || time.Now().After(until) {
+			break
+		}
+		if err := seen.Pause(ctx, workerEvery); err != nil {
+			return err
+		}
+		end, err := r.count(ctx)
+		if err != nil {
+			return err
+		}
+		o.Orders = end.Orders
+	}
+	if r.queues && !record.Queued && int64(len(o.Orders)) < o.Stock {
+		_, err := r.service.on.Still(ctx, r.item)
+		return err
+	}
+	return nil
+}
+
+// How long an order is awaited.
 const (
 	workerLimit = 10 * time.Second
 	workerEvery = 100 * time.Millisecond

@@ -38,3 +38,20 @@ func TestWhyACustomerIsSilent(t *testing.T) {
 		}
 	}
 }
+
+// TestAMessageBesideAnOlderOne: what waited before a run, and is written in it, does not hide what the run has added.
+func TestAMessageBesideAnOlderOne(t *testing.T) {
+	r := &serviceRun{before: map[string]key{"stream": {waits: 1, last: "1-0"}, "list": {waits: 1}}}
+	for _, tt := range []struct {
+		name string
+		now  key
+		want bool
+	}{
+		{"stream", key{waits: 1, last: "1-0"}, false}, {"stream", key{waits: 1, last: "2-0"}, true}, {"stream", key{last: "2-0"}, false},
+		{"list", key{waits: 1}, false}, {"list", key{waits: 2}, true}, {"new", key{waits: 1}, true},
+	} {
+		if got := r.queued(map[string]key{tt.name: tt.now}); got != tt.want {
+			t.Errorf("%s: %+v: %v", tt.name, tt.now, got)
+		}
+	}
+}

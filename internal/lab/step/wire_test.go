@@ -2,6 +2,7 @@ package step_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -149,4 +150,23 @@ func TestALeaseThatIsRenewed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAnOrderThatAnotherProcessWrites: what a process has noted in a stream before it was killed is written by another one.
+// How many of its requests come before that is not the same in each run.
+func TestAnOrderThatAnotherProcessWrites(t *testing.T) {
+	s := open(t, "redis-stream")
+	for steps := 5; steps < 12; steps++ {
+		r, err := s.Fault(t.Context(), schedule.Kill, steps, false)
+		if errors.Is(err, step.ErrUnmet) {
+			continue
+		}
+		if err != nil || r.Outcome.Bad() {
+			t.Fatalf("killed after %d requests: %+v %v", steps, r.Outcome, err)
+		}
+		if o := r.Outcome; o.Answers["B"] == "sold_out" && len(o.Orders) == 1 && o.Orders[0].Customer == "A" {
+			return
+		}
+	}
+	t.Error("nobody has written what A noted")
 }
