@@ -30,9 +30,10 @@ import (
 // mutated is a mutation that is made. The working tree stays as it is.
 type mutated struct {
 	mutation
-	files map[string]string
-	shop  string // empty for a mutation of no strategy
-	lab   string // the load test, where it is what is mutated; empty for this one
+	sought // of those of the mutation, the one that is looked for
+	files  map[string]string
+	shop   string // empty for a mutation of no strategy
+	lab    string // the load test, where it is what is mutated; empty for this one
 }
 
 // ofTheLab is what a shop does not have: a mutation there is one of the load test.
@@ -123,8 +124,18 @@ func keep(file string, findings map[string]finding) error {
 	return os.WriteFile(file, content, 0o600)
 }
 
-// findBy tries the finder that the list names, and then the others, but not with -short.
+// findBy wants each finder that the list names to find it.
 func (m mutated) findBy(t *testing.T) (by, found string) {
+	var all, what []string
+	for _, m.sought = range m.mutation.sought {
+		by, found := m.findByOne(t)
+		all, what = append(all, by), append(what, found)
+	}
+	return strings.Join(all, ", "), strings.Join(what, "; ")
+}
+
+// findByOne tries one of them, and then the others, but not with -short.
+func (m mutated) findByOne(t *testing.T) (by, found string) {
 	for i, f := range finders {
 		if f.name != m.finder[0] {
 			continue

@@ -13,10 +13,15 @@ const repository = "../.."
 // mutation is one of testdata/mutations.diff, which says what its parts are.
 type mutation struct {
 	name, strategy, equivalent string
-	finder                     []string // and its arguments
-	found                      string
+	sought                     []sought // each finds it
 	hunks                      []hunk
 	text                       string // all of it
+}
+
+// sought is what finds a mutation, and what it finds.
+type sought struct {
+	finder []string // and its arguments
+	found  string
 }
 
 // hunk replaces whole lines of a file.
@@ -53,7 +58,7 @@ func mutations(t *testing.T) (all []mutation) {
 				m.equivalent = rest
 			case word == "found":
 				finder, found, _ := strings.Cut(rest, " = ")
-				m.finder, m.found = strings.Fields(finder), found
+				m.sought = append(m.sought, sought{strings.Fields(finder), found})
 			default:
 				t.Fatalf("%s: unexpected line: %s", m.name, line)
 			}
@@ -88,7 +93,7 @@ func TestMutationsFit(t *testing.T) {
 		if _, err := m.files(); err != nil || len(m.hunks) == 0 {
 			t.Errorf("%s: %d changes, %v", m.name, len(m.hunks), err)
 		}
-		if (m.equivalent == "") == (len(m.finder) == 0) {
+		if (m.equivalent == "") == (len(m.sought) == 0) {
 			t.Errorf("%s: want what finds it, or why nothing can", m.name)
 		}
 	}

@@ -18,8 +18,10 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/service"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/words"
+	"stocklock/internal/strategy/declared"
 )
 
 type tryCommand struct {
@@ -205,27 +207,28 @@ func (t *try) run(ctx context.Context) (err error) {
 const contentionRounds = 3
 
 func (t *try) contend(ctx context.Context) error {
-	var last service.Result
+	var last trial.Result
+	bench := &trial.Bench{Service: service.Seller{Service: t.on, Late: t.probe.AfterAnswer}}
+	for _, p := range t.on.Processes {
+		bench.Shops = append(bench.Shops, trial.Shop{URL: p.URL})
+	}
 	for round := range contentionRounds {
-		t.progress("%d customers buy at once, round %d of %d", service.DefaultContention.Customers, round+1, contentionRounds)
-		load := service.DefaultContention
-		load.Seed, load.Late = t.Seed+uint64(round), t.probe.AfterAnswer
-		r, err := t.on.Contend(ctx, load)
+		t.progress("%d customers buy at once, round %d of %d", scenario.DescribedCustomers, round+1, contentionRounds)
+		results, err := trial.Run(ctx, bench, scenario.Described, []declared.Strategy{{Name: t.file.Name}}, t.Seed+uint64(round), trial.Options{})
 		t.done()
 		if err != nil {
 			return err
 		}
-		last = r
-		if r.Judgement.Kind != verdict.Held || time.Now().After(t.until) {
+		last = results[0]
+		if last.Verdict != verdict.Held || time.Now().After(t.until) {
 			break
 		}
 	}
-	v := verdict.Of(last.Judgement.Kind)
-	reason := cmp.Or(last.Judgement.Problem, v.Reason(last.Facts).String())
-	if last.Error != "" && last.Judgement.Problem == "" {
-		reason = strings.TrimPrefix(fmt.Sprintf("%s; %d answers were none of the description's, such as %s", reason, last.Answers["error"], last.Error), "; ")
+	reason := cmp.Or(last.Problem, verdict.Of(last.Verdict).Reason(last.Facts()).String())
+	if last.FirstError != "" && last.Problem == "" {
+		reason = strings.TrimPrefix(fmt.Sprintf("%s; %d answers were none of the description's, such as %s", reason, last.Errors, last.FirstError), "; ")
 	}
-	t.add(report.TriedPart{Part: "contention", Verdict: last.Judgement.Kind, Reason: reason, Answers: last.Answers})
+	t.add(report.TriedPart{Part: "contention", Verdict: last.Verdict, Reason: reason})
 	return nil
 }
 

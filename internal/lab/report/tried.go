@@ -40,10 +40,9 @@ type TriedStep struct {
 
 // TriedPart is the result of a part.
 type TriedPart struct {
-	Part    string         `json:"part"`
-	Verdict verdict.Kind   `json:"verdict"`
-	Reason  string         `json:"reason,omitempty"`
-	Answers map[string]int `json:"answers,omitempty"`
+	Part    string       `json:"part"`
+	Verdict verdict.Kind `json:"verdict"`
+	Reason  string       `json:"reason,omitempty"`
 
 	Schedules int              `json:"schedules,omitempty"` // that were played
 	Bad       int              `json:"bad,omitempty"`       // of them

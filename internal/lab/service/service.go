@@ -2,8 +2,7 @@
 //
 // The service need not know of the lab. [Read] reads its description, [Start] starts its processes with a
 // Redis and a MySQL of the lab's own behind proxies that understand their protocols: see package wire.
-// [Service.Probe] finds out whether the description fits, and [Service.Contend] has many customers buy at
-// once.
+// [Service.Probe] finds out whether the description fits, and a [Seller] is what a cell of package trial sells from.
 package service
 
 import (

@@ -13,8 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/wire"
+	"stocklock/internal/strategy/declared"
 	"stocklock/internal/testserver"
 )
 
@@ -39,14 +42,15 @@ func serve(mode string) {
 		}
 	}
 	var mu sync.Mutex
-	left, orders := map[string]int{}, map[string][]string{}
+	left, orders, many := map[string]int{}, map[string][]string{}, map[string]bool{}
+	atLast, bothAt := 0, make(chan struct{})
 	http.HandleFunc("PUT /items/{item}", func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		item := r.PathValue("item")
 		var body struct{ Stock int }
 		_ = json.NewDecoder(r.Body).Decode(&body)
-		left[item], orders[item] = body.Stock, nil
+		left[item], orders[item], many[item] = body.Stock, nil, body.Stock > 1
 	})
 	http.HandleFunc("GET /items/{item}", func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
@@ -64,20 +68,18 @@ func serve(mode string) {
 	http.HandleFunc("POST /items/{item}/buy", func(w http.ResponseWriter, r *http.Request) {
 		item, by := r.PathValue("item"), r.Header.Get("Customer")
 		mu.Lock()
-		n := left[item]
-		mu.Unlock()
-		if n < 1 {
-			w.WriteHeader(http.StatusConflict)
-			return
-		}
-		if mode == "slow" {
-			time.Sleep(20 * time.Millisecond)
-		}
-		mu.Lock()
 		defer mu.Unlock()
-		if mode != "slow" && left[item] < 1 {
+		if left[item] < 1 {
 			w.WriteHeader(http.StatusConflict)
 			return
+		}
+		if mode == "slow" && many[item] && left[item] == 1 { // two sell the last unit, which each has read
+			if atLast++; atLast == 2 {
+				close(bothAt)
+			}
+			mu.Unlock()
+			<-bothAt
+			mu.Lock()
 		}
 		left[item]--
 		if mode != "liar" {
@@ -163,8 +165,9 @@ func TestAServiceThatCannotBeSeen(t *testing.T) {
 		if !strings.Contains(story.String(), "one sale: answered with 201, sold") || !strings.Contains(story.String(), "not seen: ") {
 			t.Errorf("%s: the story is\n%s", mode, &story)
 		}
-		r, err := s.Contend(t.Context(), Contention{Stock: 5, Customers: 40, AtOnce: 20, Seed: 1})
-		if err != nil || r.Judgement.Kind != want {
+		bench := &trial.Bench{Service: Seller{Service: s}, Shops: []trial.Shop{{URL: s.Processes[0].URL}}}
+		r, err := trial.Run(t.Context(), bench, scenario.Described, []declared.Strategy{{Name: mode}}, 1, trial.Options{})
+		if err != nil || r[0].Verdict != want || r[0].Requests < scenario.DescribedCustomers {
 			t.Errorf("%s: %+v %v, want %s", mode, r, err, want)
 		}
 	}

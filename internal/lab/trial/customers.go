@@ -27,7 +27,7 @@ type customers struct {
 	firstAt  int       // the number of the first request that can be the first of the play; negative for none
 	pending  bool      // the first of the play is under way to its point
 	inTurn   bool      // while it is, one request at a time is still sent
-	missed   time.Time // when that was answered as sold, or not at all; zero before
+	missed   *Customer // that one, if it was answered as sold, or not at all; nil before
 	apart    bool      // the first of the play keeps others away from its shop until its answer
 	notFirst int       // the index of a shop to which the first does not go; negative for none
 	late     bool      // the very first request is that of a [lastUnit]
@@ -197,7 +197,7 @@ func (c *customers) answered(h *Customer, answer load.Answer) {
 	switch {
 	case !h.first:
 	case h.Outcome == load.Unknown || h.Outcome == load.Sold:
-		c.missed = time.Now() // unless its point comes after its answer
+		c.missed = h // unless its point is still to be read, or to come
 	default:
 		c.pending = false // it has not reached its point: another one is to be the first
 	}
@@ -207,15 +207,14 @@ func (c *customers) answered(h *Customer, answer load.Answer) {
 	c.changed.Broadcast()
 }
 
-// missedPoint reports whether the first of the play was answered so long ago that its shop's trace
-// would show its point, or that none is to come.
-func (c *customers) missedPoint(patience time.Duration, more bool) bool {
+// firstOfPlay reports whether the first of the play is under way to its point, and returns it if it was answered then.
+func (c *customers) firstOfPlay() (pending bool, answered *Customer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.pending {
-		return !c.missed.IsZero() && time.Since(c.missed) > patience
+	if !c.pending {
+		return false, nil
 	}
-	return !more
+	return true, c.missed
 }
 
 // byID returns nil for a request that was not made.

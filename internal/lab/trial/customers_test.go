@@ -6,8 +6,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"stocklock/internal/lab/load"
+	"stocklock/internal/strategy/declared"
 )
 
 // TestTheFirstOfThePlayIsAlone: it is sent when no other request is under way, and no other is sent
@@ -47,6 +49,29 @@ func TestAnotherIsTheFirst(t *testing.T) {
 	c.answered(c.next(t.Context()), load.Answer{Outcome: load.Busy})
 	if again := c.next(t.Context()); !again.first {
 		t.Error("the first was rejected as busy, and no other is the first")
+	}
+}
+
+// TestAPointThatWasMissed: a first that was sold is past its point when the trace of its shop was read after its answer.
+func TestAPointThatWasMissed(t *testing.T) {
+	a := attackOf(Options{Workers: 1})
+	a.customers, a.play = newCustomers(2, "item", wishes{plain: true}), newPlay(a)
+	a.customers.firstAt = 0
+	a.customers.answered(a.customers.next(t.Context()), load.Answer{Outcome: load.Sold, Sent: time.Now(), Latency: time.Minute})
+	for _, tt := range []struct {
+		shop int
+		read time.Duration
+		of   declared.Strategy
+		want bool
+	}{
+		{0, -time.Hour, declared.Strategy{}, false}, {1, time.Hour, declared.Strategy{}, false},
+		{0, time.Hour, declared.Strategy{AnswersFirst: true}, false}, {0, time.Hour, declared.Strategy{}, true},
+	} {
+		a.Of = tt.of
+		a.feed.reads(tt.shop, time.Now().Add(tt.read))
+		if got := a.play.missed(); got != tt.want {
+			t.Errorf("the trace of shop %d was read %s after: missed is %t", tt.shop, tt.read, got)
+		}
 	}
 }
 

@@ -20,12 +20,27 @@ import (
 type feed struct {
 	mu      sync.Mutex // guards the rest
 	events  []labmode.Event
-	changed chan struct{} // closed, and made anew, when there may be something new to see
+	changed chan struct{}     // closed, and made anew, when there may be something new to see
+	read    map[int]time.Time // up to when each shop's trace is: see reads
 
 	following sync.WaitGroup // of those who read the traces for it
 }
 
-func newFeed() *feed { return &feed{changed: make(chan struct{})} }
+func newFeed() *feed { return &feed{changed: make(chan struct{}), read: map[int]time.Time{}} }
+
+// reads notes that all is read that a shop had written to its trace at a time.
+func (f *feed) reads(shop int, at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.read[shop] = at
+}
+
+// readAt returns the last of these times, the zero time before the first.
+func (f *feed) readAt(shop int) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.read[shop]
+}
 
 func (f *feed) add(e labmode.Event) {
 	f.mu.Lock()
@@ -114,7 +129,7 @@ func (g *Group) follow(ctx context.Context, shop int, each func(labmode.Event)) 
 			e.Shop = explain.ShopName(shop)
 			each(e)
 		}
-	})
+	}, func(at time.Time) { g.feed.reads(shop, at) })
 }
 
 // has reports whether the orders of a run are those of a show.
@@ -131,11 +146,13 @@ func (a *attack) passed(e labmode.Event) {
 	}
 }
 
-// followTrace passes each line of a shop's trace to each, as it grows, until ctx ends.
-func followTrace(ctx context.Context, file io.Reader, each func(line []byte)) {
+// followTrace passes each line of a shop's trace to each, as it grows, until ctx ends. It tells read when it has passed
+// on all that was there at a time.
+func followTrace(ctx context.Context, file io.Reader, each func(line []byte), read func(at time.Time)) {
 	lines := bufio.NewReader(file)
 	var line []byte
 	for ended := false; ; {
+		asked := time.Now()
 		part, err := lines.ReadBytes('\n')
 		line = append(line, part...)
 		switch {
@@ -146,7 +163,7 @@ func followTrace(ctx context.Context, file io.Reader, each func(line []byte)) {
 		case !errors.Is(err, io.EOF):
 			return
 		}
-		if ended {
+		if read(asked); ended {
 			return
 		}
 		select {

@@ -31,7 +31,8 @@ type Group struct {
 // patience bounds the play of a few. What was not seen by then makes its cells invalid.
 const (
 	patience           = 30 * time.Second
-	patienceOfTopology = 2 * time.Minute // servers start meanwhile
+	patienceOfTopology = 2 * time.Minute  // servers start meanwhile
+	patienceOfService  = 10 * time.Minute // of which each answer may take a minute
 )
 
 // Run runs the cells of a scenario with these strategies, once, on a bench that they share. All but those of a topology
@@ -101,7 +102,13 @@ func (g *Group) admit(ctx context.Context, of declared.Strategy) (*Show, misfit,
 			}
 			id = fmt.Sprint(id, "-", name)
 		}
-		item, err := audit.Start(ctx, g.Store, audit.Run{ID: id, Strategy: of.Name, Scenario: g.Scenario.Name, InitialStock: units, State: of.State})
+		item := audit.Run{ID: id, Strategy: of.Name, Scenario: g.Scenario.Name, InitialStock: units, State: of.State}
+		var err error
+		if g.Service != nil {
+			item.ItemID, err = g.Service.Offer(ctx, units)
+		} else {
+			item, err = audit.Start(ctx, g.Store, item)
+		}
 		if err != nil {
 			return nil, why, err
 		}
@@ -114,7 +121,10 @@ func (g *Group) admit(ctx context.Context, of declared.Strategy) (*Show, misfit,
 // play has a few customers do what the scenario says, and judges the cells.
 func (g *Group) play(ctx context.Context) error {
 	limit := patience
-	if g.Database != nil {
+	switch {
+	case g.Service != nil:
+		limit = patienceOfService
+	case g.Database != nil:
 		limit = patienceOfTopology
 		g.history = newHistory(len(g.Database.Nodes))
 		if err := g.Database.Copied(ctx); err != nil {
@@ -143,7 +153,7 @@ func (g *Group) play(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if g.Database == nil {
+	if g.Database == nil && g.Service == nil {
 		if err := g.Testbed.Repair(ctx); err != nil {
 			return fmt.Errorf("after %s: %w", g.Scenario.Name, err)
 		}

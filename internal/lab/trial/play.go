@@ -59,8 +59,8 @@ const (
 )
 
 const (
-	// playPatience is how long a play waits for all that is to be seen after the first sale has
-	// reached its point. It stays below the patience of customers.
+	// playPatience bounds the wait for all that is to be seen after the first sale has reached its point. What was not
+	// seen by then decides nothing: see judge. It stays below the patience of customers.
 	playPatience = 12 * time.Second
 	// holdAtMost bounds a hold that nobody ends.
 	holdAtMost = 18 * time.Second
@@ -200,14 +200,16 @@ func (p *play) await(ctx context.Context, sight Sight, look func() (Seen, bool))
 	return true
 }
 
-// missed reports whether no sale will be the first any more.
+// missed reports whether no sale will be the first any more: its shop's trace was read since its answer, and does not
+// show its point. A sale that is answered first may still come to it.
 func (p *play) missed() bool {
 	a := p.attack
-	return a.customers.missedPoint(traceLag, a.progress.soldOutSeen() <= a.o.Workers)
+	pending, answered := a.customers.firstOfPlay()
+	if answered != nil {
+		return !a.Of.AnswersFirst && a.feed.readAt(answered.shop).After(answered.answeredAt())
+	}
+	return !pending && a.progress.soldOutSeen() > a.o.Workers
 }
-
-// traceLag is how long after an answer its sale's points can be read.
-const traceLag = 2 * time.Second
 
 // idle reports whether nobody is held.
 func (p *play) idle() bool {

@@ -73,6 +73,8 @@ type Result struct {
 	CostPerSale  *Cost    `json:"cost_per_sale,omitempty"` // nil where it could not be counted
 	Deadlocks    *int64   `json:"deadlocks,omitempty"`     // that the database has resolved; nil likewise
 
+	FirstError string `json:"-"` // one of Errors
+
 	Starves  bool             `json:"starves,omitempty"` // the strategy declares that demand may be left
 	Verdict  verdict.Kind     `json:"verdict"`
 	Expected verdict.Kind     `json:"expected"`
@@ -90,8 +92,6 @@ type Result struct {
 	// Seen is what the cell waited for and saw, in this order; Unseen, what it did not see.
 	Seen   []Seen `json:"seen,omitempty"`
 	Unseen Sight  `json:"unseen,omitempty"`
-	// FaultNotSeen says that nobody knows whether a fault met: the shops have no traces.
-	FaultNotSeen bool `json:"fault_not_seen,omitempty"`
 
 	Explanation *explain.Explanation `json:"explanation,omitempty"` // nil where there is none
 	// WouldHold has the strategies that would have held where this one failed, the nearest first: see
@@ -230,7 +230,6 @@ func (r *Result) count(a *attack) {
 	}
 	r.Requests, r.FaultsMet = int64(len(a.customers.hits)), a.faultsMet()
 	r.Seen, r.Unseen = a.play.result()
-	r.FaultNotSeen = a.kills != nil && len(a.traces) == 0
 	r.Answered, r.Unknown, r.SoldOut, r.Busy = counts[load.Sold], counts[load.Unknown], counts[load.SoldOut], counts[load.Busy]
 	r.Fenced, r.Lost, r.Conflict = counts[load.Fenced], counts[load.Lost], counts[load.Conflict]
 	r.Refused, r.Errors = counts[load.Refused], counts[load.Failed]

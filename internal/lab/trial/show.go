@@ -81,8 +81,12 @@ func (s *Show) Ask(ctx context.Context, w Wish) *Customer {
 			order.Wait = patience // no stall of the machine has it refused
 		}
 	}
+	send := load.Send
+	if s.Service != nil {
+		send = s.Service.Send
+	}
 	go func() {
-		answer := load.Send(ctx, order)
+		answer := send(ctx, order)
 		s.customers.mu.Lock()
 		c.take(answer)
 		s.customers.mu.Unlock()
@@ -289,9 +293,9 @@ func (s *Show) Locks(ctx context.Context) (endless string, ends bool, err error)
 }
 
 // finish lets everybody go on whom a play of baskets has left held, and waits for the answers. The servers of a topology
-// may be gone: what is not answered there ends with ctx.
+// may be gone: what is not answered there ends with ctx. A described service holds nobody.
 func (s *Show) finish(ctx context.Context, failed bool) error {
-	if s.Database != nil {
+	if s.Database != nil || s.Service != nil {
 		return nil
 	}
 	for _, shop := range s.Testbed.Shops {

@@ -68,6 +68,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
@@ -91,10 +92,23 @@ type Bench struct {
 	Waits *seen.MySQL
 	// Alone means that no other bench uses the same MySQL, so that its counts are this bench's.
 	Alone    bool
-	NoQuorum string // why strategies that need a quorum cannot run here; empty where they can
-	NoEtcd   string // why strategies that need etcd cannot
+	NoQuorum string  // why strategies that need a quorum cannot run here; empty where they can
+	NoEtcd   string  // why strategies that need etcd cannot
+	Service  Service // in the place of the lab's shops and tables; nil for those
 	// Database is the servers of a topology, nil for a single one. Where they fail over, Store is opened anew.
 	Database *topology.Servers
+}
+
+// Service sells, and counts what it has sold, as a file describes it.
+type Service interface {
+	// Offer makes an item with so many units.
+	Offer(ctx context.Context, units int64) (item uint64, err error)
+	// Send has the customer of an order buy, at the shop of the order.
+	Send(ctx context.Context, o load.Order) load.Answer
+	// Count returns how many units of an item are left, and its orders by their customers: the ids of the requests.
+	Count(ctx context.Context, item uint64) (left int64, orders map[string][]count.Order, err error)
+	// Settle waits until no sale changes that any more.
+	Settle(ctx context.Context, item uint64) error
 }
 
 // Shop is one of the shops that sell.
@@ -228,7 +242,10 @@ func (b Bench) lacks(ctx context.Context, of declared.Strategy) (misfit, error) 
 // ready repairs the testbed if something of it does not work. It waits for shops that were given by
 // address and are still being restarted.
 func (b Bench) ready(ctx context.Context) error {
-	if b.Testbed == nil {
+	switch {
+	case b.Service != nil:
+		return nil
+	case b.Testbed == nil:
 		b.awaitShops(ctx)
 		return nil
 	}

@@ -47,14 +47,14 @@ func (r Result) Facts() verdict.Facts {
 		Stock: r.Stock(), Sold: r.Sold, Remaining: r.Remaining, Oversold: r.Oversold, LostUpdates: r.LostUpdates,
 		Twice: r.Duplicates, Unordered: r.AnswersWithoutOrder, Denied: r.Denied, Left: r.Left, HalfSold: r.HalfSold, Unclaimed: r.Unclaimed,
 		Unpaid: r.Unpaid, Unserved: r.Unserved,
-		Errors: r.Errors, Seconds: r.LoadMS / 1000, Waiting: r.Waiting, Starves: r.Starves,
+		Errors: r.Errors, FirstError: r.FirstError, Seconds: r.LoadMS / 1000, Waiting: r.Waiting, Starves: r.Starves,
 	}
 }
 
 // facts are what the verdict on an attack follows from. r has its counts.
 func (a *attack) facts(r *Result) verdict.Facts {
+	r.FirstError = a.firstFailure()
 	f := r.Facts()
-	f.FirstError = a.firstFailure()
 	if a.stuck != nil {
 		f.Stuck, f.Waiting, f.Deserted = true, a.stuck.waiting(), a.deserted()
 	}

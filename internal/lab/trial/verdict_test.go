@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,7 +102,7 @@ func TestFollowReadsATraceThatIsBeingWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer trace.Close()
-	go followTrace(ctx, trace, func(line []byte) { lines <- string(line) })
+	go followTrace(ctx, trace, func(line []byte) { lines <- string(line) }, func(time.Time) {})
 	f.WriteString("one\nt")
 	if got := <-lines; got != "one\n" {
 		t.Errorf("the first line is %q", got)
@@ -108,5 +110,16 @@ func TestFollowReadsATraceThatIsBeingWritten(t *testing.T) {
 	f.WriteString("wo\n")
 	if got := <-lines; got != "two\n" {
 		t.Errorf("the second line, which was written in two parts, is %q", got)
+	}
+}
+
+// TestWhatIsReadWasPassedOn: a trace counts as read when its last line was passed on.
+func TestWhatIsReadWasPassedOn(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	var told []string
+	followTrace(ended, strings.NewReader("one\ntwo\n"), func(line []byte) { told = append(told, string(line)) }, func(time.Time) { told = append(told, "read") })
+	if want := []string{"one\n", "two\n", "read", "read"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
 	}
 }
