@@ -39,8 +39,6 @@ set -m
 {
 	# shellcheck disable=SC2086
 	run 'without the race detector' . -shuffle=on -parallel 4 -timeout 20m $others
-	run 'the production shop' . -tags nomsgpack ./internal/shop/program
-	run 'the rules of the imports' . . # of what is compiled by now
 } >"$OTHERS" 2>&1 &
 half=$!
 set +m
@@ -48,6 +46,8 @@ set +m
 run 'with the race detector' . -race -gcflags='all=-l -dwarf=false' -shuffle=on -parallel 4 -timeout 20m -skip "$searches" $met
 run 'the searches' . -timeout 20m -run "$searches" ./internal/redislock ./internal/lab/step
 run 'bench' bench -tags nomsgpack -timeout 10m ./...
+run 'the production shop' . -tags nomsgpack ./internal/shop/program
+run 'the rules of the imports' . . # of what is compiled by now
 wait "$half"
 half=''
 cat "$OTHERS"

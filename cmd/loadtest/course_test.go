@@ -150,8 +150,8 @@ func anyLineHas(out string, all []string) bool {
 // TestLessons runs each command of each lesson, one after the other, and looks for the words that the
 // lesson marks. With -update-lessons it runs those of the Chinese pages, too, and puts what was printed into the pages.
 func TestLessons(t *testing.T) {
+	t.Parallel()
 	testserver.NeedsServers(t)
-	t.Setenv("LOADTEST_AS", "loadtest")
 	room := openClassroom(t)
 	pages := lessons(t)
 	if *updateLessons {

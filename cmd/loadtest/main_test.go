@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Setenv("LOADTEST_SHOP_BINARY", shop.Program)
+	os.Setenv("LOADTEST_AS", "loadtest")
 	code := m.Run()
 	if err := shop.Close(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
