@@ -92,7 +92,7 @@ func TestWhatThePageSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	explored := []survey.Result{
-		{Strategy: "etcd", Event: schedule.Forget, Skipped: "it keeps them"},
+		{Strategy: "etcd", Event: schedule.Forget, Skipped: words.AsItStands("it keeps them")},
 		{Strategy: "etcd", Event: schedule.Pause, Found: explore.Found{Runs: 60, Bad: 20, Shortest: []schedule.Record{
 			{Schedule: shortest, Outcome: schedule.Outcome{Cause: verdict.LateWrite}}}}},
 	}
