@@ -112,7 +112,7 @@ type lookUps struct {
 }
 
 func (l *lookUps) ConnQueryContext(ctx context.Context, conn driver.QueryerContext, query string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
-	if strings.HasPrefix(query, "SELECT * FROM `orders`") {
+	if strings.HasPrefix(query, "SELECT * FROM `orders`") || strings.HasPrefix(query, "SELECT o.* FROM orders o") {
 		l.n.Add(1)
 	}
 	rows, err := conn.QueryContext(ctx, query, args)
@@ -140,9 +140,9 @@ func TestASaleLooksForItsKeyAtMostOnce(t *testing.T) {
 		if got := s.buy(item, "Idempotency-Key", "key-of-some-customer-1"); got.status != 201 || seen.n.Load() != want {
 			t.Errorf("%s: %d %s, and looked for orders %d times, want %d", by.Name, got.status, got.body, seen.n.Load(), want)
 		}
-		// A repeat reads the order and its lines.
-		if got := s.buy(item, "Idempotency-Key", "key-of-some-customer-1"); got.status != 201 || got.header.Get("Idempotency-Replayed") != "true" || seen.n.Load() != want+2 {
-			t.Errorf("%s, again: %d %s, and looked for orders %d times, want %d", by.Name, got.status, got.body, seen.n.Load(), want+2)
+		// A repeat reads the order and its lines, some ways at once.
+		if got := s.buy(item, "Idempotency-Key", "key-of-some-customer-1"); got.status != 201 || got.header.Get("Idempotency-Replayed") != "true" || seen.n.Load() < want+1 || seen.n.Load() > want+2 {
+			t.Errorf("%s, again: %d %s, and looked for orders %d times, want %d or %d", by.Name, got.status, got.body, seen.n.Load(), want+1, want+2)
 		}
 	}
 }
