@@ -67,7 +67,7 @@ import (
 var setnx = Declare(strategy.Strategy{
 	Name: "setnx", Doc: "a lease in a row",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
+		return polled{Options: d.Options, try: func(ctx context.Context, key string) (release, error) {
 			id := key[len("stock:"):]
 			done, err := d.Store.Pool().ExecContext(ctx, "UPDATE items SET fence = UNIX_TIMESTAMP(NOW(6)) * 1000000 + ? WHERE id = ? AND fence < UNIX_TIMESTAMP(NOW(6)) * 1000000", d.Lease.Microseconds(), id)
 			if err != nil {
@@ -77,7 +77,11 @@ var setnx = Declare(strategy.Strategy{
 				return nil, err
 			}
 			sale.At(ctx, sale.Acquiring)
-			return rowLease{d, id}, nil
+			return func(ctx context.Context) error {
+				sale.At(ctx, sale.Releasing)
+				_, err := d.Store.Pool().ExecContext(ctx, "UPDATE items SET fence = 0 WHERE id = ?", id)
+				return err
+			}, nil
 		}}, strategy.ReadThenWrite
 	},
 }, declared.Strategy{
@@ -85,29 +89,15 @@ var setnx = Declare(strategy.Strategy{
 	Properties: declared.Properties{Has: declared.DurableAnswers | declared.Exclusive | declared.Recovers | declared.Renews | declared.PauseProof | declared.ClockFree | declared.SurvivesDataLoss | declared.LossAware},
 })
 
-type rowLease struct {
-	strategy.Deps
-	id string
-}
-
-func (l rowLease) release(ctx context.Context) error {
-	sale.At(ctx, sale.Releasing)
-	_, err := l.Store.Pool().ExecContext(ctx, "UPDATE items SET fence = 0 WHERE id = ?", l.id)
-	return err
-}
-
 func sendSetnx(ctx context.Context, client redis.UniversalClient, key string, value any) (bool, error) {
 	return client.Do(ctx, "SETNX", key, value).Bool()
 }
 
-type plainDel struct {
-	redis redis.UniversalClient
-	key   string
-}
-
-func (l plainDel) release(ctx context.Context) error {
-	sale.At(ctx, sale.Releasing)
-	return l.redis.Del(ctx, l.key).Err()
+func plainDel(client redis.UniversalClient, key string) release {
+	return func(ctx context.Context) error {
+		sale.At(ctx, sale.Releasing)
+		return client.Del(ctx, key).Err()
+	}
 }
 `
 )
