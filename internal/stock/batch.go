@@ -196,10 +196,12 @@ func (s *Store) ordersByKeys(db *gorm.DB, sales []Sale) (map[Key]Order, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
+	// Most rows have no line_of. Databases take that for a frequent value, and would read all orders for many keys.
+	const first = "orders o FORCE INDEX (orders_key_subject)"
+	const further = first + " JOIN orders l FORCE INDEX (orders_subject) ON l.subject = o.subject AND l.line_of = o.id"
 	const under = " WHERE (o.idempotency_key, o.subject) IN ?"
 	var rows []Order // the first row of an order before its further rows
-	err := db.Raw("SELECT o.* FROM orders o"+under+" UNION ALL SELECT l.* FROM orders o JOIN orders l ON l.subject = o.subject AND l.line_of = o.id"+under+
-		" ORDER BY line_of, item_id", keys, keys).Scan(&rows).Error
+	err := db.Raw("SELECT o.* FROM "+first+under+" UNION ALL SELECT l.* FROM "+further+under+" ORDER BY line_of, item_id", keys, keys).Scan(&rows).Error
 	byKey, keyOf := map[Key]Order{}, map[uint64]Key{}
 	for _, row := range rows {
 		if row.LineOf == nil {

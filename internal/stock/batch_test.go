@@ -297,6 +297,35 @@ func TestABatchOfRepeatsWritesNothing(t *testing.T) {
 	}
 }
 
+// TestABatchFindsItsKeysByTheirIndex: what a batch reads does not grow with the orders that were made before.
+func TestABatchFindsItsKeysByTheirIndex(t *testing.T) {
+	store := stocktest.Open(t, stock.WithPoolSize(1))
+	item := newItem(t, store, 100)
+	sales := make([]stock.Sale, 40)
+	for i := range sales {
+		sales[i] = one(item)
+		sales[i].IdempotencyKey = fmt.Sprint("key ", i)
+	}
+	if _, err := store.DecrementBatch(t.Context(), item.ID, sales); err != nil {
+		t.Fatal(err)
+	}
+	const others = "INSERT INTO orders (item_id, quantity, stock_read, stock_written, strategy, shop, request_id, idempotency_key)" +
+		" SELECT item_id, quantity, stock_read, stock_written, strategy, shop, request_id, UUID() FROM orders"
+	for _, statement := range []string{others, others, others, others, others, others, others, "ANALYZE TABLE orders"} {
+		if _, err := store.Pool().ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := rowsRead(t, store)
+	outcomes, err := store.DecrementBatch(t.Context(), item.ID, sales)
+	if err != nil || !errors.Is(outcomes[0].Err, stock.ErrRepeated) {
+		t.Fatalf("%+v, %v", outcomes, err)
+	}
+	if rows := rowsRead(t, store) - before; rows > 600 {
+		t.Errorf("a batch of %d repeats read %d rows, beside %d orders", len(sales), rows, 128*len(sales))
+	}
+}
+
 // losesOneCommit is for a proxy that ends the first connection on which a COMMIT is sent, before or
 // after the server has it.
 func losesOneCommit(deliver bool) func() meddler {
