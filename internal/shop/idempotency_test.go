@@ -140,9 +140,12 @@ func TestASaleLooksForItsKeyAtMostOnce(t *testing.T) {
 		if got := s.buy(item, "Idempotency-Key", "key-of-some-customer-1"); got.status != 201 || seen.n.Load() != want {
 			t.Errorf("%s: %d %s, and looked for orders %d times, want %d", by.Name, got.status, got.body, seen.n.Load(), want)
 		}
-		// A repeat reads the order and its lines, some ways at once.
-		if got := s.buy(item, "Idempotency-Key", "key-of-some-customer-1"); got.status != 201 || got.header.Get("Idempotency-Replayed") != "true" || seen.n.Load() < want+1 || seen.n.Load() > want+2 {
-			t.Errorf("%s, again: %d %s, and looked for orders %d times, want %d or %d", by.Name, got.status, got.body, seen.n.Load(), want+1, want+2)
+		// A repeat reads the order and its lines; a batch reads both at once.
+		if want += 2; by.Name == "batched" {
+			want--
+		}
+		if got := s.buy(item, "Idempotency-Key", "key-of-some-customer-1"); got.status != 201 || got.header.Get("Idempotency-Replayed") != "true" || seen.n.Load() != want {
+			t.Errorf("%s, again: %d %s, and looked for orders %d times, want %d", by.Name, got.status, got.body, seen.n.Load(), want)
 		}
 	}
 }
