@@ -196,27 +196,35 @@ func (s *Store) ordersByKeys(db *gorm.DB, sales []Sale) (map[Key]Order, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
+	var rows []struct {
+		Order   `gorm:"embedded"`
+		Further bool
+	}
 	// Most rows have no line_of. Databases take that for a frequent value, and would read all orders for many keys.
-	const first = "orders o FORCE INDEX (orders_key_subject)"
-	const further = first + " JOIN orders l FORCE INDEX (orders_subject) ON l.subject = o.subject AND l.line_of = o.id"
-	const under = " WHERE (o.idempotency_key, o.subject) IN ?"
-	var rows []Order // the first row of an order before its further rows
-	err := db.Raw("SELECT o.* FROM "+first+under+" UNION ALL SELECT l.* FROM "+further+under+" ORDER BY line_of, item_id", keys, keys).Scan(&rows).Error
-	byKey, keyOf := map[Key]Order{}, map[uint64]Key{}
+	err := db.Raw("SELECT o.*, EXISTS (SELECT 1 FROM orders l FORCE INDEX (orders_subject) WHERE l.subject = o.subject AND l.line_of = o.id) AS further"+
+		" FROM orders o FORCE INDEX (orders_key_subject) WHERE (o.idempotency_key, o.subject) IN ?", keys).Scan(&rows).Error
+	if err != nil {
+		return nil, err
+	}
+	var whole, further []Order
 	for _, row := range rows {
-		if row.LineOf == nil {
-			key := Key{row.Subject, *row.IdempotencyKey}
-			byKey[key], keyOf[row.ID] = row, key
-			continue
+		if row.Further {
+			further = append(further, row.Order)
+		} else {
+			whole = append(whole, row.Order)
 		}
-		order := byKey[keyOf[*row.LineOf]]
-		order.More = append(order.More, row)
-		byKey[keyOf[*row.LineOf]] = order
+	}
+	if err := addLines(db, further); err != nil {
+		return nil, err
+	}
+	byKey := make(map[Key]Order, len(rows))
+	for _, order := range append(whole, further...) {
+		byKey[Key{order.Subject, *order.IdempotencyKey}] = order
 	}
 	if s.repeats.Add(-1); len(byKey) > 0 {
 		s.repeats.Store(looksForRepeats)
 	}
-	return byKey, err
+	return byKey, nil
 }
 
 // MadeBefore returns the orders that were made under keys of these sales, while batches meet such keys. It

@@ -65,25 +65,31 @@ func (s *Store) orderWhere(ctx context.Context, where string, args ...any) (Orde
 	return whole[0], nil
 }
 
-// withLines adds the further rows to orders, of which there must be one. The index that lists the orders of a
-// subject finds them, too.
+// withLines adds the further rows to orders, of which there must be one.
 func (s *Store) withLines(ctx context.Context, orders []Order) ([]Order, error) {
+	_, err := again(ctx, func() (struct{}, error) { return struct{}{}, addLines(s.db.WithContext(ctx), orders) })
+	if err != nil {
+		return nil, found("read the lines of orders", err)
+	}
+	return orders, nil
+}
+
+// addLines adds the further rows to orders. The index that lists the orders of a subject finds them, too.
+func addLines(db *gorm.DB, orders []Order) error {
+	if len(orders) == 0 {
+		return nil
+	}
 	at := make(map[uint64]*Order, len(orders))
 	rows := make([][]any, len(orders))
 	for i, order := range orders {
 		rows[i], at[order.ID] = []any{order.Subject, order.ID}, &orders[i]
 	}
-	lines, err := again(ctx, func() ([]Order, error) {
-		return all[Order](s.db.WithContext(ctx).Order("item_id"), "(subject, line_of) IN ?", rows)
-	})
-	if err != nil {
-		return nil, found("read the lines of orders", err)
-	}
+	lines, err := all[Order](db.Order("item_id"), "(subject, line_of) IN ?", rows)
 	for _, line := range lines {
 		of := at[*line.LineOf]
 		of.More = append(of.More, line)
 	}
-	return orders, nil
+	return err
 }
 
 // Period is from one time, and until before another one.
