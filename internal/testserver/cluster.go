@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -46,17 +45,14 @@ func (g *Group) RedisCluster(ctx context.Context, masters int) (RedisCluster, er
 }
 
 func (s *Redis) awaitCluster(ctx context.Context, masters int) error {
-	for {
+	err := until(ctx, func() (bool, error) {
 		info, err := s.Client.Do(ctx, "CLUSTER", "INFO").Info()
-		if err == nil && info["cluster_state"] == "ok" && info["cluster_size"] == strconv.Itoa(masters) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("testserver: %s: the cluster did not form: %w", s.Name, context.Cause(ctx))
-		case <-time.After(readyInterval):
-		}
+		return info["cluster_state"] == "ok" && info["cluster_size"] == strconv.Itoa(masters), err
+	})
+	if err != nil {
+		return fmt.Errorf("testserver: %s: the cluster did not form: %w", s.Name, err)
 	}
+	return nil
 }
 
 // URL is the address in the form that the shop takes.

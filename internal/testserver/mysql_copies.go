@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"time"
 )
 
 // shopUser may do everything in the first database and nothing else. A server that is read-only refuses its
@@ -85,54 +85,23 @@ func (m *MySQL) Ask(ctx context.Context, question func(*sql.DB) error) error {
 	return nil
 }
 
-// tableAge is how long nobody may have read INNODB_TRX before MariaDB makes it anew: see
-// trx_i_s_possibly_fetch_data_into_cache in storage/innobase/trx/trx0i_s.cc, which says 0.1 s.
-const tableAge = 120 * time.Millisecond
-
-// Waiting returns the statements of transactions that wait for a row, and how many commits of shops wait
-// because of [MySQL.HoldApplying]. It takes a tenth of a second.
-func (m *MySQL) Waiting(ctx context.Context) (statements []string, commits int, err error) {
-	select {
-	case <-ctx.Done():
-		return nil, 0, context.Cause(ctx)
-	case <-time.After(tableAge):
+// Certifying returns how many commits of shops wait because of [MySQL.HoldApplying].
+func (m *MySQL) Certifying(ctx context.Context) (int, error) {
+	n, err := m.Value(ctx, "COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '"+shopUser+"' AND STATE = 'Waiting for certification'")
+	if err != nil {
+		return 0, err
 	}
-	err = m.Ask(ctx, func(db *sql.DB) error {
-		rows, err := db.QueryContext(ctx, "SELECT COALESCE(trx_query, '') FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'")
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var statement string
-			if err := rows.Scan(&statement); err != nil {
-				return err
-			}
-			statements = append(statements, statement)
-		}
-		if err := rows.Err(); err != nil {
-			return err
-		}
-		return db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '"+shopUser+"' AND STATE = 'Waiting for certification'").Scan(&commits)
-	})
-	return statements, commits, err
+	return strconv.Atoi(n)
 }
 
 // await waits until is reports true. What says what is waited for.
 func (m *MySQL) await(ctx context.Context, what string, is func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	for {
-		so, err := is()
-		if so {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("testserver: %s: not %s: %w", m.Name, what, errors.Join(err, context.Cause(ctx)))
-		case <-time.After(readyInterval):
-		}
+	if err := until(ctx, is); err != nil {
+		return fmt.Errorf("testserver: %s: not %s: %w", m.Name, what, err)
 	}
+	return nil
 }
 
 // withoutIdentity removes from a copy of a template what a server is told apart by.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -112,20 +113,34 @@ func (p *Process) start(ctx context.Context) error {
 func (p *Process) awaitReady(ctx context.Context, exited <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	for {
+	over := false
+	err := until(ctx, func() (bool, error) {
 		err := p.Ready(ctx)
-		if err == nil && !ended(exited, 0) {
+		over = ended(exited, 0)
+		return err == nil || over, err
+	})
+	switch {
+	case over:
+		return &startError{p.Name, "ended while it started", p.LogTail()}
+	case err != nil:
+		return &startError{p.Name, "not ready: " + strings.ReplaceAll(err.Error(), "\n", "; "), p.LogTail()}
+	}
+	return nil
+}
+
+// until asks until the answer is true. If ctx ends first, its error is the last answer's and the context's cause.
+func until(ctx context.Context, is func() (bool, error)) error {
+	for {
+		so, err := is()
+		if so {
 			return nil
 		}
 		select {
-		case <-exited:
-			return &startError{p.Name, "ended while it started", p.LogTail()}
 		case <-ctx.Done():
-			what := fmt.Sprintf("not ready: %v", err)
 			if why := context.Cause(ctx); !errors.Is(err, why) {
-				what += fmt.Sprintf(" (%v)", why)
+				err = errors.Join(err, why)
 			}
-			return &startError{p.Name, what, p.LogTail()}
+			return err
 		case <-time.After(readyInterval):
 		}
 	}

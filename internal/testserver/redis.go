@@ -103,17 +103,15 @@ func (s *Redis) Follow(ctx context.Context, addr string) error {
 	if err := s.Client.Do(ctx, "REPLICAOF", host, port).Err; err != nil {
 		return fmt.Errorf("testserver: %s: follow %s: %w", s.Name, addr, err)
 	}
-	for {
-		role, err := s.Client.Do(ctx, "ROLE").Slice()
-		if err == nil && len(role) > 3 && role[3] == "connected" {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("testserver: %s: not in sync with %s: %v %w", s.Name, addr, role, errors.Join(err, context.Cause(ctx)))
-		case <-time.After(readyInterval):
-		}
+	var role []any
+	err := until(ctx, func() (is bool, err error) {
+		role, err = s.Client.Do(ctx, "ROLE").Slice()
+		return len(role) > 3 && role[3] == "connected", err
+	})
+	if err != nil {
+		return fmt.Errorf("testserver: %s: not in sync with %s: %v %w", s.Name, addr, role, err)
 	}
+	return nil
 }
 
 // Save writes what the server has to its disk: it still has that after a kill and a restart.

@@ -2,6 +2,7 @@ package testserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -12,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
-	"time"
 )
 
 // A template is the data folder of a MySQL server that was never started. To make one takes seconds,
@@ -115,17 +115,12 @@ func exists(path string) bool {
 
 // lockFile waits for a lock on f, which a lock that f has becomes.
 func lockFile(ctx context.Context, f *os.File, how int) error {
-	for {
-		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(readyInterval):
-		}
-	}
+	var failed error
+	err := until(ctx, func() (bool, error) {
+		failed = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+		return !errors.Is(failed, syscall.EWOULDBLOCK) && !errors.Is(failed, syscall.EINTR), nil
+	})
+	return cmp.Or(err, failed)
 }
 
 // keep makes a copy of data the template, and removes the program's older ones. If it fails, the next

@@ -103,7 +103,7 @@ func (t *testbeds) openTopology(ctx context.Context, of task) (_ *trial.Bench, d
 	if err != nil {
 		return nil, nil, err
 	}
-	b := &trial.Bench{Store: servers.Store, Database: servers.Database}
+	b := &trial.Bench{Store: servers.Store, Database: servers.Database, Waits: seen.NewMySQL(servers.Store, servers.MariaDB)}
 	done = func() {
 		servers.Store = b.Store // which counts on another server after a failover
 		servers.Close()

@@ -3,8 +3,6 @@ package scenario
 import (
 	"context"
 	"fmt"
-	"regexp"
-	"slices"
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
@@ -38,6 +36,7 @@ func lateCopy(p *servers) {
 	}
 	second := make([]*trial.Customer, len(p.Shows))
 	committing := 0 // of those who have come before
+	waits := p.Waits.At(p.Database.Nodes[1].Ask)
 	for i, s := range p.Shows {
 		p.do(func(ctx context.Context) error {
 			b := s.Ask(ctx, heldAtRead(1))
@@ -46,12 +45,13 @@ func lateCopy(p *servers) {
 				if s.Reached(b) || b.Answered() {
 					return true, nil
 				}
-				waits, commits, err := waitsAtCopy(ctx, p.Group, s.Items[0].ItemID)
-				if commits > committing {
+				commits, err := p.Database.Nodes[1].Certifying(ctx)
+				if err != nil || commits > committing {
 					committing = commits
-					return true, nil
+					return err == nil, err
 				}
-				return waits, err
+				now, err := waits.Look(ctx)
+				return now.On(s.Names), err
 			})
 			if err == nil && (s.Reached(b) || b.Answered()) {
 				err = s.HasRead(ctx, b)
@@ -62,12 +62,4 @@ func lateCopy(p *servers) {
 	p.do(release, p.Database.Copied)
 	p.note(1, explain.HasCaughtUp, explain.Facts{})
 	p.finish(second)
-}
-
-// waitsAtCopy reports whether a statement about the item waits for a row at the second server, and how many
-// commits of shops wait there.
-func waitsAtCopy(ctx context.Context, g *trial.Group, item uint64) (waits bool, commits int, err error) {
-	statements, commits, err := g.Database.Nodes[1].Waiting(ctx)
-	of := regexp.MustCompile(fmt.Sprintf(`\b%d\b`, item))
-	return slices.ContainsFunc(statements, of.MatchString), commits, err
 }

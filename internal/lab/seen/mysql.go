@@ -17,7 +17,7 @@ import (
 // MySQL asks a MySQL which statements wait for which locks. The benches of a server share one.
 // It is safe for concurrent use.
 type MySQL struct {
-	store   *stock.Store
+	ask     Asker
 	mariaDB bool
 
 	mu   sync.Mutex // guards the rest
@@ -32,10 +32,16 @@ type Waits struct {
 	userLocks    []string          // what names locks of GET_LOCK that are waited for
 }
 
+// Asker calls a question with connections to a server.
+type Asker func(ctx context.Context, question func(*sql.DB) error) error
+
 // NewMySQL asks the server of a store.
 func NewMySQL(store *stock.Store, mariaDB bool) *MySQL {
-	return &MySQL{store: store, mariaDB: mariaDB}
+	return &MySQL{ask: func(_ context.Context, question func(*sql.DB) error) error { return question(store.Pool()) }, mariaDB: mariaDB}
 }
+
+// At asks another server of the same kind.
+func (w *MySQL) At(ask Asker) *MySQL { return &MySQL{ask: ask, mariaDB: w.mariaDB} }
 
 // cacheIdle is how long MariaDB's tables must not be read before it fills them anew.
 // Source: trx_i_s_possibly_fetch_data_into_cache in storage/innobase/trx/trx0i_s.cc, 0.1 s.
@@ -76,13 +82,16 @@ func (w *MySQL) Look(ctx context.Context) (Waits, error) {
 		}
 	}
 	now := Waits{begun: time.Now(), Transactions: map[string]string{}, blockers: map[string]string{}}
-	err := w.each(ctx, ask.transactions, func(id, statement string) { now.Transactions[id] = statement })
-	if err == nil {
-		err = w.each(ctx, ask.blockers, func(waits, blocks string) { now.blockers[blocks] = now.Transactions[waits] })
-	}
-	if err == nil {
-		err = w.each(ctx, ask.userLocks, func(names, _ string) { now.userLocks = append(now.userLocks, names) })
-	}
+	err := w.ask(ctx, func(db *sql.DB) error {
+		err := each(ctx, db, ask.transactions, func(id, statement string) { now.Transactions[id] = statement })
+		if err == nil {
+			err = each(ctx, db, ask.blockers, func(waits, blocks string) { now.blockers[blocks] = now.Transactions[waits] })
+		}
+		if err == nil {
+			err = each(ctx, db, ask.userLocks, func(names, _ string) { now.userLocks = append(now.userLocks, names) })
+		}
+		return err
+	})
 	if err != nil {
 		return Waits{}, fmt.Errorf("ask MySQL who waits: %w", err)
 	}
@@ -91,8 +100,8 @@ func (w *MySQL) Look(ctx context.Context) (Waits, error) {
 	return now, nil
 }
 
-func (w *MySQL) each(ctx context.Context, query string, row func(a, b string)) error {
-	rows, err := w.store.Pool().QueryContext(ctx, query)
+func each(ctx context.Context, db *sql.DB, query string, row func(a, b string)) error {
+	rows, err := db.QueryContext(ctx, query)
 	if err != nil {
 		return err
 	}

@@ -220,11 +220,11 @@ func (s *Show) KeptOut(ctx context.Context, of *Customer) bool {
 // waitsInMySQL reports whether a statement on one of the items waits for another's transaction.
 func (s *Show) waitsInMySQL(ctx context.Context) bool {
 	now, _ := s.Waits.Look(ctx)
-	return now.On(s.names)
+	return now.On(s.Names)
 }
 
-// names reports whether a statement or a key has the id of an item of the show in it.
-func (s *Show) names(text string) bool {
+// Names reports whether a statement or a key has the id of an item of the show in it.
+func (s *Show) Names(text string) bool {
 	return slices.ContainsFunc(s.Items, func(item audit.Run) bool {
 		return regexp.MustCompile(fmt.Sprintf(`\b%d\b`, item.ItemID)).MatchString(text)
 	})
@@ -277,7 +277,7 @@ func (s *Show) Locks(ctx context.Context) (endless string, ends bool, err error)
 	}
 	var named []string
 	for _, each := range keys {
-		if key := each.(string); s.names(key) || slices.Contains(s.Of.State.Locks, key) {
+		if key := each.(string); s.Names(key) || slices.Contains(s.Of.State.Locks, key) {
 			named = append(named, key)
 		}
 	}
