@@ -65,8 +65,8 @@ func paid(staff listener, id, reference string) error {
 		case err == nil:
 			fmt.Printf("%s is %s by %s: order %s\n", r.ID, r.State, reference, r.OrderID)
 			return nil
-		case status == http.StatusConflict || status == http.StatusGone:
-			fmt.Printf("the money of %s goes back: %v\n", reference, err) // ask the provider to return it, and then:
+		case strings.Contains(err.Error(), "/problems/payment-must-be-returned"): // of another 409, find out whose money it is
+			fmt.Printf("the money of %s goes back: %v\n", reference, err) // ask the provider to return it once, and then:
 			_, _, returned := staff.post("/payments/"+reference+"/return", "")
 			return returned
 		case status >= 400 && status < 500:

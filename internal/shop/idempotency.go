@@ -116,7 +116,10 @@ func doOrFind[T any](ctx context.Context, before func(context.Context, error) (T
 		return none, false, err
 	}
 	// If the look-up failed, too, an earlier try may have succeeded. A plain "sold out" would then
-	// be wrong.
+	// be wrong, and so would be that nothing was done.
+	if lookupErr != nil && lookupErr != error(errKeyReused) {
+		lookupErr = fmt.Errorf("%w: %w", stock.ErrUnknown, lookupErr)
+	}
 	return earlier, lookupErr == nil, lookupErr
 }
 
@@ -150,17 +153,22 @@ const (
 // clearKeys clears the idempotency keys that are older than KeyTTL, until ctx ends. A repeat under
 // a cleared key sells again.
 func (s *Shop) clearKeys(ctx context.Context) {
-	if s.KeyTTL == 0 {
-		return
-	}
-	if !s.health.starts(ctx) {
+	s.clear(ctx, s.KeyTTL, s.store.ClearKeys)
+}
+
+// clearing clears a batch of what is older than ttl: see [inRounds].
+type clearing func(ctx context.Context, from time.Time, ttl time.Duration, limit int) (n int, upTo time.Time, err error)
+
+// clear clears in rounds, until ctx ends. With a ttl of 0 it does nothing.
+func (s *Shop) clear(ctx context.Context, ttl time.Duration, old clearing) {
+	if ttl == 0 || !s.health.starts(ctx) {
 		return
 	}
 	inRounds(ctx, s.KeyInterval, func(from time.Time) (int, time.Time, error) {
-		n, upTo, err := s.store.ClearKeys(ctx, from, s.KeyTTL, keyBatch)
+		n, upTo, err := old(ctx, from, ttl, keyBatch)
 		if err != nil && ctx.Err() == nil {
 			s.metrics.keysNotCleared.Inc()
-			s.Log.Warn("idempotency keys were not cleared", "error", err)
+			s.Log.Warn("what is too old was not cleared", "error", err)
 			s.advise(ctx, err)
 		}
 		return n, upTo, err

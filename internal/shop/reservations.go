@@ -347,10 +347,10 @@ func (s *Shop) confirm(c *gin.Context) error {
 		paid := stock.Sale{RequestID: by.RequestID, Shop: s.Name, Strategy: s.Strategy.Name, Limit: s.Limit, Holds: true}
 		return s.holds.Confirm(ctx, by, id, body.Reference, paid, s.Reservations.Terms)
 	})
-	for _, money := range []error{stock.ErrPaidTwice, stock.ErrPaidLate, stock.ErrReference, stock.ErrReferences} {
+	for _, money := range []error{stock.ErrPaidTwice, stock.ErrPaidLate, stock.ErrReference, stock.ErrReferences, stock.ErrNotFound} {
 		if errors.Is(err, money) {
 			s.metrics.refusedPayments.Inc()
-			s.Log.WarnContext(c.Request.Context(), "a payment was not taken", "reservation", c.Param("reservation"), "reference", body.Reference,
+			s.money.WarnContext(c.Request.Context(), "a payment was not taken", "reservation", c.Param("reservation"), "reference", body.Reference,
 				"error", err, "request", requestID(c))
 		}
 	}
@@ -415,17 +415,40 @@ const (
 	sweepBatch    = 64
 )
 
-// endReservations ends overdue reservations until ctx ends, and forgets old ones.
+func (s *Shop) sweeps() bool { return s.Reservations != nil && s.SweepInterval >= 0 }
+
+// clearReservations clears the idempotency keys of reservations until ctx ends, and forgetReservations what has ended.
+func (s *Shop) clearReservations(ctx context.Context) {
+	if s.sweeps() {
+		s.clear(ctx, s.KeyTTL, anywhere(s.store.ClearHoldKeys))
+	}
+}
+
+func (s *Shop) forgetReservations(ctx context.Context) {
+	if s.sweeps() {
+		s.clear(ctx, s.Reservations.Kept, anywhere(s.store.ForgetHolds))
+	}
+}
+
+// anywhere is a function for [Shop.clear] that finds by itself where to begin.
+func anywhere(clear func(ctx context.Context, ttl time.Duration, limit int) (int, error)) clearing {
+	return func(ctx context.Context, from time.Time, ttl time.Duration, limit int) (int, time.Time, error) {
+		n, err := clear(ctx, ttl, limit)
+		return n, from, err
+	}
+}
+
+// endReservations ends overdue reservations until ctx ends, and counts what is held.
 func (s *Shop) endReservations(ctx context.Context) {
-	if s.Reservations == nil || s.SweepInterval < 0 || !s.health.starts(ctx) {
+	if !s.sweeps() || !s.health.starts(ctx) {
 		return
 	}
-	var cleared time.Time
+	var counted time.Time
 	for ctx.Err() == nil {
 		more, err := s.endOverdue(ctx)
-		if err == nil && time.Since(cleared) > s.KeyInterval {
-			cleared = time.Now()
-			err = s.forgetReservations(ctx)
+		if err == nil && time.Since(counted) > s.KeyInterval {
+			counted = time.Now()
+			err = s.countReservations(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
 			s.metrics.sweepFailures.Inc()
@@ -449,7 +472,7 @@ func (s *Shop) endOverdue(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-func (s *Shop) forgetReservations(ctx context.Context) error {
+func (s *Shop) countReservations(ctx context.Context) error {
 	held, toReturn, err := s.store.CountHeld(ctx)
 	if err != nil {
 		return err
@@ -459,13 +482,5 @@ func (s *Shop) forgetReservations(ctx context.Context) error {
 		s.metrics.liveReservations.WithLabelValues(string(state)).Set(float64(held[state].Holds))
 	}
 	s.metrics.toReturn.Set(float64(toReturn))
-	if s.KeyTTL > 0 {
-		if _, err = s.store.ClearHoldKeys(ctx, s.KeyTTL, keyBatch); err != nil {
-			return err
-		}
-	}
-	if s.Reservations.Kept > 0 {
-		_, err = s.store.ForgetHolds(ctx, s.Reservations.Kept, keyBatch)
-	}
-	return err
+	return nil
 }

@@ -25,7 +25,7 @@ var (
 	paying = problemType("payment-under-way", http.StatusConflict, 0, "The payment is under way",
 		"The payment window counts from its beginning on. Nothing was done.")
 	MustReturn = problemType("payment-must-be-returned", http.StatusConflict, 0, "The payment must be returned",
-		"The reservation was paid by another payment (409), or has ended (410). The payment was recorded: give the money back, and say so.")
+		"The reservation was paid by another payment or its order was cancelled (409), or it has ended (410). The payment was recorded: give the money back once, and say so.")
 	ReferenceInUse = problemType("reference-in-use", http.StatusConflict, 0, "The reference is that of another reservation's payment",
 		"One payment pays one reservation. Nothing was recorded: find out whose money it is.")
 	tooManyReferences = problemType("too-many-references", http.StatusConflict, 0, "The reservation has too many payments",
@@ -50,7 +50,7 @@ var reservationAnswers = []answerTo{
 	{stock.ErrExtended, extended, "the reservation was extended before: nothing was done"},
 	{stock.ErrPaying, paying, "the payment has begun: nothing was done"},
 	{stock.ErrTooLong, invalid, "the reservation would last longer than one may here: nothing was done"},
-	{stock.ErrPaidTwice, MustReturn, "another payment has confirmed the reservation: this one was recorded, to be returned"},
+	{stock.ErrPaidTwice, MustReturn, "another payment has confirmed the reservation, or its order was cancelled: GET the payment for what became of it"},
 	{stock.ErrPaidLate, paidLate, "the reservation ended before its payment: the payment was recorded, to be returned"},
 	{stock.ErrReference, ReferenceInUse, "the reference is that of a payment for another reservation: nothing was recorded"},
 	{stock.ErrReferences, tooManyReferences, "the reservation has too many payments: this one was not recorded"},

@@ -13,6 +13,8 @@ import (
 
 	"stocklock/internal/stock"
 	"stocklock/internal/testserver"
+
+	"github.com/google/uuid"
 )
 
 // reservingShop is a shop that offers reservations, and the keys of those who ask it.
@@ -331,8 +333,34 @@ func TestLatePaymentsCanBeTaken(t *testing.T) {
 	if p := r.paid("another"); p.State != stock.ToReturn {
 		t.Errorf("money that was not taken is %+v", p)
 	}
+	if _, err := r.store.Restock(t.Context(), stock.Author{Subject: "staff", IdempotencyKey: "five-more"}, item.ID, 5); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.backend("/reservations/"+id+"/confirmation", `{"reference": "second"}`); got.status != 410 || r.paid("second").Reason != "second" || r.left(item) != 5 {
+		t.Errorf("paid late a second time: %d %s, %+v", got.status, got.body, r.paid("second"))
+	}
+	if got := r.backend("/reservations/"+first.ID+"/confirmation", `{"reference": "late"}`).reservation(t); got.ID != first.ID {
+		t.Errorf("the new one's own payment: %+v", got)
+	}
 	if orders, _ := r.store.ItemOrders(t.Context(), item.ID); len(orders) != 1 {
 		t.Errorf("%d orders, want 1", len(orders))
+	}
+}
+
+// TestNoMoneyIsMissingInTheLog has more of it at once than the log takes of other records.
+func TestNoMoneyIsMissingInTheLog(t *testing.T) {
+	r := openReserving(t, nil)
+	_, id := r.in(stock.Expired)
+	references := []string{"of-a-lost-one"}
+	r.backend("/reservations/"+uuid.NewString()+"/confirmation", `{"reference": "of-a-lost-one"}`)
+	for n := range 3 * logBurst {
+		references = append(references, fmt.Sprintf("late-%03d", n))
+		r.backend("/reservations/"+id+"/confirmation", fmt.Sprintf(`{"reference": "late-%03d"}`, n))
+	}
+	for _, reference := range references {
+		if !strings.Contains(r.log.String(), reference) {
+			t.Errorf("%s is not in the log", reference)
+		}
 	}
 }
 
@@ -575,6 +603,10 @@ func TestAShopMustBeFitForReservations(t *testing.T) {
 		if err := cfg.Reservations.check(cfg); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
+	}
+	cfg := fit(func(cfg *Config) { cfg.Name = "店-1" }) // no column of reservations has it
+	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "printable ASCII") {
+		t.Errorf("a name that no reservation can have: %v", err)
 	}
 	without := open(t, nil)
 	if got := without.get(ReservationsPath); got.problem() != "not-found" {

@@ -120,6 +120,7 @@ type Shop struct {
 	sellBy  Sell         // the seller's, around which there may be a lab
 	view    View         // the store's, around which there may be a lab
 	holds   stock.Holder // likewise
+	money   *slog.Logger // as configured: of money, no record is dropped
 	list    func(ctx context.Context, after uint64, limit int) ([]stock.Item, error)
 	show    func(stock.Order) any // what is shown of an order
 	lab     Lab                   // nil in production
@@ -138,8 +139,8 @@ type Shop struct {
 
 // New prepares a shop. It opens no connection before [Shop.Serve].
 func New(cfg Config) (*Shop, error) {
-	if n := len(cfg.Name); n == 0 || n > maxNameLength {
-		return nil, fmt.Errorf("the name %q has %d bytes: want 1 to %d", cfg.Name, n, maxNameLength)
+	if !isLabel(cfg.Name, maxNameLength) {
+		return nil, fmt.Errorf("the name of the shop is %q: want 1 to %d printable ASCII characters without space", cfg.Name, maxNameLength)
 	}
 	if err := cfg.Reservations.check(cfg); err != nil {
 		return nil, err
@@ -154,7 +155,7 @@ func New(cfg Config) (*Shop, error) {
 	cfg.PingInterval = cmp.Or(cfg.PingInterval, pingInterval)
 	cfg.PingTimeout = cmp.Or(cfg.PingTimeout, pingTimeout)
 	cfg.KeyInterval = cmp.Or(cfg.KeyInterval, keyInterval)
-	s := &Shop{Config: cfg, store: store, sales: newSlots(cfg.MaxInFlight), serving: context.Background()}
+	s := &Shop{Config: cfg, store: store, money: cfg.Log, sales: newSlots(cfg.MaxInFlight), serving: context.Background()}
 	s.reads, s.changes = newSlots(s.maxReads()), newSlots(s.maxReads())
 	s.Log = newLog(cfg.Log, func(level slog.Level) { s.metrics.logDropped.WithLabelValues(strings.ToLower(level.String())).Inc() })
 	dependencies := []*dependency{

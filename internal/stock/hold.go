@@ -118,14 +118,16 @@ func (s *Store) Hold(ctx context.Context, wanted Sale, seconds int64, terms Term
 		return err
 	})
 	if errors.Is(err, ErrSoldOut) {
-		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
+		asking, cancel := looking(ctx)
 		defer cancel()
 		if err = s.Refusal(asking, wanted); err == nil { // units came back
 			err = ErrConflict
 		}
 	}
 	if errors.Is(err, ErrUnknown) {
-		if made, missing := s.HoldByID(context.WithoutCancel(ctx), h.PublicID); missing == nil {
+		asking, cancel := looking(ctx)
+		defer cancel()
+		if made, missing := s.HoldByID(asking, h.PublicID); missing == nil {
 			return made, nil
 		}
 	}

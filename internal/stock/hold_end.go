@@ -81,24 +81,34 @@ func (s *Store) endHolds(ctx context.Context, shop string, ids []uint64, in ...H
 	if errors.Is(err, ErrConflict) { // another sweep, or a sale, was faster: the next round comes
 		return 0, nil
 	}
-	return len(holds), found("end overdue reservations", err)
+	if err != nil {
+		return 0, found("end overdue reservations", err)
+	}
+	return len(holds), nil
 }
 
 // ClearHoldKeys is [Store.ClearKeys] for the keys of holds.
-func (s *Store) ClearHoldKeys(ctx context.Context, ttl time.Duration, limit int) (removed int64, err error) {
-	err = s.Transact(ctx, func(tx Tx) (err error) {
+func (s *Store) ClearHoldKeys(ctx context.Context, ttl time.Duration, limit int) (int, error) {
+	var removed int64
+	err := s.Transact(ctx, func(tx Tx) (err error) {
 		removed, _, err = tx.Exec("DELETE FROM hold_keys WHERE keyed_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND ORDER BY keyed_at LIMIT ?", ttl.Microseconds(), limit)
 		return err
 	})
-	return removed, found("clear the keys of reservations", err)
+	return int(removed), found("clear the keys of reservations", err)
 }
 
 // ForgetHolds deletes the lines and the history of up to limit holds that ended before a time, and their
-// customer's name. That they ended is kept: a payment may come late.
+// customer's name. That they ended is kept: a payment may come late. What was forgotten has no history, so the
+// oldest that has one says where to begin: the index has all that have ended, and they are more and more.
 func (s *Store) ForgetHolds(ctx context.Context, ttl time.Duration, limit int) (forgotten int, err error) {
 	err = s.Transact(ctx, func(tx Tx) (err error) {
-		forgotten, err = tx.forgetHolds("holds_ended) WHERE ended_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND AND subject <> '' ORDER BY ended_at LIMIT ? FOR UPDATE SKIP LOCKED",
-			ttl.Microseconds(), limit)
+		var oldest []time.Time
+		err = tx.Query(&oldest, "SELECT created_at - INTERVAL 1 DAY FROM holds WHERE id = (SELECT MIN(hold_id) FROM hold_history)")
+		if err != nil || len(oldest) == 0 {
+			return err
+		}
+		forgotten, err = tx.forgetHolds("holds_ended) WHERE ended_at >= ? AND ended_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND AND subject <> '' ORDER BY ended_at LIMIT ? FOR UPDATE SKIP LOCKED",
+			oldest[0], ttl.Microseconds(), limit)
 		return err
 	})
 	return forgotten, found("forget reservations", err)

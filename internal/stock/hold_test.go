@@ -149,6 +149,29 @@ func TestWhatIsOverCostsNothing(t *testing.T) {
 	}
 }
 
+// TestWhatIsForgottenIsNotReadAgain has the next round begin behind it.
+func TestWhatIsForgottenIsNotReadAgain(t *testing.T) {
+	s, item := openHolds(t, 2000)
+	endedHolds(t, s, item, 1000)
+	if _, err := s.pool.ExecContext(t.Context(), "UPDATE holds SET created_at = created_at - INTERVAL 10 DAY, ended_at = ended_at - INTERVAL 10 DAY"); err != nil {
+		t.Fatal(err)
+	}
+	hold(t, s, item, 600, "live")
+	if n, err := s.ForgetHolds(t.Context(), time.Hour, 2000); err != nil || n != 1000 {
+		t.Fatalf("%d forgotten, %v, want 1000", n, err)
+	}
+	rows := rowsRead(t, s, func() error {
+		n, err := s.ForgetHolds(t.Context(), time.Hour, 2000)
+		if n != 0 {
+			t.Errorf("%d forgotten again", n)
+		}
+		return err
+	})
+	if rows > 30 {
+		t.Errorf("it reads %d rows beside 1,000 that are forgotten", rows)
+	}
+}
+
 // endedHolds makes so many thousands of holds that have expired, half of them of ben.
 func endedHolds(t *testing.T, s *Store, item Item, n int) {
 	t.Helper()

@@ -40,6 +40,25 @@ func TestAMigrationThatWasCommittedAndNotNoted(t *testing.T) {
 	}
 }
 
+// TestATableOfAnotherProgramStays has one that a version before had made under the same name.
+func TestATableOfAnotherProgramStays(t *testing.T) {
+	for columns, stays := range map[string]bool{
+		"id INT PRIMARY KEY, guest TEXT": true,
+		"id BIGINT PRIMARY KEY, item_id BIGINT, quantity BIGINT, expires_at DATETIME(6)": false,
+	} {
+		store := stocktest.OpenAt(t, testserver.Database(t))
+		if _, err := store.Pool().ExecContext(t.Context(), "CREATE TABLE reservations ("+columns+")"); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+			t.Fatal(err)
+		}
+		if tables, err := stocktest.Tables(t.Context(), store); err != nil || (tables["reservations"] != "") != stays {
+			t.Errorf("reservations (%s) is %q, %v", columns, tables["reservations"], err)
+		}
+	}
+}
+
 // TestAProcessDiedBeforeGoosesFirstRow leaves goose's table empty, where nothing was migrated yet.
 func TestAProcessDiedBeforeGoosesFirstRow(t *testing.T) {
 	store := stocktest.OpenAt(t, testserver.Database(t))

@@ -148,8 +148,10 @@ func (s *Store) Move(ctx context.Context, by Author, id string, to Transition) (
 		return h, err
 	})
 	if errors.Is(err, ErrUnknown) { // the lock waits for the end of that transaction
+		asking, cancel := looking(ctx)
+		defer cancel()
 		made := h
-		if missing := s.Transact(context.WithoutCancel(ctx), func(tx Tx) (err error) { made, err = tx.lockHold(id); return err }); missing == nil && made.State == h.State && made.Steps == h.Steps {
+		if missing := s.Transact(asking, func(tx Tx) (err error) { made, err = tx.lockHold(id); return err }); missing == nil && made.State == h.State && made.Steps == h.Steps {
 			return made, nil
 		}
 	}
@@ -176,8 +178,12 @@ func (s *Store) Confirm(ctx context.Context, by Author, id, reference string, pa
 		return h, err
 	})
 	if errors.Is(err, ErrUnknown) {
-		if made, missing := s.Payment(context.WithoutCancel(ctx), reference); missing == nil && made.State == Taken && made.Hold == id {
-			return s.HoldByID(context.WithoutCancel(ctx), *made.Paid)
+		asking, cancel := looking(ctx)
+		defer cancel()
+		if made, missing := s.Payment(asking, reference); missing == nil && made.State == Taken && made.Hold == id {
+			if paid, missing := s.HoldByID(asking, *made.Paid); missing == nil {
+				return paid, nil
+			}
 		}
 	}
 	if err == nil && refused != nil {
@@ -194,11 +200,13 @@ func (t Tx) confirm(by Author, id, reference string, paid Sale, terms Terms) (h 
 	if err = t.Query(&known, "SELECT * FROM payments WHERE reference = ? OR hold = ? LIMIT ?", reference, id, MaxReferences+1); err != nil {
 		return h, nil, err
 	}
+	replaced := false // by what another payment has confirmed
 	for _, p := range known {
 		switch {
 		case p.Reference != reference:
+			replaced = replaced || p.State == Taken
 			continue
-		case p.Hold != id:
+		case p.Hold != id && (p.Paid == nil || *p.Paid != id):
 			return h, nil, ErrReference
 		case p.State == Taken:
 			h, err = t.ReadHold(*p.Paid)
@@ -211,7 +219,7 @@ func (t Tx) confirm(by Author, id, reference string, paid Sale, terms Terms) (h 
 	}
 	p := Payment{Reference: reference, Hold: id, State: Taken, RecordedAt: t.db.NowFunc(), RecordedBy: by.Subject}
 	was, ended := h.State, !h.Live()
-	if terms.TakeLate && ended && was != Confirmed {
+	if terms.TakeLate && ended && was != Confirmed && !replaced {
 		late, err := t.takeLate(h, by, reference, paid)
 		if err == nil {
 			p.Paid = &late.PublicID
@@ -223,7 +231,7 @@ func (t Tx) confirm(by Author, id, reference string, paid Sale, terms Terms) (h 
 	}
 	if ended {
 		p.State, p.Reason = ToReturn, "late"
-		if was == Confirmed {
+		if was == Confirmed || replaced {
 			p.Reason = "second"
 		}
 		return h, h.unpaid(), t.db.Create(&p).Error

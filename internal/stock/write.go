@@ -62,13 +62,18 @@ const (
 	lookEvery = 100 * time.Millisecond
 )
 
+// looking is the context of a look at what a transaction without an answer has done.
+func looking(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), lookFor)
+}
+
 // lookUp returns err, or nil if it is [ErrUnknown] and the orders of the transaction exist. Their
 // public ids were made before the INSERT.
 func (s *Store) lookUp(ctx context.Context, err error, orders ...Order) error {
 	if !errors.Is(err, ErrUnknown) || len(orders) == 0 {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
+	ctx, cancel := looking(ctx)
 	defer cancel()
 	for {
 		// All of them or none: they were written in one transaction.

@@ -11,7 +11,7 @@ import (
 type reservationSettings struct {
 	Reservations     bool          `env:"SHOP_RESERVATIONS" help:"Offer reservations: units are held while a customer pays. They need --subject-header, --limit, --staff-addr, and all shops of the database with the same setting."`
 	ReservationMax   time.Duration `env:"SHOP_RESERVATION_MAX" default:"15m" min:"1s" max:"24h" help:"How long units may be held before the payment begins, with the one extension."`
-	OpenReservations int           `env:"SHOP_OPEN_RESERVATIONS" default:"5" min:"1" max:"100" help:"How many open reservations a customer may have."`
+	OpenReservations int           `env:"SHOP_OPEN_RESERVATIONS" default:"5" min:"0" max:"100" help:"How many open reservations a customer may have. 0 makes no new ones: what is to be set until none is live, before they are switched off."`
 	PaymentWindow    time.Duration `env:"SHOP_PAYMENT_WINDOW" default:"30m" min:"1s" max:"168h" help:"How long a payment may take once it has begun: longer than the provider's session."`
 	PaymentGrace     time.Duration `env:"SHOP_PAYMENT_GRACE" default:"5m" min:"0s" max:"168h" help:"How long after the payment window the units are still held, for news of the payment that are late."`
 	LatePayment      string        `env:"SHOP_LATE_PAYMENT" enum:"return,take-if-free" default:"return" help:"What becomes of a payment for a reservation that has ended: return, or take-if-free, which makes a new one if the units are free."`
@@ -30,6 +30,8 @@ func (s *settings) checkReservations() error {
 		return usage("--reservations (SHOP_RESERVATIONS) needs --staff-addr (SHOP_STAFF_ADDR), where payments are confirmed")
 	case s.ReservationMax >= s.KeyTTL:
 		return usage("--reservation-max (SHOP_RESERVATION_MAX) is %s: want less than --key-ttl (SHOP_KEY_TTL), which is %s", s.ReservationMax, s.KeyTTL)
+	case s.ReservationsKept > 0 && s.ReservationsKept < s.KeyTTL:
+		return usage("--reservations-kept (SHOP_RESERVATIONS_KEPT) is %s: want 0, or at least --key-ttl (SHOP_KEY_TTL), which is %s: a key has its customer's name", s.ReservationsKept, s.KeyTTL)
 	}
 	return nil
 }

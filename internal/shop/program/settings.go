@@ -20,7 +20,7 @@ type settings struct {
 	InternalAddr string `env:"SHOP_INTERNAL_ADDR" placeholder:"HOST:PORT" help:"Where operators find /metrics, /debug/pprof and probes. Without it nowhere. Keep it on a network of your own."`
 	MySQL        string `name:"mysql" env:"SHOP_MYSQL" placeholder:"DSN" help:"Where MySQL or MariaDB is: user:password@tcp(host:3306)/database. Required."`
 	MySQLFile    string `name:"mysql-file" env:"SHOP_MYSQL_FILE" placeholder:"PATH" help:"A file with what --mysql is, such as a mounted secret."`
-	Name         string `env:"SHOP_NAME" help:"The name of this process in its orders, 1 to 64 bytes. Without it host-pid."`
+	Name         string `env:"SHOP_NAME" help:"The name of this process in its orders, 1 to 64 printable ASCII characters without space. Without it host-pid."`
 
 	Migrate bool `env:"SHOP_MIGRATE" default:"true" negatable:"" help:"Bring the schema up to date at the start. Without it the shop waits until shop migrate has done so: its user then needs no right to change the schema."`
 
