@@ -132,10 +132,16 @@ func (p *Proxy) serveRedis(c *Conn) {
 			return
 		}
 		name := strings.ToLower(args[0])
-		listens := strings.HasSuffix(name, "subscribe")
-		if listens || c.Subscribed.Load() && !c.resp3.Load() || name == "monitor" || name == "psync" || name == "sync" {
-			if !c.Subscribed.Swap(true) && !listens {
-				p.cannot(strings.ToUpper(name) + " to Redis")
+		if name == "reset" {
+			inMulti, queue = false, nil
+		}
+		listens, streams := strings.HasSuffix(name, "subscribe"), name == "monitor" || name == "psync" || name == "sync"
+		if listens || streams || c.Subscribed.Load() && !c.resp3.Load() {
+			if streams || listens && !strings.HasSuffix(name, "unsubscribe") {
+				c.Subscribed.Store(true)
+			}
+			if !listens && name != "ping" && name != "quit" && name != "reset" {
+				p.cannot(strings.ToUpper(name) + " to Redis, on a connection that listens")
 			}
 			if _, err := c.server.Write(v.raw); err != nil {
 				return
@@ -174,12 +180,13 @@ func (p *Proxy) serveRedis(c *Conn) {
 				return
 			}
 		}
+		c.waits.Store(true)
 		_, err = c.server.Write(v.raw)
 		answer, ok := value{text: "no answer"}, false
 		if err == nil {
 			answer, ok = <-replies
 		}
-		if ok && answer.kind != '-' && len(args) > 1 {
+		if ok && answer.kind != '-' {
 			c.noteSetting(name, args[1:])
 		}
 		if name == "script" && ok && answer.kind == '$' && len(args) > 2 && strings.EqualFold(args[1], "load") {
@@ -203,17 +210,20 @@ func (p *Proxy) serveRedis(c *Conn) {
 }
 
 // noteSetting notes what a command that Redis has carried out says of the answers that follow: RESP3 has other messages
-// beside them, and a client that tracks keys is told when they change.
+// beside them, and a client that tracks keys is told when they change, on another connection if it says so.
 func (c *Conn) noteSetting(name string, args []string) {
 	switch of := strings.ToUpper(strings.Join(args, " ")); {
-	case name == "hello":
+	case name == "hello" && len(args) > 0:
 		c.resp3.Store(args[0] == "3")
-	case name == "client" && (of == "CACHING YES" || strings.HasPrefix(of, "TRACKING ON") && !strings.Contains(of, " OPTIN")):
+	case name == "reset":
+		c.resp3.Store(false)
+	case name == "client" && c.resp3.Load() && !strings.Contains(of, " REDIRECT ") && (of == "CACHING YES" || strings.HasPrefix(of, "TRACKING ON") && !strings.Contains(of, " OPTIN")):
 		c.Subscribed.Store(true)
 	}
 }
 
 // readReplies passes on answers, and messages of subscriptions. What comes behind an answer waits until that is written.
+// Clients of RESP2 come back from a subscription to their pool: how many channels are left is in its answers.
 func (p *Proxy) readReplies(c *Conn, server *bufio.Reader, replies chan<- value, written <-chan bool) {
 	defer c.client.Close()
 	defer close(replies)
@@ -222,7 +232,11 @@ func (p *Proxy) readReplies(c *Conn, server *bufio.Reader, replies chan<- value,
 		if err != nil {
 			return
 		}
-		if v.kind != '>' && (!c.Subscribed.Load() || c.resp3.Load()) {
+		ofSubscription := v.kind == '*' && len(v.items) == 3 && strings.HasSuffix(v.items[0].plain, "subscribe") && v.items[2].kind == ':'
+		if ofSubscription || v.kind == '+' && v.text == "RESET" {
+			c.Subscribed.Store(ofSubscription && v.items[2].text != "0")
+		}
+		if v.kind != '>' && !ofSubscription && c.waits.Swap(false) {
 			select {
 			case replies <- v:
 				<-written

@@ -69,6 +69,7 @@ type Conn struct {
 	Subscribed atomic.Bool
 
 	resp3 atomic.Bool // what it listens to comes beside the answers to its commands
+	waits atomic.Bool // the answer to a command is to be held
 
 	client, server net.Conn
 }

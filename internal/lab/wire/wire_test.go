@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -294,6 +295,46 @@ func TestRESP3(t *testing.T) {
 	}
 	if want := []string{`["invalidate" ["wire:resp3"]]`, `["message" "wire:news" "x"]`}; !slices.Equal(seen.pushed, want) {
 		t.Errorf("told %q, want %q", seen.pushed, want)
+	}
+}
+
+// TestRESP2BesideSubscriptions: what a connection sends that has its messages redirected, or listens no more, is seen again.
+func TestRESP2BesideSubscriptions(t *testing.T) {
+	seen := &tap{}
+	_, p := redisThrough(t, seen)
+	id := connect(t, "redis://"+testserver.RedisAddr(t)).Do(t.Context(), "CLIENT", "ID").Value
+	for first, answers := range map[string]int{
+		fmt.Sprintf("CLIENT TRACKING ON REDIRECT %v", id): 1, "SUBSCRIBE a\r\nUNSUBSCRIBE a": 2, "SUBSCRIBE a\r\nUNSUBSCRIBE a\r\nSUBSCRIBE b\r\nUNSUBSCRIBE": 4,
+		"SUBSCRIBE a\r\nPSUBSCRIBE b*\r\nUNSUBSCRIBE\r\nPUNSUBSCRIBE\r\nUNSUBSCRIBE": 5, "SUBSCRIBE a\r\nRESET": 2, "MULTI\r\nRESET": 2, "HELLO 3\r\nSUBSCRIBE a\r\nRESET\r\nSUBSCRIBE a\r\nUNSUBSCRIBE": 5,
+	} {
+		conn, err := net.Dial("tcp", p.Addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		fmt.Fprint(conn, first+"\r\n")
+		reader := bufio.NewReader(conn)
+		for i := range answers + 1 {
+			if i == answers {
+				fmt.Fprint(conn, "SET wire:resp2 1 EX 60\r\n")
+			}
+			if v, err := readRESP(reader); err != nil || v.kind == '-' || i == answers && v.text != "OK" {
+				t.Errorf("%q: answer %d is %s, %v", first, i+1, v.text, err)
+			}
+		}
+		if got := seen.take(); !slices.Equal(got, []string{"SET wire:resp2 1 EX 60|OK|false"}) || p.Listening() || len(p.Unseen()) > 0 {
+			t.Errorf("%q: seen %q, listening: %v, unseen: %q", first, got, p.Listening(), p.Unseen())
+		}
+		conn.Close()
+	}
+	conn, err := net.Dial("tcp", p.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "SUBSCRIBE a\r\nUNSUBSCRIBE a\r\nGET wire:resp2\r\nQUIT\r\n")
+	if all, err := io.ReadAll(conn); err != nil || !strings.HasSuffix(string(all), "$1\r\n1\r\n+OK\r\n") {
+		t.Errorf("answered with %q, %v", all, err)
 	}
 }
 
