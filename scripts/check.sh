@@ -8,7 +8,7 @@
 #   scripts/check.sh fuzz               each fuzz test for a minute, or for FUZZTIME
 #   scripts/check.sh migration          three million orders, or MILLIONS, are migrated while three shops sell; minutes
 #   scripts/check.sh model              the lock's protocol in the large; minutes, and a few gigabytes
-#   scripts/check.sh mutations          the shop and its lock get some fifty defects, one at a time: each is
+#   scripts/check.sh mutations          the shop, its lock and the lab get known defects, one at a time: each is
 #                                       found; goes on where it ended, by out/mutations.json; minutes
 #   scripts/check.sh mutations-lock     the code of the lock is broken in one place at a time: a test fails;
 #                                       goes on where it ended, by out/mutations-lock.json; hours

@@ -105,7 +105,7 @@ $ docker compose exec mysql mysql -ustocklock -pdemo-only stocklock         # a 
 ` + "```" + `
 
 Without Docker, ` + "`loadtest exercise --shell`" + ` starts both servers and a shell in which ` + "`redis-cli` and `mysql`" + ` reach them. It says how
-more terminals do. In the container that is ` + "`docker compose run --rm lab shell`" + `.
+more terminals do. In the container that is ` + "`docker compose run --rm --name typing lab exercise --shell`" + `, and in another terminal ` + "`docker exec -it typing bash`" + `.
 
 Before each transcript, in any mysql:
 
