@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -415,21 +416,6 @@ const (
 	sweepBatch    = 64
 )
 
-func (s *Shop) sweeps() bool { return s.Reservations != nil && s.SweepInterval >= 0 }
-
-// clearReservations clears the idempotency keys of reservations until ctx ends, and forgetReservations what has ended.
-func (s *Shop) clearReservations(ctx context.Context) {
-	if s.sweeps() {
-		s.clear(ctx, s.KeyTTL, anywhere(s.store.ClearHoldKeys))
-	}
-}
-
-func (s *Shop) forgetReservations(ctx context.Context) {
-	if s.sweeps() {
-		s.clear(ctx, s.Reservations.Kept, anywhere(s.store.ForgetHolds))
-	}
-}
-
 // anywhere is a function for [Shop.clear] that finds by itself where to begin.
 func anywhere(clear func(ctx context.Context, ttl time.Duration, limit int) (int, error)) clearing {
 	return func(ctx context.Context, from time.Time, ttl time.Duration, limit int) (int, time.Time, error) {
@@ -438,11 +424,15 @@ func anywhere(clear func(ctx context.Context, ttl time.Duration, limit int) (int
 	}
 }
 
-// endReservations ends overdue reservations until ctx ends, and counts what is held.
+// endReservations ends overdue reservations until ctx ends, counts what is held, and clears what is old.
 func (s *Shop) endReservations(ctx context.Context) {
-	if !s.sweeps() || !s.health.starts(ctx) {
+	if s.Reservations == nil || s.SweepInterval < 0 || !s.health.starts(ctx) {
 		return
 	}
+	var clearing sync.WaitGroup
+	defer clearing.Wait()
+	clearing.Go(func() { s.clear(ctx, s.KeyTTL, anywhere(s.store.ClearHoldKeys)) })
+	clearing.Go(func() { s.clear(ctx, s.Reservations.Kept, anywhere(s.store.ForgetHolds)) })
 	var counted time.Time
 	for ctx.Err() == nil {
 		more, err := s.endOverdue(ctx)

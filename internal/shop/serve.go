@@ -46,8 +46,6 @@ func (s *Shop) Serve(ctx context.Context, public, staff, internal net.Listener) 
 	background.Go(func() { s.health.watch(watching) })
 	background.Go(func() { s.clearKeys(watching) })
 	background.Go(func() { s.endReservations(watching) })
-	background.Go(func() { s.clearReservations(watching) })
-	background.Go(func() { s.forgetReservations(watching) })
 	served := make(chan error, 2)
 	var fronts fronts
 	front := func(listener net.Listener, handler http.Handler, serving string) {
