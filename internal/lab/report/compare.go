@@ -68,13 +68,11 @@ func (t Terminal) Compare(before, after Report) {
 	if before.Environment.Testbeds == after.Environment.Testbeds { // else it is among the differences
 		t.sideBySide(after.Environment)
 	}
-	for _, r := range []struct {
-		Report
-		which string
-	}{{before, "before"}, {after, "after"}} {
-		if r.Interrupted {
-			fmt.Fprintf(t.Out, "%s was interrupted: cells are missing\n", r.which)
-		}
+	if before.Interrupted {
+		t.wrapped(t.say("compare.interrupted.before"))
+	}
+	if after.Interrupted {
+		t.wrapped(t.say("compare.interrupted.after"))
 	}
 }
 
