@@ -133,9 +133,12 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 			break
 		}
 	}
+	if err != nil {
+		return nil, err
+	}
 	s.learning = false
 	delete(s.ends, lock)
-	return s, err
+	return s, nil
 }
 
 // Leases says whether a sale keeps others out by a key in Redis that ends by itself, and whether that is renewed while

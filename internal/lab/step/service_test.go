@@ -413,6 +413,21 @@ func TestThreeCustomers(t *testing.T) {
 	}
 }
 
+// TestAStageThatDidNotOpen is none.
+func TestAStageThatDidNotOpen(t *testing.T) {
+	on := started(t, described(t, "lease", ""))
+	probe, err := on.Probe(t.Context())
+	if err == nil {
+		_, err = on.DB.ExecContext(t.Context(), "DROP TABLE items")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := step.OpenService(t.Context(), on, probe); err == nil || s != nil {
+		t.Errorf("%v, and an error: %v", s, err)
+	}
+}
+
 // openFile opens a stage on a described service.
 func openFile(t *testing.T, path string) *step.Service {
 	t.Helper()
