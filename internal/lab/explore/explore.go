@@ -89,7 +89,7 @@ func (f Found) Unknown() string {
 	return ""
 }
 
-// Decided counts the runs that show something.
+// Decided counts the runs that show something, and the places that were not reached again among those that do not.
 func (f Found) Decided() schedule.Decided { return f.decided }
 
 // Limited says whether the search ended before it had played everything.
@@ -200,6 +200,7 @@ func (e *exploration) work(ctx context.Context) error {
 			err, more = nil, nil
 		case errors.As(err, new(unreachedError)) && e.last:
 			e.found.Unreached = append(e.found.Unreached, n.past.String())
+			e.found.decided.Fail(n.past.Behind(), "not reached again")
 			err, more = nil, nil
 		case errors.Is(err, ErrGivenUp) && e.last && len(e.found.GivenUp) < maxGivenUp:
 			e.found.GivenUp = append(e.found.GivenUp, err.Error())

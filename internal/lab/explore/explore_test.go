@@ -3,8 +3,10 @@ package explore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -189,6 +191,23 @@ func TestARunThatFailedIsTriedOnceMore(t *testing.T) {
 		found, err := Explore(t.Context(), moody, Search{Unpruned: true, Slots: 3}, nil)
 		if err != nil || found.Runs == 10 != (givenUp == 0) || len(found.GivenUp) != givenUp {
 			t.Errorf("played when asked %d times: %d runs of 10, given up %v, %v, want %d given up", at, found.Runs, found.GivenUp, err, givenUp)
+		}
+	}
+}
+
+// TestAPlaceThatIsNotReachedAgain decides nothing, behind the request of the first customer behind which it lies.
+func TestAPlaceThatIsNotReachedAgain(t *testing.T) {
+	for place, held := range map[string]bool{"A.select B.select B.update": true, "A.select B.select": false} {
+		found, err := Explore(t.Context(), func(ctx context.Context, choose func() Chooser) (schedule.Record, error) {
+			r, err := model{customers: 2}.play(ctx, choose)
+			if r.Behind = r.Played.Behind(); err == nil && strings.HasPrefix(r.Played.String(), place) {
+				err = fmt.Errorf("%w: %w", ErrGivenUp, unreachedError(place))
+			}
+			return r, err
+		}, Search{Unpruned: true}, nil)
+		decided := found.Decided()
+		if err != nil || len(found.Unreached) == 0 || decided.Undecided != len(found.Unreached) || decided.Held() != held || !strings.Contains(decided.String(), "not reached again (") {
+			t.Errorf("%s: unreached %v, %s, held: %v, %v", place, found.Unreached, decided, decided.Held(), err)
 		}
 	}
 }

@@ -148,6 +148,18 @@ func (s Schedule) Events() []Event {
 	return events
 }
 
+// Behind is what comes before the first event, or the first step of another customer than A.
+func (s Schedule) Behind() string {
+	last := "the start"
+	for _, c := range s {
+		if !c.IsStep() || c.Customer != 'A' {
+			break
+		}
+		last = c.String()
+	}
+	return last
+}
+
 // Has says whether a schedule has one of these events.
 func (s Schedule) Has(events ...Event) bool {
 	return slices.ContainsFunc(s, func(c Choice) bool { return !c.IsStep() && slices.Contains(events, c.Event) })

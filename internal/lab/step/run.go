@@ -206,9 +206,7 @@ func (r *run) meets(c schedule.Choice) {
 	if r.behind != "" || c.IsStep() && c.Customer == r.buyers[0].customer {
 		return
 	}
-	if r.behind = "the start"; len(r.chosen) > 0 {
-		r.behind = r.chosen[len(r.chosen)-1].String()
-	}
+	r.behind = append(slices.Clone(r.chosen), c).Behind()
 	r.leaves = r.keeps || r.lock.Locked() || c.Event == schedule.Lose || slices.ContainsFunc(r.buyers, func(b *buyer) bool { return len(b.holds()) > 0 })
 }
 
