@@ -96,13 +96,11 @@ func (c *tryCommand) Run(ctx context.Context, s streams) error {
 		return usage("the service is on %s, another machine: --allow-host %s, if it is yours to load", host, host)
 	}
 	t := &try{tryCommand: c, streams: c.beside(s), stdout: s, began: time.Now(), until: time.Now().Add(c.For), file: f, order: order}
-	if err := t.run(ctx); err != nil {
-		if errors.As(err, new(*service.Mistake)) {
-			return usage("%w", err)
-		}
-		return err
+	err = t.run(ctx)
+	if errors.As(err, new(*service.Mistake)) {
+		t.mistake, err = err, nil
 	}
-	return t.conclude(ctx)
+	return t.conclude(ctx, err)
 }
 
 // wanted are the parts that are asked for.
@@ -208,6 +206,7 @@ const contentionRounds = 3
 
 func (t *try) contend(ctx context.Context) error {
 	var last trial.Result
+	rounds := 0
 	bench := &trial.Bench{Service: service.Seller{Service: t.on, Late: t.probe.AfterAnswer}}
 	for _, p := range t.on.Processes {
 		bench.Shops = append(bench.Shops, trial.Shop{URL: p.URL})
@@ -220,6 +219,7 @@ func (t *try) contend(ctx context.Context) error {
 			return err
 		}
 		last = results[0]
+		rounds++
 		if last.Verdict != verdict.Held || time.Now().After(t.until) {
 			break
 		}
@@ -227,6 +227,9 @@ func (t *try) contend(ctx context.Context) error {
 	reason := cmp.Or(last.Problem, verdict.Of(last.Verdict).Reason(last.Facts()).String())
 	if last.FirstError != "" && last.Problem == "" {
 		reason = strings.TrimPrefix(fmt.Sprintf("%s; %d answers were none of the description's, such as %s", reason, last.Errors, last.FirstError), "; ")
+	}
+	if last.Verdict == verdict.Held && rounds < contentionRounds {
+		last.Verdict, reason = verdict.Invalid, fmt.Sprintf("%d of %d rounds, since time was up: see --for", rounds, contentionRounds)
 	}
 	t.add(report.TriedPart{Part: "contention", Verdict: last.Verdict, Reason: reason})
 	return nil
@@ -267,16 +270,22 @@ func (t *try) result() report.Tried {
 	}
 }
 
-func (t *try) conclude(ctx context.Context) error {
-	in := forms{".json": t.result().JSON, ".html": func(w io.Writer) error { return live.SaveTried(t.result(), w) }}
-	if err := t.write(t.stdout, in, ".json"); err != nil {
-		return err
+// conclude writes the files, and says how the try ended, whose run had an error or none.
+func (t *try) conclude(ctx context.Context, err error) error {
+	if len(t.parts) > 0 {
+		in := forms{".json": t.result().JSON, ".html": func(w io.Writer) error { return live.SaveTried(t.result(), w) }}
+		err = errors.Join(err, t.write(t.stdout, in, ".json"))
 	}
 	switch {
+	case t.found && err != nil: // the exit code says that there is a finding, and nothing else would say this
+		fmt.Fprintln(t.err, "loadtest:", err)
+		return errFound
 	case t.found:
 		return errFound
 	case t.mistake != nil:
-		return usage("%w", t.mistake)
+		return usage("%w", errors.Join(t.mistake, err))
+	case err != nil:
+		return err
 	case len(t.unknown) > 0 && ctx.Err() == nil:
 		return fmt.Errorf("nothing can be said of: %s", strings.Join(t.unknown, ", "))
 	}

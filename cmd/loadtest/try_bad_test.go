@@ -15,10 +15,12 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	_ "github.com/go-sql-driver/mysql"
 
 	"stocklock/internal/lab/browsertest"
+	"stocklock/internal/redisconn"
 	"stocklock/internal/testserver"
 )
 
@@ -54,11 +56,26 @@ func badService(wrong string) error {
 			return err
 		}
 	}
+	cache, err := redisconn.Open("redis://" + os.Getenv("REDIS"))
+	if err != nil {
+		return err
+	}
 	answer := func(r *http.Request) (int, error) {
 		if wrong == "TLS to Redis" {
 			if conn, err := tls.Dial("tcp", os.Getenv("REDIS"), &tls.Config{InsecureSkipVerify: true}); err == nil {
 				conn.Close()
 			}
+		}
+		if wrong == "without its lock it denies" {
+			lock := "lock:" + r.PathValue("item")
+			for cache.Do(r.Context(), "SET", lock, 1, "NX", "PX", 300).Value == nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+			status, err := readThenWrite(r, db)
+			if cache.Do(r.Context(), "DEL", lock).Value == int64(0) {
+				status = http.StatusConflict
+			}
+			return status, err
 		}
 		if wrong == "read, then write" {
 			return readThenWrite(r, db)
@@ -211,6 +228,36 @@ func TestTryInterrupted(t *testing.T) {
 	page := browsertest.Unpacked(t, html)
 	if code != exitSurprised || !strings.Contains(page, `"verdict":"oversold"`) || !strings.Contains(page, `"reason":"interrupted`) {
 		t.Errorf("exit code %d, said:\n%s\n%s", code, out, page)
+	}
+}
+
+// TestWhatWasFoundStays although Ctrl-C comes while the next cause of the same search is confirmed, and although the files
+// cannot be written any more.
+func TestWhatWasFoundStays(t *testing.T) {
+	testserver.NeedsServers(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	html := filepath.Join(t.TempDir(), "tried.html")
+	out := &cancels{at: "--step 'A.set wait'", cancel: cancel}
+	code := run(ctx, []string{"try", badlyDescribed(t, "without its lock it denies", t.TempDir()), "--only", "explore", "--out", html}, out, out)
+	if code != exitSurprised || !strings.Contains(browsertest.Unpacked(t, html), `"verdict":"denied"`) || !strings.Contains(out.String(), "; not all, since it was interrupted") {
+		t.Errorf("exit code %d, said:\n%s", code, out)
+	}
+	dir := filepath.Join(t.TempDir(), "out")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out = &cancels{at: "probe:      lied", cancel: func() { os.RemoveAll(dir); _ = os.WriteFile(dir, nil, 0o600) }}
+	if code := run(t.Context(), []string{"try", badlyDescribed(t, "no order", t.TempDir()), "--out", dir + "/tried.html"}, out, out); code != exitSurprised || !strings.Contains(out.String(), "not a directory") {
+		t.Errorf("exit code %d, said:\n%s", code, out)
+	}
+}
+
+// TestTimeIsUp: what is not finished then is not held.
+func TestTimeIsUp(t *testing.T) {
+	testserver.NeedsServers(t)
+	code, said := tryOf(t, badlyDescribed(t, "nothing", t.TempDir()), "--only", "contention", "--for", "1ms")
+	if code != exitFailed || !strings.Contains(said, "contention: invalid: 1 of 3 rounds, since time was up: see --for") {
+		t.Errorf("exit code %d, said:\n%s", code, said)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +11,9 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/browsertest"
+	"stocklock/internal/lab/explore"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/testserver"
 )
 
@@ -110,6 +114,23 @@ func TestTryWhatStartingShows(t *testing.T) {
 		}
 		if code, said := tryOf(t, path); code != exitUsage || !strings.Contains(said, tt.says) || strings.Count(said, "\n") != 1 {
 			t.Errorf("%s: exit code %d, %q: want one line with %q", tt.to, code, said, tt.says)
+		}
+	}
+}
+
+// TestASearchThatIsCutShort is held only of three customers, and only where a run decided.
+func TestASearchThatIsCutShort(t *testing.T) {
+	for b, heldOfThree := range map[string]verdict.Kind{"sold_out": verdict.Held, "500": verdict.Invalid} {
+		found, err := explore.Explore(t.Context(), func(_ context.Context, choose func() explore.Chooser) (schedule.Record, error) {
+			_, err := choose()(explore.Next{Options: []explore.Option{{Choice: schedule.Choice{Customer: 'A', Step: "x"}}, {Choice: schedule.Choice{Customer: 'B', Step: "x"}}}})
+			return schedule.Record{Wire: true, Customers: 2, Outcome: schedule.Outcome{Verdict: verdict.Held, Answers: map[string]string{"A": "sold", "B": b}}}, err
+		}, explore.Search{Limit: 1, Unpruned: true}, nil)
+		if err != nil || !found.Limited() {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		two, _ := withoutFinding(found, 2, "", "")
+		if three, why := withoutFinding(found, 3, "", ""); two != verdict.Invalid || three != heldOfThree || !strings.Contains(why, "since time was up") {
+			t.Errorf("%s: of two %s, of three %s: %s", b, two, three, why)
 		}
 	}
 }

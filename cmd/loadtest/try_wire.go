@@ -174,12 +174,15 @@ func (t *try) search(ctx context.Context, on *step.Service, plan step.Plan, what
 		err = explore.Confirm(ctx, again, &found)
 	}
 	t.done()
-	if err != nil {
+	if err != nil && len(found.Repeated()) == 0 { // one cause is confirmed, although another one could not be
 		return err
 	}
 	bad, decided := found.Repeated(), found.Decided()
 	part := report.TriedPart{Part: "explore", Verdict: verdict.Held, Schedules: found.Runs, Bad: found.Bad, Undecided: decided.Undecided}
 	part.Reason = played(what, "schedule", part, decided)
+	if err != nil {
+		part.Reason += "; " + firstLine(err)
+	}
 	only := "" // what was bad only where a lease was ended early
 	for _, record := range bad {
 		if early {
@@ -187,7 +190,8 @@ func (t *try) search(ctx context.Context, on *step.Service, plan step.Plan, what
 			again, err := on.InTime(ctx, record.Strategy, record.Customers, record.Schedule)
 			t.done()
 			if ctx.Err() != nil {
-				return err
+				part.Reason += "; not all, since it was interrupted"
+				break
 			}
 			if err != nil || !again.Outcome.Bad() {
 				why := again.Sentence().String()
@@ -205,29 +209,39 @@ func (t *try) search(ctx context.Context, on *step.Service, plan step.Plan, what
 			part.Record, part.Verdict = &record, record.Outcome.Verdict
 		}
 	}
-	switch unknown := found.Unknown(); {
+	switch {
 	case part.Record != nil:
+	case ctx.Err() != nil:
+		part.Verdict = verdict.Invalid
 	case only != "":
 		part.Verdict, part.Reason = verdict.Invalid, part.Reason+only
-	case unknown != "":
-		part.Verdict, part.Reason = verdict.Invalid, unknown
-	case found.Bad > 0 && len(bad) == 0:
-		part.Verdict = verdict.Invalid
-		part.Reason += "; none of them ended alike when it was played again"
-	case found.Runs == 0 && plan.Customers > 2:
-		part.Verdict, part.Reason = verdict.Inapplicable, what+": left out, since time was up: see --for"
-	case found.Runs == 0:
-		part.Verdict, part.Reason = verdict.Invalid, "nothing could be played in the time: see --for"
-	case found.Limited() && plan.Customers > 2:
-		part.Reason += "; the rest is left out, since time was up: see --for"
-	case found.Limited():
-		part.Verdict = verdict.Invalid
-		part.Reason += "; not all, since time was up: see --for"
-	case !decided.Held():
-		part.Verdict = verdict.Invalid
+	default:
+		part.Verdict, part.Reason = withoutFinding(found, plan.Customers, what, part.Reason)
 	}
 	t.add(part)
 	return nil
+}
+
+// withoutFinding rules on a search that has no finding.
+func withoutFinding(found explore.Found, customers int, what, played string) (verdict.Kind, string) {
+	held := found.Decided().Held()
+	switch unknown := found.Unknown(); {
+	case unknown != "":
+		return verdict.Invalid, unknown
+	case found.Bad > 0:
+		return verdict.Invalid, played + "; none of them ended alike when it was played again"
+	case found.Runs == 0 && customers > 2:
+		return verdict.Inapplicable, what + ": left out, since time was up: see --for"
+	case found.Runs == 0:
+		return verdict.Invalid, "nothing could be played in the time: see --for"
+	case found.Limited() && customers > 2 && held:
+		return verdict.Held, played + "; the rest is left out, since time was up: see --for"
+	case found.Limited():
+		return verdict.Invalid, played + "; not all, since time was up: see --for"
+	case !held:
+		return verdict.Invalid, played
+	}
+	return verdict.Held, played
 }
 
 // played says how many places or schedules were played, how many were bad, and why some decided nothing.
