@@ -248,13 +248,15 @@ func (s *Service) unseen(p *Probe) (all []string) {
 			}
 		}
 	}
-	if len(p.Sold) == 0 {
-		first := s.Processes[0]
+	switch first := s.Processes[0]; {
+	case len(p.Sold) == 0:
 		what := "nothing of a sale came to {redis} or {mysql}: the service ignores its environment, or keeps its stock elsewhere"
 		if first.Redis.Accepted()+first.MySQL.Accepted() > 0 {
 			what = "connections came, and nothing of a sale: the service sells on connections around {redis} and {mysql}, or without them"
 		}
 		all = append(all, what)
+	case s.File.Stock.LeftRedis == "" && !slices.ContainsFunc(p.Sold, func(step Step) bool { return step.Server == wire.MySQL }):
+		all = append(all, "a sale sends requests to {redis}, and nothing of it to {mysql}: if its stock is in Redis, count that with left_redis; no other store is seen")
 	}
 	return all
 }

@@ -17,6 +17,7 @@ import (
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/wire"
+	"stocklock/internal/redisconn"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/testserver"
 )
@@ -40,6 +41,10 @@ func serve(mode string) {
 		if err == nil {
 			conn.Close()
 		}
+	}
+	var cache redisconn.Client
+	if mode == "locks" {
+		cache, _ = redisconn.Open("redis://" + os.Getenv("REDIS"))
 	}
 	var mu sync.Mutex
 	left, orders, many := map[string]int{}, map[string][]string{}, map[string]bool{}
@@ -67,6 +72,10 @@ func serve(mode string) {
 	})
 	http.HandleFunc("POST /items/{item}/buy", func(w http.ResponseWriter, r *http.Request) {
 		item, by := r.PathValue("item"), r.Header.Get("Customer")
+		if cache != nil {
+			cache.Do(r.Context(), "SET", "lock:"+item, 1, "NX", "PX", 500)
+			defer cache.Do(r.Context(), "DEL", "lock:"+item)
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		if left[item] < 1 {
@@ -170,6 +179,17 @@ func TestAServiceThatCannotBeSeen(t *testing.T) {
 		if err != nil || r[0].Verdict != want || r[0].Requests < scenario.DescribedCustomers {
 			t.Errorf("%s: %+v %v, want %s", mode, r, err, want)
 		}
+	}
+}
+
+// TestAStoreThatIsNotSeen is said, although the lock is seen that the service has in Redis.
+func TestAStoreThatIsNotSeen(t *testing.T) {
+	s, p, err := probed(t, "locks")
+	if err != nil || len(p.Sold) != 2 || len(p.Unseen) != 1 || !strings.Contains(p.Unseen[0], "nothing of it to {mysql}") {
+		t.Errorf("%+v %v", p, err)
+	}
+	if s.File.Stock.LeftRedis = "GET stock:{item}"; len(s.unseen(p)) > 0 {
+		t.Errorf("the stock is in Redis: %v", s.unseen(p))
 	}
 }
 
