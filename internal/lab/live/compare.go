@@ -37,11 +37,6 @@ func (s *Server) compare(c comparison) (*comparison, error) {
 	if err := s.checkLoad(&c); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	c.ID = len(s.loads) + 1
-	s.loads = append(s.loads, &c)
-	s.feed.publish("load", c)
-	s.mu.Unlock()
 	var cells []wanted
 	for _, name := range c.Strategies {
 		cells = append(cells, wanted{cellName{name, trial.Contention}, c.Seed, 0})

@@ -15,8 +15,8 @@ import (
 	"stocklock/internal/lab/words"
 )
 
-// maxBody bounds the body of a request, in bytes.
-const maxBody = 64 << 10
+// maxBody bounds the body of a request, in bytes. All cells that can wait fit.
+const maxBody = 256 << 10
 
 // newToken makes a token that cannot be guessed: 130 bits.
 func newToken() string { return rand.Text() }

@@ -3,10 +3,12 @@ package live
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -93,7 +95,7 @@ func TestAForgedHostReadsNothing(t *testing.T) {
 
 // TestLimits: what is too much, or is not there, is refused and starts nothing.
 func TestLimits(t *testing.T) {
-	cells := strings.Repeat(`{"strategy":"none","scenario":"contention","seed":1},`, maxWaiting)
+	cells := strings.Repeat(`{"strategy":"none","scenario":"contention","seed":1},`, unserved(t).mostWaiting())
 	for _, tt := range []struct {
 		name, method, path, body string
 		want                     int
@@ -121,6 +123,34 @@ func TestLimits(t *testing.T) {
 		if w.Code != tt.want || len(s.runs) > 0 {
 			t.Errorf("%s: %d %s and %d runs, want %d and none", tt.name, w.Code, w.Body, len(s.runs), tt.want)
 		}
+	}
+}
+
+// TestTheWholeMatrixFits: what runs all of it is not refused. A comparison that is refused is none.
+func TestTheWholeMatrixFits(t *testing.T) {
+	s := unserved(t)
+	post := func(path string, body any) int {
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, request("POST", path, string(encoded(body)), "Authorization", "Bearer "+testToken))
+		return w.Code
+	}
+	var cells []wanted
+	for _, sc := range s.menu.Scenarios {
+		for _, st := range s.menu.Strategies {
+			cells = append(cells, wanted{cellName{st.Name, sc.Name}, 1, 0})
+		}
+	}
+	if code := post("/api/runs", map[string]any{"cells": cells}); code != http.StatusAccepted {
+		t.Fatalf("%d cells: %d", len(cells), code)
+	}
+	s.drop()
+	if _, err := s.enqueue(slices.Repeat([]wanted{{cellName{"none", trial.Contention}, 1, 0}}, s.mostWaiting()), nil); err != nil {
+		t.Fatal(err)
+	}
+	before := s.feed.last()
+	code := post("/api/loads", comparison{Strategies: []string{"none"}, Seed: 1})
+	if now, _ := s.state(); code != http.StatusTooManyRequests || len(now.Loads) > 0 || s.feed.last() != before {
+		t.Errorf("a comparison that does not fit: %d, and %d comparisons, %d events", code, len(now.Loads), s.feed.last()-before)
 	}
 }
 

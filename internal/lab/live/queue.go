@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// maxWaiting bounds how many cells wait. It is more than there are cells.
+	// maxWaiting bounds how many cells wait, besides a whole matrix.
 	maxWaiting = 500
 	// longestRun bounds one run, with what has to be started for it.
 	longestRun = 5 * time.Minute
@@ -38,7 +38,10 @@ type wanted struct {
 	Shops int    `json:"shops,omitempty"` // 0 for those of the page
 }
 
-// enqueue puts cells at the end of the queue.
+// mostWaiting is how many cells can wait.
+func (s *Server) mostWaiting() int { return len(s.o.Plan.Pairs) + maxWaiting }
+
+// enqueue puts cells at the end of the queue, with the comparison that they are of.
 func (s *Server) enqueue(cells []wanted, of *comparison) ([]*run, error) {
 	for _, c := range cells {
 		if _, err := s.pair(c.cellName); err != nil {
@@ -56,8 +59,13 @@ func (s *Server) enqueue(cells []wanted, of *comparison) ([]*run, error) {
 			waits++
 		}
 	}
-	if waits+len(cells) > maxWaiting {
+	if waits+len(cells) > s.mostWaiting() {
 		return nil, errFull
+	}
+	if of != nil {
+		of.ID = len(s.loads) + 1
+		s.loads = append(s.loads, of)
+		s.feed.publish("load", of)
 	}
 	var added []*run
 	for _, c := range cells {
