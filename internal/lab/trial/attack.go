@@ -59,7 +59,7 @@ func (p *problems) add(err error) {
 
 func newAttack(s *Show) *attack {
 	a := &attack{Show: s, item: s.Items[0], usage: &usage{}, deadlocks: func() *int64 { return nil }}
-	a.record.watch = s.o.Watch
+	a.record.watch, a.play = s.o.Watch, newPlay(a) // also where the cell cannot be prepared: what it came to names the play
 	return a
 }
 
@@ -143,7 +143,7 @@ func (a *attack) sees() bool { return len(a.traces) > 0 && a.kills == nil }
 // plan decides what goes wrong: the scenario's play, or, of shops that were given by address, which requests kill one.
 func (a *attack) plan() {
 	rng := rand.New(rand.NewPCG(a.seed, 0))
-	a.play, a.last = newPlay(a), newLastUnit(a)
+	a.last = newLastUnit(a)
 	given := a.Scenario.Crowd
 	switch {
 	case given.IsZero():

@@ -1,13 +1,16 @@
 package trial
 
 import (
+	"context"
 	"errors"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
@@ -36,6 +39,18 @@ func TestCountsAndLatencies(t *testing.T) {
 	}
 	if math.Abs(r.Latency.Max-30) > 0.1 || math.Abs(r.Corrected.Max-35) > 0.1 {
 		t.Errorf("the longest answer took %v ms, %v from the scheduled time, want 30 and 35", r.Latency.Max, r.Corrected.Max)
+	}
+}
+
+// TestACellThatCannotBePrepared is invalid with the reason, and counts nothing.
+func TestACellThatCannotBePrepared(t *testing.T) {
+	s := attackOf(Options{}).Show
+	s.Scenario.Crowd.Prepare = func(context.Context, *rig.Testbed) error { return errors.New("no such clock") }
+	a, r := newAttack(s), Result{}
+	failed := a.run(t.Context())
+	r.count(a)
+	if j := a.judge(&r, explain.Evidence{View: a.play.view}, failed); j.Kind != verdict.Invalid || j.Problem != "prepare: no such clock" {
+		t.Errorf("%+v", j)
 	}
 }
 
