@@ -43,7 +43,7 @@ func (l *Locker) acquire(ctx context.Context, key string, o AcquireOptions, begu
 		return nil, nil, notAcquired(key, nil, context.Cause(ctx))
 	case h != nil:
 		defer l.unlock()
-		return h.reenterLocked(ctx, key)
+		return h.reenterLocked(ctx, key, outer)
 	case l.closed:
 		l.unlock()
 		return nil, nil, ErrClosed
@@ -58,9 +58,9 @@ func (l *Locker) acquire(ctx context.Context, key string, o AcquireOptions, begu
 	}
 	w.place = n.waiters.PushBack(w)
 	switch {
-	case n.state != idle && o.try:
+	case o.try && (n.state != idle || n.waiters.Len() > 1): // others wait meanwhile for a lease that is left
 		n.dismissLocked(w, result{err: notAcquired(key, n.why(tellAfter), nil)})
-	case n.state == idle && (l.server.inTime || !w.canGiveUp()): // to wake another goroutine takes longer
+	case n.state == idle && n.waiters.Len() == 1 && (l.server.inTime || !w.canGiveUp()): // to wake another goroutine takes longer
 		r := l.beginLocked(n, w, true)
 		l.unlock()
 		l.send(r)
@@ -198,14 +198,10 @@ func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 
 // protect calls a hook, and undo if the hook panics.
 func protect(hook, undo func()) {
-	returned := false
-	defer func() {
-		if !returned {
-			undo()
-		}
-	}()
+	after := undo
+	defer func() { after() }()
 	hook()
-	returned = true
+	after = func() {}
 }
 
 // abandon ends a wait. The place in Redis's queue belongs to the process. The next waiter takes it over,

@@ -165,6 +165,56 @@ func TestHoldsEndEachOnItsOwn(t *testing.T) {
 	})
 }
 
+// TestAnOuterLockThatIsEnteredAgain keeps the inner ones: they are entered again under it, and their loss ends what is
+// done under it.
+func TestAnOuterLockThatIsEnteredAgain(t *testing.T) {
+	withFake(t, func(t *testing.T, _ *fakeRedis, l *Locker) {
+		heldA, a := acquire(t, l, t.Context(), "a")
+		heldB, b := acquire(t, l, heldA, "b")
+		again, twice := acquire(t, l, heldB, "a")
+		if _, third, err := l.TryAcquire(again, "b"); err != nil || third.Token() != b.Token() || !l.Holds(again, "b") {
+			t.Fatalf("the inner lock cannot be entered again: %v", err)
+		}
+		heldC, c := acquire(t, l, again, "c")
+		release(t, twice)
+		lateBy(b, time.Millisecond)
+		if heldC.Err() == nil || !errors.Is(context.Cause(heldC), ErrLost) || heldA.Err() != nil {
+			t.Errorf("the lock between is lost: %v, and the outer one: %v", context.Cause(heldC), heldA.Err())
+		}
+		<-heldC.Done()
+		_, _ = c.Release(), a.Release()
+	})
+}
+
+// TestTheLossOfAnOuterLock is seen by the first look at a context, however deep it is, and where that does not end with
+// its caller.
+func TestTheLossOfAnOuterLock(t *testing.T) {
+	for _, looks := range []bool{true, false} {
+		withFake(t, func(t *testing.T, _ *fakeRedis, l *Locker) {
+			heldA, a := acquire(t, l, t.Context(), "a")
+			heldB, _ := acquire(t, l, heldA, "b")
+			heldC, _ := acquire(t, l, heldB, "c")
+			detached, _ := acquire(t, l, context.WithoutCancel(heldC), "c")
+			entered, _ := acquire(t, l, context.WithoutCancel(heldC), "b")
+			lateBy(a, time.Millisecond)
+			for _, held := range []context.Context{detached, entered, heldC} {
+				if looks && held.Err() == nil {
+					t.Error("a look finds that nothing is lost")
+				} else if !looks {
+					_ = heldA.Err()
+					<-held.Done()
+				}
+				if !errors.Is(context.Cause(held), ErrLost) {
+					t.Errorf("it has ended with %v", context.Cause(held))
+				}
+			}
+			if _, _, err := l.Acquire(heldA, "d"); !errors.Is(err, ErrLost) || errors.Is(err, ErrNotAcquired) {
+				t.Errorf("another lock, under one that is lost: %v, want ErrLost alone", err)
+			}
+		})
+	}
+}
+
 // TestAnInnerHoldKeepsItsOwnDeadline: that of a context between two locks, also when the outer lock is
 // released, which ends that context.
 func TestAnInnerHoldKeepsItsOwnDeadline(t *testing.T) {

@@ -44,6 +44,9 @@ var (
 // notAcquired says why a wait ended without the lock: others have it, unless there is a reason why Redis does not
 // serve it. The cause is that of the caller's context.
 func notAcquired(key string, reason, cause error) error {
+	if errors.Is(cause, ErrLost) { // of a lock around this one
+		return fmt.Errorf("acquire %q: %w", key, cause)
+	}
 	if reason != nil {
 		return fmt.Errorf("acquire %q: %w", key, errors.Join(fmt.Errorf("%w: %w", ErrUnavailable, reason), cause))
 	}

@@ -55,8 +55,9 @@ func (s *Lease) Leave(d time.Duration) error {
 		return notHeld(s.key)
 	}
 	if s.entry != nil {
-		s.entry.cancel((*released)(s.entry.hold))
-		s.entry.hold.inner.Delete(s.entry)
+		s.entry.cancel((*released)(s.hold))
+		s.hold.inner.Delete(s.entry)
+		s.entry.innermost.inner.Delete(s.entry)
 	}
 	return s.hold.release(d)
 }
@@ -90,8 +91,8 @@ type holdsOf Locker
 // scheduler.
 type entry struct {
 	context.Context
-	cancel context.CancelCauseFunc
-	hold   *hold
+	cancel    context.CancelCauseFunc
+	innermost *hold // that its context has: the one that was entered, or one in it
 }
 
 func (e *entry) Err() error {
@@ -101,16 +102,19 @@ func (e *entry) Err() error {
 
 // Value is also asked by a child that is made. A child of a hold that is over ends at once.
 func (e *entry) Value(key any) any {
-	if key == (*holdsOf)(e.hold.locker) {
-		return e.hold
+	if key == (*holdsOf)(e.innermost.locker) {
+		return e.innermost
 	}
 	e.look()
 	return e.Context.Value(key)
 }
 
+// look ends the context with the first of its holds that is lost.
 func (e *entry) look() {
-	if why := e.hold.loss(); why != nil {
-		e.cancel(why)
+	for h := e.innermost; h != nil; h = h.around() {
+		if why := h.loss(); why != nil {
+			e.cancel(why)
+		}
 	}
 }
 
@@ -125,14 +129,10 @@ func (h *hold) loss() error {
 	if h.ended.Load() == nil && h.locker.now() >= instant(h.deadline.Load()) {
 		h.end(lost(h.key, ErrLeaseOver, h.failed.Load()))
 	}
-	why := h.ended.Load()
-	if outer := h.around(); outer != nil && outer.loss() != nil {
-		h.cancel(outer.loss()) // this lock is held still, but the work in it has lost the other one
+	if why := h.ended.Load(); why != nil && !h.isReleased() {
+		return *why
 	}
-	if why == nil || h.isReleased() {
-		return nil
-	}
-	return *why
+	return nil
 }
 
 func (h *hold) isReleased() bool {
@@ -176,7 +176,7 @@ func (h *hold) of(name string) *hold {
 func newHoldLocked(l *Locker, n *lock, w *waiter, from Handoff) *hold {
 	h := &hold{locker: l, lock: n, parent: w.ctx, attempt: n.attempt, lease: n.lease, fence: n.token(), begun: l.now(), key: w.key, from: from, entries: 1}
 	l.calls.Add(1) // until it is released or lost
-	h.hold = h
+	h.innermost = h
 	h.deadline.Store(int64(n.deadline))
 	if w.outer == nil {
 		h.Context, h.cancel = context.WithCancelCause(w.ctx)
@@ -200,7 +200,7 @@ func (h *hold) follow(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() {
 		out, ok := errors.AsType[*released](context.Cause(ctx))
 		if next := h.around(); !ok {
-			h.cancel(context.Cause(ctx))
+			h.endInner(context.Cause(ctx))
 		} else if inner, _ := out.parent.Value((*holdsOf)(h.locker)).(*hold); next != nil && next != inner {
 			h.follow(next)
 		} else {
@@ -210,16 +210,24 @@ func (h *hold) follow(ctx context.Context) {
 	context.AfterFunc(h.Context, func() { stop() })
 }
 
-// reenterLocked enters the hold again.
-func (h *hold) reenterLocked(ctx context.Context, key string) (context.Context, *Lease, error) {
+// endInner ends the hold's context, and if a lock was lost those of entries that do not end with it.
+func (h *hold) endInner(why error) {
+	if h.cancel(why); errors.Is(why, ErrLost) {
+		h.inner.Range(func(e, _ any) bool { e.(*entry).cancel(why); return true })
+	}
+}
+
+// reenterLocked enters the hold again. The innermost hold of ctx is h, or one in it.
+func (h *hold) reenterLocked(ctx context.Context, key string, innermost *hold) (context.Context, *Lease, error) {
 	h.entries++
 	lease := newLease(key, h)
 	if ctx.Done() == h.Done() {
 		return ctx, lease, nil
 	}
-	e := &entry{hold: h} // ctx does not end with the hold, such as one of context.WithoutCancel
+	e := &entry{innermost: innermost} // ctx does not end with the hold, such as one of context.WithoutCancel
 	e.Context, e.cancel = context.WithCancelCause(ctx)
 	h.inner.Store(e, nil)
+	innermost.inner.Store(e, nil)
 	lease.entry = e
 	return e, lease, nil
 }

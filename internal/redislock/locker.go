@@ -295,10 +295,7 @@ func (w *waiter) tell(taken bool, why error) bool {
 
 // why is that of its lock. A wait that has seen the lock taken is not that of an outage after a moment.
 func (w *waiter) why(n *lock) error {
-	if w.taken {
-		return n.why(tellAfter)
-	}
-	return n.why(0)
+	return n.why(map[bool]time.Duration{true: tellAfter}[w.taken])
 }
 
 // tellAfter is how long Redis may take to answer before a caller is told.
@@ -341,7 +338,7 @@ func (l *Locker) lostLocked(n *lock, how error) {
 	defer l.calls.Done()
 	h.end(lost(h.key, how, h.failed.Load()))
 	why := h.loss()
-	h.inner.Range(func(e, _ any) bool { e.(*entry).cancel(why); return true })
+	h.endInner(why)
 	if hook := l.opts.Hooks.Lost; hook != nil {
 		l.events = append(l.events, func() { hook(h.parent, h.event(why)) })
 	}

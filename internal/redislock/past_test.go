@@ -79,6 +79,30 @@ func TestLeavePassesNothingOn(t *testing.T) {
 	})
 }
 
+// TestATryDuringALeave, of a lock that others wait for, waits for nothing: the lease that is left may be long.
+func TestATryDuringALeave(t *testing.T) {
+	withListening(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		_, lease := acquire(t, l, t.Context(), "k")
+		got := asks(t, t.Context(), l, "k")
+		synctest.Wait()
+		answer := make(chan struct{})
+		f.answers(renewScript, func(context.Context) (any, error) { <-answer; return int64(12345), nil })
+		left := make(chan error)
+		go func() { left <- lease.Leave(time.Microsecond) }()
+		synctest.Wait()
+		for _, ctx := range []context.Context{t.Context(), context.WithoutCancel(t.Context())} {
+			if _, _, err := l.TryAcquire(ctx, "k"); !errors.Is(err, ErrNotAcquired) {
+				t.Errorf("TryAcquire = %v, want that others wait", err)
+			}
+		}
+		close(answer)
+		if err := <-left; err != nil {
+			t.Errorf("Leave = %v", err)
+		}
+		release(t, <-got)
+	})
+}
+
 // TestTheContextsCauseStandsBesideAnError of Redis, once.
 func TestTheContextsCauseStandsBesideAnError(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {

@@ -357,6 +357,19 @@ func TestAClockThatIsSetForwardIsSeen(t *testing.T) {
 	if by := m.jumped(false, reply{kind: replyHeld, epoch: 12345}, 1, 2); by != 0 || m.ahead != time.Hour {
 		t.Errorf("the clock is ahead by %s, and jumped by %s", m.ahead, by)
 	}
+	// A grant that a heartbeat finds can have an epoch of an earlier time.
+	const at = 100 * time.Second
+	m = machine{state: waiting, attempt: 1, lease: fakeLease}
+	m.renewed(1, false, reply{kind: replyHeld, epoch: (at - fakeLease/3).Microseconds()}, at, at)
+	clock := func(later, ahead time.Duration) time.Duration {
+		return m.jumped(true, reply{kind: replyHeld, epoch: (at + later + ahead).Microseconds()}, at+later, at+later)
+	}
+	if by := clock(time.Second, 0); m.state != held || by > 0 {
+		t.Errorf("the clock has jumped by %s when a hold was found, want not", by)
+	}
+	if by := clock(2*time.Second, time.Minute); by < 50*time.Second {
+		t.Errorf("the clock has jumped by %s, want a minute", by)
+	}
 }
 
 // TestNothingIsSentForNobody: renewals that waited for their turn, and whose locks were released meanwhile.

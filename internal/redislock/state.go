@@ -142,6 +142,7 @@ func (m *machine) renewed(attempt uint64, hold bool, r reply, sent, now instant)
 		return m.lose(ErrTaken)
 	case m.state == waiting && r.kind == replyHeld:
 		next := m.granted(r, sent, now)
+		m.ahead = never    // the epoch can be of an earlier time: the first renewal says what the clock is
 		next.unseen = true // no message came, or the heartbeat was faster, or it made the grant itself
 		return next
 	case m.state == waiting && r.kind == replyWaiting:

@@ -38,6 +38,7 @@ type turn struct {
 	taken chan struct{} // of size 1
 	freed chan struct{} // of size 1: the lock was released in this process, or lost
 	users int           // goroutines that have it or wait for it; Locker.mu guards it
+	last  error         // of who asks, nil before the first and after one that had no error; likewise
 }
 
 func newLocker(q *quorum, o Options) *Locker {
@@ -99,7 +100,9 @@ func (p *Locker) acquire(ctx context.Context, key string, wait bool) (held conte
 			hook(ctx, redislock.Event{Key: key, Took: time.Since(begun), Err: why})
 		}
 	}
-	err = fmt.Errorf("acquire %q: %w", key, redislock.ErrNotAcquired)
+	if p.closing.Err() != nil {
+		return nil, nil, redislock.ErrClosed
+	}
 	t, asks := p.join(key), false
 	defer func() { p.leave(key, t, asks) }()
 	select {
@@ -108,10 +111,15 @@ func (p *Locker) acquire(ctx context.Context, key string, wait bool) (held conte
 	default:
 	}
 	for {
-		if asks || ctx.Err() != nil {
+		if asks {
 			if held, lease, err = p.try(ctx, key, begun); err == nil {
 				p.acquired(ctx, lease, begun)
 			}
+			if ctx.Err() == nil { // the causes of contexts are each caller's own
+				p.note(t, err)
+			}
+		} else {
+			err = p.lastOf(t, key)
 		}
 		_, undecided := errors.AsType[*noMajority](err)
 		if told[true] && !undecided && errors.Is(err, redislock.ErrUnavailable) { // the last try had no time
@@ -133,6 +141,8 @@ func (p *Locker) acquire(ctx context.Context, key string, wait bool) (held conte
 		turn, freed := t.taken, (chan struct{})(nil)
 		if asks { // jitter keeps processes that failed together from trying together again
 			turn, freed, again = nil, t.freed, time.After(p.opts.Retry/2+rand.N(p.opts.Retry))
+		} else if p.opts.Hooks.NotServed != nil && !told[false] {
+			again = time.After(time.Second) // for news of an outage
 		}
 		select {
 		case turn <- struct{}{}:
@@ -141,6 +151,9 @@ func (p *Locker) acquire(ctx context.Context, key string, wait bool) (held conte
 		case <-again:
 		case <-ctx.Done():
 		case <-over:
+			if !asks {
+				err = p.lastOf(t, key)
+			}
 			return nil, nil, err
 		case <-p.closing.Done():
 			return nil, nil, redislock.ErrClosed
@@ -189,6 +202,20 @@ func (p *Locker) join(key string) *turn {
 	}
 	t.users++
 	return t
+}
+
+// note keeps the error of who asks, for those who wait for the turn.
+func (p *Locker) note(t *turn, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t.last = err
+}
+
+// lastOf is the error of who waits for the turn: that of who asks, or that this process has the lock or asks for it.
+func (p *Locker) lastOf(t *turn, key string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return cmp.Or(t.last, fmt.Errorf("acquire %q: %w", key, redislock.ErrNotAcquired))
 }
 
 func (p *Locker) leave(key string, t *turn, had bool) {

@@ -427,6 +427,61 @@ func TestOneGoroutineAsks(t *testing.T) {
 	})
 }
 
+// TestAnOutageIsToldToAll: those who wait for their turn, or have none, are not told that others have the lock.
+func TestAnOutageIsToldToAll(t *testing.T) {
+	withServers(t, 3, func(t *testing.T, f []*fakeServer, locker func(redislock.Options) *Locker) {
+		told := make(chan error, 9)
+		l := locker(redislock.Options{Wait: 5 * time.Second, Hooks: redislock.Hooks{NotServed: func(_ context.Context, e redislock.Event) { told <- e.Err }}})
+		for _, s := range f {
+			s.set(func() { s.silent = true })
+		}
+		failed := make(chan error, 3)
+		for range 2 {
+			go func() {
+				_, _, err := l.Acquire(t.Context(), "k")
+				failed <- err
+			}()
+			time.Sleep(3 * time.Second) // the first one has had an answer
+		}
+		if _, _, err := l.TryAcquire(t.Context(), "k"); !errors.Is(err, redislock.ErrUnavailable) || errors.Is(err, redislock.ErrNotAcquired) {
+			t.Errorf("TryAcquire beside who asks = %v", err)
+		}
+		for range 2 {
+			if err := <-failed; !errors.Is(err, redislock.ErrUnavailable) || errors.Is(err, redislock.ErrNotAcquired) {
+				t.Errorf("Acquire = %v, want that the servers do not answer", err)
+			}
+		}
+		if len(told) != 2 {
+			t.Errorf("%d of 2 were told meanwhile", len(told))
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if _, _, err := l.TryAcquire(t.Context(), "k"); !errors.Is(err, redislock.ErrClosed) {
+			t.Errorf("TryAcquire after Close = %v", err)
+		}
+		time.Sleep(lease)
+	})
+}
+
+// TestLeave keeps the lock for as long as it says.
+func TestLeave(t *testing.T) {
+	withServers(t, 3, func(t *testing.T, f []*fakeServer, locker func(redislock.Options) *Locker) {
+		_, held := acquire(t, locker(redislock.Options{}), t.Context())
+		if err := held.Leave(time.Hour); err != nil {
+			t.Fatalf("Leave: %v", err)
+		}
+		time.Sleep(time.Hour - time.Second)
+		if f[0].value() == "" || f[1].value() == "" || f[2].value() == "" {
+			t.Error("the lock was free before its time")
+		}
+		time.Sleep(time.Second)
+		if f[0].value() != "" {
+			t.Error("the lock is taken after its time")
+		}
+	})
+}
+
 // TestCloseEndsWaits, and keeps no grant that is answered later.
 func TestCloseEndsWaits(t *testing.T) {
 	withServers(t, 3, func(t *testing.T, f []*fakeServer, locker func(redislock.Options) *Locker) {

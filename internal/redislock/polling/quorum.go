@@ -133,6 +133,7 @@ var yesTo = map[string]int64{"acquire": 1, "renew": 1, "release": 2, "cancel": 0
 // vote is what the servers say of one request.
 type vote struct {
 	script, key, value string
+	px                 any // how long the value lasts, in milliseconds; of the others nil
 	noMajority
 	again bool // a renewal that counts: where the value is gone, it is set
 }
@@ -168,9 +169,15 @@ func (q *quorum) ask(ctx context.Context, cmds ...redis.Cmder) {
 		v := &vote{noMajority: noMajority{of: len(q.nodes)}}
 		name, lock, attempt := cmd.(request).Request()
 		v.script, v.key, v.value = name, lock, fmt.Sprint(q.id, attempt)
-		if votes[i] = v; v.deletes() {
+		switch args := cmd.Args(); {
+		case v.deletes():
 			q.forget(v.value)
+		case name == "acquire":
+			v.px = q.lease.Milliseconds()
+		default: // the lease, or how long the lock is left
+			v.px = args[len(args)-1]
 		}
+		votes[i] = v
 	}
 	answers, decided := make(chan []answer, len(q.nodes)), make(chan struct{})
 	defer close(decided)
@@ -284,7 +291,7 @@ func (n *node) put(ctx context.Context, q *quorum, votes []*vote, answers chan<-
 		if v.again && got[i].no && n.begin(v.value) {
 			defer n.end(v.value)
 			if q.holds(v.value) { // looked at last: a release that begins now waits
-				gone = append(gone, &vote{script: "acquire", key: v.key, value: v.value})
+				gone = append(gone, &vote{script: "acquire", key: v.key, value: v.value, px: v.px})
 			}
 		}
 	}
@@ -312,9 +319,9 @@ func (n *node) send(ctx context.Context, q *quorum, votes []*vote) (got []answer
 		args := []any{"eval", compareDelete, 1, v.key, v.value}
 		switch v.script {
 		case "acquire":
-			args = []any{"set", v.key, v.value, "px", q.lease.Milliseconds(), "nx"}
+			args = []any{"set", v.key, v.value, "px", v.px, "nx"}
 		case "renew":
-			args = []any{"eval", compareExtend, 1, v.key, v.value, q.lease.Milliseconds()}
+			args = []any{"eval", compareExtend, 1, v.key, v.value, v.px}
 		}
 		cmds[i] = once{redis.NewCmd(ctx, args...)}
 	}
