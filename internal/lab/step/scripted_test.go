@@ -1,6 +1,7 @@
 package step_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -24,8 +25,8 @@ import (
 
 // scripted sells by the lines of the file STEPS: SQL on a connection, behind "2" on another one, behind "&" there and a
 // little later; and commands of Redis behind "redis". What a SELECT finds is {stock}, and less than 1 is sold out, as is an
-// UPDATE with AND of no row. A line behind "~" is tried until its answer is OK or 1. One behind "-" is carried out in any
-// case, "!" only where nothing was sold.
+// UPDATE with AND of no row. A line behind "~" is tried until its answer is OK or 1: behind "?" the sale is busy without, and
+// sold out behind "%". One behind "-" is carried out in any case, "!" only where nothing was sold.
 func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, customer string) (sold bool, err error) {
 	lines, err := os.ReadFile(os.Getenv("STEPS"))
 	conn, fails := db.Conn(ctx)
@@ -44,7 +45,7 @@ func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, cus
 		case "redis":
 			var args []any
 			for word := range strings.FieldsSeq(rest) {
-				args = append(args, strings.ReplaceAll(word, "_", " "))
+				args = append(args, strings.NewReplacer("_", " ", "{none}", "", "{java}", "\xac\xed\x00\x05t\x00\x06").Replace(word))
 			}
 			reply := cache.Do(ctx, args...)
 			return reply.Value == "OK" || reply.Value == int64(1), reply.Err
@@ -62,6 +63,7 @@ func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, cus
 			if result, err = conn.ExecContext(ctx, line); err == nil && strings.Contains(line, " AND ") {
 				n, _ := result.RowsAffected()
 				stock = int(n)
+				return n == 1, err
 			}
 		}
 		return true, err
@@ -73,17 +75,27 @@ func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, cus
 		if goes := err == nil && stock > 0; !always && goes == unsold {
 			continue
 		}
+		line, once := strings.CutPrefix(line, "?")
+		line, wanted := strings.CutPrefix(line, "%")
 		got, failed := do(line)
+		if once && !got {
+			return false, cmp.Or(failed, errBusy)
+		} else if wanted && !got {
+			stock = 0
+		}
 		for try := 0; tries && !got && failed == nil && try < 250; try++ {
 			time.Sleep(20 * time.Millisecond)
 			got, failed = do(line)
 		}
 		if err = errors.Join(err, failed); tries && !got {
-			return false, errors.Join(err, errors.New("busy"))
+			return false, errors.Join(err, errors.New("not in time"))
 		}
 	}
 	return stock > 0, err
 }
+
+// errBusy has a sale be answered as busy.
+var errBusy = errors.New("busy")
 
 const (
 	begin, commit, rollback = "BEGIN", "COMMIT", "!ROLLBACK"
@@ -163,6 +175,43 @@ func TestOddServices(t *testing.T) {
 					schedule.Draw(os.Stdout, words.English, r, 0)
 				}
 				t.Errorf("found %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestFaultsOfLocks: whatever a lock is like, and whatever is beside it, its lease ends while its holder is stopped, and
+// somebody else comes when what a dead one has left is over.
+func TestFaultsOfLocks(t *testing.T) {
+	steps := filepath.Join(t.TempDir(), "steps")
+	t.Setenv("STEPS", steps)
+	on := started(t, described(t, "scripted", ""))
+	for _, tt := range []struct {
+		name  string
+		lock  []string
+		fault schedule.Event
+		made  int // steps before it
+		want  verdict.Kind
+	}{
+		{"an empty value", []string{"?redis SET lock:{item} {none} NX PX 1000"}, schedule.Pause, 2, verdict.Oversold},
+		{"an empty value", []string{"?redis SET lock:{item} {none} NX PX 1000"}, schedule.Kill, 2, verdict.Held},
+	} {
+		t.Run(fmt.Sprint(tt.name, " ", tt.fault), func(t *testing.T) {
+			if err := os.WriteFile(steps, []byte(strings.Join(append(tt.lock, read, write, order, unlock), "\n")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			probe, err := on.Probe(t.Context())
+			if err != nil || len(probe.Unseen) > 0 {
+				t.Fatalf("%+v %v", probe, err)
+			}
+			s, err := step.OpenService(t.Context(), on, probe)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := s.Fault(t.Context(), tt.fault, tt.made, false)
+			if err != nil || r.Outcome.Verdict != tt.want || r.Undecided() != "" {
+				schedule.Draw(os.Stdout, words.English, r, 0)
+				t.Errorf("%s %s, undecided: %q, %v: want %s", r.Outcome.Verdict, r.Outcome.Cause, r.Undecided(), err, tt.want)
 			}
 		})
 	}

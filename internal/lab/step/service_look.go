@@ -163,7 +163,7 @@ func (r *serviceRun) lockAmong(all map[string]key, sent string) (main string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, now := range all {
-		if _, was := r.before[name]; was || now.value == "" || !r.isOwn(name, now) {
+		if _, was := r.before[name]; was || !r.isOwn(name, now) {
 			continue
 		}
 		if !(takes(sent) && strings.Contains(sent, name)) && !r.service.deletes[service.Shape(name)] {

@@ -231,6 +231,8 @@ func serve(mode string) error {
 	http.HandleFunc("POST /items/{item}/orders", func(w http.ResponseWriter, r *http.Request) {
 		sold, later, err := sell(r.Context(), r.PathValue("item"), r.Header.Get("Customer"))
 		switch {
+		case err == errBusy:
+			w.WriteHeader(http.StatusLocked)
 		case err != nil:
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		case !sold:
