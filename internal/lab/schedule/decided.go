@@ -85,8 +85,10 @@ type Decided struct {
 	why    map[string]int
 }
 
-// Add counts a run.
-func (d *Decided) Add(r Record) { d.add(r.Behind, r.Leaves, r.Undecided()) }
+// Add counts a run. One with a unit for each customer decides for others like it.
+func (d *Decided) Add(r Record) {
+	d.add(fmt.Sprint(r.Behind, r.Outcome.Stock >= int64(r.Customers)), r.Leaves, r.Undecided())
+}
 
 // Fail counts a run that could not be played.
 func (d *Decided) Fail(behind, why string) { d.add(behind, true, why) }

@@ -127,3 +127,14 @@ func TestARefusalWithUnitsLeft(t *testing.T) {
 		}
 	}
 }
+
+// TestARoundWithAUnitForEach: what the other round decides behind the same request says nothing of it.
+func TestARoundWithAUnitForEach(t *testing.T) {
+	var d Decided
+	for stock, b := range map[int64]string{1: "sold_out", 2: "500"} {
+		d.Add(Record{Wire: true, Customers: 2, Struck: []Customer{'A'}, Behind: "A.decr", Leaves: true, Outcome: Outcome{Verdict: verdict.Held, Stock: stock, Answers: map[string]string{"B": b}}})
+	}
+	if d.Held() {
+		t.Error("the places with a unit for each customer decided nothing: " + d.String())
+	}
+}

@@ -217,6 +217,26 @@ func TestFaultsOfLocks(t *testing.T) {
 	}
 }
 
+// TestStockInAHash: no name of a key has the item, and a unit that Redis forgets is one of the stock still.
+func TestStockInAHash(t *testing.T) {
+	steps := filepath.Join(t.TempDir(), "steps")
+	t.Setenv("STEPS", steps)
+	takes := "%redis EVAL local_n=tonumber(redis.call('HGET','stock',ARGV[1])_or_0)_if_n>0_then_redis.call('HINCRBY','stock',ARGV[1],-1)_end_return_n>0 0 {item}"
+	path := described(t, "scripted", "")
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = errors.Join(os.WriteFile(steps, []byte(takes+"\n"+order), 0o600), os.WriteFile(path, []byte(strings.NewReplacer(
+			"set: REPLACE INTO items (id, stock) VALUES ({item}, {stock})", "set_redis: HSET stock {item} {stock}",
+			"left: SELECT stock FROM items WHERE id = {item}", "left_redis: HGET stock {item}").Replace(string(text))), 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := openFile(t, path); !s.KeepsStock() {
+		t.Error("it keeps its stock in Redis, and faults of Redis are not played with a unit for each customer")
+	}
+}
+
 // TestAProcessDiesWithItsWorkers: what a shell, php -S or gunicorn has started sells no more.
 func TestAProcessDiesWithItsWorkers(t *testing.T) {
 	path := described(t, "family", "")

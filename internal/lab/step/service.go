@@ -99,7 +99,7 @@ type Service struct {
 
 // OpenService prepares a service that was probed. It finds out whether sales keep leases, and renew them.
 func OpenService(ctx context.Context, on *service.Service, probe *service.Probe) (*Service, error) {
-	s := &Service{on: on, probe: probe, deletes: map[string]bool{}, ends: map[string]bool{}, dirty: make([]bool, len(on.Processes)), cold: make([]bool, len(on.Processes))}
+	s := &Service{on: on, probe: probe, kept: on.File.Stock.SetRedis+on.File.Stock.LeftRedis != "", deletes: map[string]bool{}, ends: map[string]bool{}, dirty: make([]bool, len(on.Processes)), cold: make([]bool, len(on.Processes))}
 	if len(on.Processes) < 2 {
 		return nil, errors.New("it is one process, which can keep its own customers apart: each customer needs a process of its own")
 	}
@@ -112,8 +112,8 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 	}
 	lock, watched := "", false
 	look := func(r *serviceRun) error {
-		for name := range r.before {
-			s.kept = s.kept || strings.Contains(name, strconv.FormatInt(r.item, 10))
+		for name, held := range r.before { // where each run sells the same item, only what sets the stock is there
+			s.kept = s.kept || !on.File.Fresh() || strings.Contains(name+" "+held.value, strconv.FormatInt(r.item, 10))
 		}
 		if !r.lock.Locked() || r.lock.TTLMS <= 0 || watched {
 			return nil
