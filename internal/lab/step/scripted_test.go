@@ -195,9 +195,13 @@ func TestFaultsOfLocks(t *testing.T) {
 	}{
 		{"an empty value", []string{"?redis SET lock:{item} {none} NX PX 1000"}, schedule.Pause, 2, verdict.Oversold},
 		{"an empty value", []string{"?redis SET lock:{item} {none} NX PX 1000"}, schedule.Kill, 2, verdict.Held},
+		{"a name in bytes", []string{"?redis SET {java}lock:{item} {customer} NX PX 1000"}, schedule.Pause, 2, verdict.Oversold},
+		{"a name in bytes", []string{"?redis SET {java}lock:{item} {customer} NX PX 1000"}, schedule.Kill, 2, verdict.Held},
+		{"a long name with a space", []string{"?redis SET lock:{item}_" + strings.Repeat("x", 300) + " {customer} NX PX 1000"}, schedule.Pause, 2, verdict.Oversold},
 	} {
 		t.Run(fmt.Sprint(tt.name, " ", tt.fault), func(t *testing.T) {
-			if err := os.WriteFile(steps, []byte(strings.Join(append(tt.lock, read, write, order, unlock), "\n")), 0o600); err != nil {
+			release := "-redis DEL " + strings.Fields(tt.lock[len(tt.lock)-1])[2]
+			if err := os.WriteFile(steps, []byte(strings.Join(append(tt.lock, read, write, order, release), "\n")), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			probe, err := on.Probe(t.Context())

@@ -147,7 +147,12 @@ func (s *Service) Leases() (leases, renewed bool) { return s.leases, s.renews }
 
 // Ends are the other keys of a sale that end by themselves, in the form of [service.Shape]. It made them without asking
 // whether they were there, and did not delete them.
-func (s *Service) Ends() []string { return slices.Sorted(maps.Keys(s.ends)) }
+func (s *Service) Ends() (all []string) {
+	for _, shape := range slices.Sorted(maps.Keys(s.ends)) {
+		all = append(all, wire.Word(shape))
+	}
+	return all
+}
 
 // Lease is about how long the lease of a lock is: what was left of it when it was seen first.
 func (s *Service) Lease() time.Duration { return s.lease }

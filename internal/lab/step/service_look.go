@@ -85,7 +85,7 @@ func (r *serviceRun) isOwn(name string, now key) bool {
 		return false
 	}
 	return slices.ContainsFunc(r.entries, func(e schedule.Entry) bool {
-		return e.Server == wire.Redis && (strings.Contains(e.Sent, name) || strings.HasPrefix(e.Sent, "EVALSHA ") || strings.HasPrefix(e.Sent, "FCALL "))
+		return e.Server == wire.Redis && (strings.Contains(e.Sent, wire.Word(name)) || strings.HasPrefix(e.Sent, "EVALSHA ") || strings.HasPrefix(e.Sent, "FCALL "))
 	})
 }
 
@@ -166,7 +166,7 @@ func (r *serviceRun) lockAmong(all map[string]key, sent string) (main string) {
 		if _, was := r.before[name]; was || !r.isOwn(name, now) {
 			continue
 		}
-		if !(takes(sent) && strings.Contains(sent, name)) && !r.service.deletes[service.Shape(name)] {
+		if !(takes(sent) && names(sent, name)) && !r.service.deletes[service.Shape(name)] {
 			continue
 		}
 		r.made[name] = true
@@ -212,10 +212,8 @@ func (r *serviceRun) lookAtLock(ctx context.Context, by schedule.Customer) (now 
 	if err != nil {
 		return r.lock, false, err
 	}
-	r.passRenewals(func(word string) bool {
-		now, there := all[word]
-		return there && r.isOwn(word, now)
-	})
+	own := r.ownAmong(all)
+	r.passRenewals(own)
 	sent := ""
 	if last := len(r.entries) - 1; by != 0 && r.entries[last].Choice.Customer == by {
 		sent = r.entries[last].Sent
@@ -226,7 +224,7 @@ func (r *serviceRun) lookAtLock(ctx context.Context, by schedule.Customer) (now 
 	r.ending = r.firstEnd(all)
 	r.queues = r.queues || r.queued(all)
 	about := r.plan.Everything && len(r.plan.Events) > 0 || slices.ContainsFunc(r.plan.Events, schedule.Event.Forgets)
-	r.keeps = about && len(r.ownAmong(all)) > 0
+	r.keeps = about && len(own) > 0
 	if r.main == "" {
 		return r.lock, false, nil
 	}
@@ -273,7 +271,7 @@ func (r *serviceRun) watchRenewals(ctx context.Context) (bool, error) {
 			if err := r.handle(ctx, m); err != nil {
 				return false, err
 			}
-			r.passRenewals(func(word string) bool { return word == r.main })
+			r.passRenewals([]string{r.main})
 		case <-time.After(lookEvery):
 		case <-ctx.Done():
 			return false, context.Cause(ctx)

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -155,7 +156,7 @@ func (r *serviceRun) isRenewal(x *wire.Exchange) bool {
 	if _, is := r.service.renewals.Load(shape); is {
 		return true
 	}
-	if r.busy[x.Process] == 0 || !names(x.Text, func(word string) bool { return r.made[word] }) {
+	if r.busy[x.Process] == 0 || !slices.ContainsFunc(slices.Collect(maps.Keys(r.made)), func(key string) bool { return names(x.Text, key) }) {
 		return false
 	}
 	if !r.service.probe.Sends(shape) {
@@ -164,21 +165,19 @@ func (r *serviceRun) isRenewal(x *wire.Exchange) bool {
 	return true
 }
 
-// names says whether a request has a word that is a key.
-func names(text string, key func(word string) bool) bool {
-	return slices.ContainsFunc(strings.Fields(text), key)
-}
+// names says whether a word of a request is a key.
+func names(text, key string) bool { return strings.Contains(" "+text+" ", " "+wire.Word(key)+" ") }
 
 // passRenewals lets go the renewals that are held as steps, since they came before the run knew their key. A renewal
 // has a form that no sale has sent to the probe, and waits beside a request of its sale.
-func (r *serviceRun) passRenewals(own func(word string) bool) {
+func (r *serviceRun) passRenewals(own []string) {
 	for _, b := range r.buyers {
 		if len(b.queue) < 2 {
 			continue
 		}
 		b.queue = slices.DeleteFunc(b.queue, func(h *held) bool {
 			shape := service.Shape(h.Text)
-			if h.Server != wire.Redis || r.service.probe.Sends(shape) || !names(h.Text, own) {
+			if h.Server != wire.Redis || r.service.probe.Sends(shape) || !slices.ContainsFunc(own, func(key string) bool { return names(h.Text, key) }) {
 				return false
 			}
 			r.service.renewals.Store(shape, true)

@@ -261,7 +261,7 @@ var options = map[string]bool{"NX": true, "XX": true, "PX": true, "EX": true, "G
 func (p *Proxy) redisText(args []string) string {
 	words := make([]string, len(args))
 	for i, a := range args {
-		words[i] = word(a)
+		words[i] = Word(a)
 		if options[strings.ToUpper(a)] {
 			words[i] = strings.ToUpper(a)
 		}
@@ -299,8 +299,8 @@ func (p *Proxy) script(sha string) string {
 
 const maxWord = 200
 
-// word is an argument as redis-cli reads it.
-func word(s string) string {
+// Word is an argument as the text of a command has it: as redis-cli reads it, or the beginning of a long one.
+func Word(s string) string {
 	odd := s == "" || strings.ContainsFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == '"' || r == ';' || r == unicode.ReplacementChar
 	})
