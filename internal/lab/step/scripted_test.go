@@ -221,6 +221,30 @@ func TestFaultsOfLocks(t *testing.T) {
 	}
 }
 
+// TestALeaseOfAnHour ends early, and is not awaited.
+func TestALeaseOfAnHour(t *testing.T) {
+	steps := filepath.Join(t.TempDir(), "steps")
+	t.Setenv("STEPS", steps)
+	lease := func(ms string) {
+		if err := os.WriteFile(steps, []byte(strings.Join([]string{"?redis SET lock:{item} {customer} NX PX " + ms, read, write, order, unlock}, "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lease("1000")
+	s := openFile(t, described(t, "scripted", ""))
+	lease("3600000")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for _, order := range []string{"A.set wait B.set B.select", "A.set A.select kill:A"} {
+		if _, err := s.InTime(ctx, "", 2, steptest.Parse(t, order)); err == nil || !strings.Contains(err.Error(), "too long to be awaited") {
+			t.Errorf("%s: %v", order, err)
+		}
+		if r, err := s.PlaySchedule(t.Context(), "", 2, steptest.Parse(t, order)); err != nil || r.Outcome.Bad() != strings.Contains(order, "wait") {
+			t.Errorf("%s, early: %+v %v", order, r.Outcome, err)
+		}
+	}
+}
+
 // TestStockInAHash: no name of a key has the item, and a unit that Redis forgets is one of the stock still.
 func TestStockInAHash(t *testing.T) {
 	steps := filepath.Join(t.TempDir(), "steps")

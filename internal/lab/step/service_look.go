@@ -295,7 +295,7 @@ func (r *serviceRun) ttl(ctx context.Context, name string) (time.Duration, error
 
 var errRenewed = errors.New("the lease was renewed, and did not end")
 
-// longestEnd is the longest life of a key other than the lock that is waited for. No sale goes by a clock of its own there.
+// longestEnd is the longest life of a key that is waited for. No sale goes by a clock of its own beyond it, but under a lock.
 const longestEnd = time.Minute
 
 // endKey has a key end as its time would end it: at once, or in its own time.
@@ -306,7 +306,10 @@ func (r *serviceRun) endKey(ctx context.Context, name string, early bool) error 
 		return err
 	}
 	inTime := !early && (name == r.main || left <= longestEnd)
-	if !inTime {
+	switch {
+	case inTime && left > longestEnd:
+		return fmt.Errorf("a lease of %s is too long to be awaited: give %s a shorter one", left.Round(time.Second), wire.Word(name))
+	case !inTime:
 		if err := r.service.on.InDatabase(ctx, "PEXPIRE", name, 1).Err; err != nil {
 			return fmt.Errorf("end the lease: %w", err)
 		}
