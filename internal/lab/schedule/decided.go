@@ -37,6 +37,8 @@ func (r Record) Undecided() string {
 		return ""
 	case r.Queued:
 		return "an order is missing, and a queue of Redis still has what a sale wrote"
+	case r.keptOutByTime():
+		return "who came afterwards was answered with busy, and " + r.Unended
 	}
 	return r.undecided(decides(r.Outcome.Ordinary))
 }
@@ -87,7 +89,10 @@ type Decided struct {
 
 // Add counts a run. One with a unit for each customer decides for others like it.
 func (d *Decided) Add(r Record) {
-	d.add(fmt.Sprint(r.Behind, r.Outcome.Stock >= int64(r.Customers)), r.Leaves, r.Undecided())
+	if r.Outcome.Stock >= int64(r.Customers) {
+		r.Behind += ", with a unit for each"
+	}
+	d.add(r.Behind, r.Leaves, r.Undecided())
 }
 
 // Fail counts a run that could not be played.

@@ -30,6 +30,8 @@ type Record struct {
 	Behind string     `json:"-"` // the request behind which the event happened, or the second customer came
 	Leaves bool       `json:"-"` // that request has left something in Redis, or an open transaction
 	Queued bool       `json:"-"` // an order is missing, and a queue of Redis still has what the sales wrote there
+	// Unended are the leases that time has not ended, as none is in a row of SQL: somebody can be rightly kept out by one.
+	Unended string `json:"-"`
 
 	timeless bool // see [Record.WithoutTimes]
 }
@@ -177,7 +179,7 @@ func (r *Record) decide() {
 		f.Left = 0
 	}
 	broken := slices.ContainsFunc(r.Played.Events(), Event.Forgets) && failed(o.Ordinary) // a server was: that says nothing of what the service keeps
-	f.Stuck = f.Remaining > 0 && !decides(o.Ordinary) && !broken
+	f.Stuck = f.Remaining > 0 && !decides(o.Ordinary) && !broken && !r.keptOutByTime()
 	r.rule(f)
 }
 
@@ -214,6 +216,11 @@ func (r *Record) refused(c Customer) int64 {
 func (r *Record) keptOut(c Customer) bool {
 	o := &r.Outcome
 	return !r.Wire && o.Answers[c.String()] == string(load.Busy) && !r.hit(c) && r.Played.Has(Kill) && decides(o.Ordinary)
+}
+
+// keptOutByTime says whether who came afterwards was rejected as busy, and that can be because of a lease that was not ended.
+func (r *Record) keptOutByTime() bool {
+	return r.Unended != "" && r.Outcome.Ordinary == string(load.Busy)
 }
 
 // turnedAway says whether a customer was neither answered as sold nor as sold out, although nothing had happened. A

@@ -316,6 +316,11 @@ func (p *Probe) Beyond() (all []string) {
 	return all
 }
 
+// Unended are those of Beyond that are about leases.
+func (p *Probe) Unended() []string {
+	return slices.DeleteFunc(p.Beyond(), func(what string) bool { return !strings.HasPrefix(what, "leases ") })
+}
+
 var (
 	rowLease  = regexp.MustCompile(`(?i)^(?:INSERT|UPDATE|REPLACE|DELETE)\b.*(?:\b\w*(?:until|expir|lease|locked_)\w*\b|\bINTERVAL\b|[<>]=? ?(?:NOW|CURRENT_TIMESTAMP|UTC_TIMESTAMP|UNIX_TIMESTAMP)\b)`)
 	deadline  = regexp.MustCompile(`(?i)^(?:(?:SETNX|GETSET|HSETNX)\b.* 1\d{9}(?:\d{3})?|SET \S+ 1\d{9}(?:\d{3})? NX)$`) // in seconds or milliseconds

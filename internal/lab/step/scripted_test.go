@@ -186,21 +186,41 @@ func TestFaultsOfLocks(t *testing.T) {
 	steps := filepath.Join(t.TempDir(), "steps")
 	t.Setenv("STEPS", steps)
 	on := started(t, described(t, "scripted", ""))
+	if _, err := on.DB.ExecContext(t.Context(), "CREATE TABLE leases (item BIGINT PRIMARY KEY, until TIMESTAMP(3))"); err != nil {
+		t.Fatal(err)
+	}
+	inRow := func(lease string) []string {
+		return []string{"INSERT IGNORE INTO leases VALUES ({item}, NOW(3) - INTERVAL 1 SECOND)", "?UPDATE leases SET until = NOW(3) + INTERVAL " + lease + " WHERE item = {item} AND until < NOW(3)"}
+	}
 	for _, tt := range []struct {
 		name  string
 		lock  []string
 		fault schedule.Event
 		made  int // steps before it
 		want  verdict.Kind
+		// undecided is why the run decides nothing, empty where it does.
+		undecided string
 	}{
-		{"an empty value", []string{"?redis SET lock:{item} {none} NX PX 1000"}, schedule.Pause, 2, verdict.Oversold},
-		{"an empty value", []string{"?redis SET lock:{item} {none} NX PX 1000"}, schedule.Kill, 2, verdict.Held},
-		{"a name in bytes", []string{"?redis SET {java}lock:{item} {customer} NX PX 1000"}, schedule.Pause, 2, verdict.Oversold},
-		{"a name in bytes", []string{"?redis SET {java}lock:{item} {customer} NX PX 1000"}, schedule.Kill, 2, verdict.Held},
-		{"a long name with a space", []string{"?redis SET lock:{item}_" + strings.Repeat("x", 300) + " {customer} NX PX 1000"}, schedule.Pause, 2, verdict.Oversold},
+		{"an empty value", []string{"?redis SET lock:{item} {none} NX PX 1000"}, schedule.Pause, 2, verdict.Oversold, ""},
+		{"an empty value", []string{"?redis SET lock:{item} {none} NX PX 1000"}, schedule.Kill, 2, verdict.Held, ""},
+		{"a name in bytes", []string{"?redis SET {java}lock:{item} {customer} NX PX 1000"}, schedule.Pause, 2, verdict.Oversold, ""},
+		{"a name in bytes", []string{"?redis SET {java}lock:{item} {customer} NX PX 1000"}, schedule.Kill, 2, verdict.Held, ""},
+		{"a guard before it", []string{"?redis SET dup:{customer} 1 NX PX 1000", "?redis SET lock:{item} {customer} NX PX 2000"}, schedule.Pause, 3, verdict.Oversold, ""},
+		{"a guard before it", []string{"?redis SET dup:{customer} 1 NX PX 1000", "?redis SET lock:{item} {customer} NX PX 2000"}, schedule.Kill, 3, verdict.Held, ""},
+		{"a reservation that counts", []string{"%redis EVAL return_#redis.call('KEYS','hold:'..ARGV[1]..':*')<1 0 {item}", "redis SETEX hold:{item}:{customer} 300 1"}, schedule.Kill, 3, verdict.Held, ""},
+		{"a row", inRow("1500000 MICROSECOND"), schedule.Kill, 3, verdict.Held, ""},
+		{"a row for an hour", inRow("1 HOUR"), schedule.Kill, 3, verdict.Held, "who came afterwards was answered with busy, and leases in rows were not ended"},
+		{"a deadline", []string{"?redis SETNX lock:{item} 1999999999"}, schedule.Kill, 2, verdict.Held, "who came afterwards was answered with busy, and leases in values of Redis were not ended"},
+		{"a long name with a space", []string{"?redis SET lock:{item}_" + strings.Repeat("x", 300) + " {customer} NX PX 1000"}, schedule.Pause, 2, verdict.Oversold, ""},
 	} {
 		t.Run(fmt.Sprint(tt.name, " ", tt.fault), func(t *testing.T) {
 			release := "-redis DEL " + strings.Fields(tt.lock[len(tt.lock)-1])[2]
+			switch {
+			case strings.Contains(release, "hold:"): // it ends
+				release = ""
+			case !strings.Contains(release, "lock:"):
+				release = "-UPDATE leases SET until = NOW(3) - INTERVAL 1 SECOND WHERE item = {item}"
+			}
 			if err := os.WriteFile(steps, []byte(strings.Join(append(tt.lock, read, write, order, release), "\n")), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -213,9 +233,15 @@ func TestFaultsOfLocks(t *testing.T) {
 				t.Fatal(err)
 			}
 			r, err := s.Fault(t.Context(), tt.fault, tt.made, false)
-			if err != nil || r.Outcome.Verdict != tt.want || r.Undecided() != "" {
+			if err != nil || r.Outcome.Verdict != tt.want || r.Undecided() != tt.undecided {
 				schedule.Draw(os.Stdout, words.English, r, 0)
 				t.Errorf("%s %s, undecided: %q, %v: want %s", r.Outcome.Verdict, r.Outcome.Cause, r.Undecided(), err, tt.want)
+			}
+			if tt.fault != schedule.Pause {
+				return
+			}
+			if found := explored(t, s, schedule.Wait); found.Bad == 0 {
+				t.Errorf("no lease that ends shows an oversell, in %d orders", found.Runs)
 			}
 		})
 	}

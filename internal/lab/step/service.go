@@ -85,8 +85,10 @@ type Service struct {
 	dirty  []bool     // by process: it was killed, or must be started again
 	cold   []bool     // by process: its connections are gone
 	leases bool       // a sale keeps a key that ends by itself
+	lock   string     // which, in the form of [service.Shape]: of several one that is renewed, or else is deleted
 	renews bool       // and renews it
 	lease  time.Duration
+	waits  int // how many keys of a sale can end one after the other
 
 	learning      bool            // the first sales show which keys sales delete, and which end by themselves
 	deletes, ends map[string]bool // in the form of [service.Shape]
@@ -110,26 +112,41 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 	if err = on.DB.QueryRowContext(ctx, "SELECT COALESCE(DATABASE(), '')").Scan(&s.database); err != nil {
 		return nil, err
 	}
-	lock, watched := "", false
-	look := func(r *serviceRun) error {
+	learned, some, best, watched := false, false, 0, map[string]bool{} // by the form of a lock: whether it is renewed
+	look := func(r *serviceRun) (err error) {
 		for name, held := range r.before { // where each run sells the same item, only what sets the stock is there
 			s.kept = s.kept || !on.File.Fresh() || strings.Contains(name+" "+held.value, strconv.FormatInt(r.item, 10))
 		}
-		if !r.lock.Locked() || r.lock.TTLMS <= 0 || watched {
+		leases := slices.DeleteFunc(r.leases(0), func(name string) bool { _, known := watched[service.Shape(name)]; return known })
+		if some = some || len(leases) > 0; !learned {
 			return nil
 		}
-		watched, s.leases, s.lease, lock = true, true, time.Duration(r.lock.TTLMS)*time.Millisecond, service.Shape(r.main)
-		var err error
-		s.renews, err = r.watchRenewals(ctx)
-		return err
+		for _, name := range slices.Backward(leases) { // a shorter one that is there afterwards is renewed
+			if watched[service.Shape(name)], err = r.watchRenewals(ctx, name); err != nil {
+				return err
+			}
+		}
+		for _, name := range leases {
+			shape, left, rank := service.Shape(name), time.Duration(r.seen[name].ttl)*time.Millisecond, 1
+			for i, is := range []bool{left <= longestEnd, s.deletes[shape], watched[shape]} {
+				if is {
+					rank += 1 << i
+				}
+			}
+			if rank > best {
+				best, s.leases, s.lock, s.lease, s.renews = rank, true, shape, left, watched[shape]
+			}
+		}
+		return nil
 	}
 	s.learning = true
-	for range 2 { // the second time it is known which keys are deleted: they are locks, however they are made
-		for try := 0; try == 0 || try < slowTries && (s.outlasted && !watched || errors.Is(err, errLearned) || errors.As(err, new(slowError))); try++ {
-			watched, s.outlasted = false, false
+	for _, learned = range []bool{false, true} { // the second time it is known which keys are deleted: they are locks, however they are made
+		for try := 0; try == 0 || try < slowTries && (s.outlasted && !learned || errors.Is(err, errLearned) || errors.As(err, new(slowError))); try++ {
+			best, s.lock, s.outlasted = 0, "", false
+			clear(watched)
 			_, err = s.play(ctx, s.Plan(2), explore.Follow(nil), look, false)
 		}
-		if err != nil || watched || len(s.deletes) == 0 {
+		if err != nil || !some && len(s.deletes) == 0 {
 			break
 		}
 	}
@@ -137,7 +154,12 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 		return nil, err
 	}
 	s.learning = false
-	delete(s.ends, lock)
+	s.waits = len(s.ends)
+	for shape := range watched {
+		if !s.renews || shape == s.lock {
+			delete(s.ends, shape)
+		}
+	}
 	return s, nil
 }
 
@@ -168,9 +190,14 @@ func (s *Service) Spare(spare bool) {
 	s.spare = spare
 }
 
-// Plan is what an exploration plays: so many customers, and one of the events at most. Leases are ended early.
+// Plan is what an exploration plays: so many customers, and one of the events at most. Leases are ended early: where a sale
+// keeps several keys that end, one after the other, so that each ends.
 func (s *Service) Plan(customers int, events ...schedule.Event) Plan {
-	return Plan{Strategy: s.on.File.Name, Customers: customers, Events: events, MaxEvents: 1, MaxSteps: maxSteps, Observe: true, Early: true}
+	p := Plan{Strategy: s.on.File.Name, Customers: customers, Events: events, MaxEvents: 1, MaxSteps: maxSteps, Observe: true, Early: true}
+	if slices.Contains(events, schedule.Wait) {
+		p.MaxEvents, p.InARow = max(1, s.waits), true
+	}
+	return p
 }
 
 // Processes is how many customers can buy in one run.

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -27,7 +28,7 @@ func (r *serviceRun) canHappen(e schedule.Event) bool {
 }
 
 func (r *serviceRun) canHit(e schedule.Event, b *buyer) bool {
-	holds := r.lock.Locked() && r.lock.TTLMS > 0 && (r.plan.Everything || r.owner == b.customer)
+	holds := len(r.leases(b.customer)) > 0 || r.plan.Everything && len(r.leases(0)) > 0
 	switch {
 	case b.state == ended || b.state == absent:
 		return false
@@ -49,15 +50,20 @@ func (r *serviceRun) eventTouches(e schedule.Event, _ *buyer) []schedule.Touch {
 	return schedule.Everything("")
 }
 
-// passLease has a lease end: that of who is stopped, or the first that ends.
-func (r *serviceRun) passLease(ctx context.Context, c schedule.Choice) error {
-	name := r.main
-	if c.Event == schedule.Wait {
-		name = r.ending
+// passLease has leases end: all those of who is stopped, or the first that ends.
+func (r *serviceRun) passLease(ctx context.Context, c schedule.Choice) (err error) {
+	all := r.leases(c.Customer)
+	switch {
+	case c.Event == schedule.Wait:
+		all = []string{r.ending}
+	case len(all) == 0:
+		all = r.leases(0)
 	}
-	r.other = r.other || name != r.main
+	r.other = r.other || !slices.Contains(all, r.main)
 	began := time.Now()
-	err := r.endKey(ctx, name, r.plan.Early)
+	for _, name := range all {
+		err = cmp.Or(err, r.endKey(ctx, name, r.plan.Early))
+	}
 	r.waited(time.Since(began))
 	return err
 }

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,7 +148,7 @@ func (r *serviceRun) learn(ctx context.Context, all map[string]key, expired stri
 			r.service.ends[service.Shape(name)] = true
 		}
 	}
-	r.seen, r.seenAt, r.expiredBefore = all, time.Now(), expired
+	r.seenAt, r.expiredBefore = time.Now(), expired
 	return nil
 }
 
@@ -157,24 +158,50 @@ func (r *serviceRun) expired(ctx context.Context) (string, error) {
 	return stats["expired_keys"], err
 }
 
-// lockAmong is the key by which a sale keeps others out, empty where there is none: a command has made it where there was
-// none, or sales delete it.
-func (r *serviceRun) lockAmong(all map[string]key, sent string) (main string) {
+// lockAmong notes the keys by which sales keep others out, and who has made each: a command has made it where there was
+// none, or sales delete it. It returns the one that is called the lock, empty where there is none.
+func (r *serviceRun) lockAmong(all map[string]key, sent string, by schedule.Customer) (main string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, now := range all {
 		if _, was := r.before[name]; was || !r.isOwn(name, now) {
 			continue
 		}
-		if !(takes(sent) && names(sent, name)) && !r.service.deletes[service.Shape(name)] {
+		_, known := r.made[name]
+		if !known && !(takes(sent) && names(sent, name)) && !r.service.deletes[service.Shape(name)] {
 			continue
 		}
-		r.made[name] = true
+		if _, had := r.seen[name]; !had {
+			r.made[name] = by
+		} else if !known {
+			r.made[name] = 0
+		}
+		if lock := r.service.lock; lock != "" && lock != service.Shape(name) {
+			continue
+		}
 		if main == "" || endsBefore(now, all[main]) || now.ttl == all[main].ttl && name < main {
 			main = name
 		}
 	}
 	return main
+}
+
+// leases are the keys that end by which a customer keeps others out, or any customer for 0, what ends first at first. Those
+// that live for more than a minute are only among them where all do: such as who asks again is known by.
+func (r *serviceRun) leases(of schedule.Customer) (all []string) {
+	for name, by := range r.made {
+		if name == r.main {
+			by = r.owner
+		}
+		if r.seen[name].ttl > 0 && (of == 0 || by == of) {
+			all = append(all, name)
+		}
+	}
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(r.seen[a].ttl, r.seen[b].ttl), cmp.Compare(a, b)) })
+	if long := slices.IndexFunc(all, func(name string) bool { return r.seen[name].ttl > longestEnd.Milliseconds() }); long > 0 {
+		all = all[:long]
+	}
+	return all
 }
 
 // firstEnd is the key of the sales that ends first by itself, empty for none. While a lock is renewed nothing else ends: what
@@ -218,9 +245,10 @@ func (r *serviceRun) lookAtLock(ctx context.Context, by schedule.Customer) (now 
 	if last := len(r.entries) - 1; by != 0 && r.entries[last].Choice.Customer == by {
 		sent = r.entries[last].Sent
 	}
-	if r.main == "" {
-		r.main = r.lockAmong(all, sent)
+	if lock := r.lockAmong(all, sent, by); r.main == "" {
+		r.main = lock
 	}
+	r.seen = all
 	r.ending = r.firstEnd(all)
 	r.queues = r.queues || r.queued(all)
 	about := r.plan.Everything && len(r.plan.Events) > 0 || slices.ContainsFunc(r.plan.Events, schedule.Event.Forgets)
@@ -245,16 +273,19 @@ func (r *serviceRun) lookAtLock(ctx context.Context, by schedule.Customer) (now 
 	return now, true, nil
 }
 
-// watchRenewals watches the lock, whose holder is held, until something renews it, or it ends. A lease that is longer than
+// watchRenewals watches a lock, whose holder is held, until something renews it, or it ends. A lease that is longer than
 // longestWatch is watched for that long.
-func (r *serviceRun) watchRenewals(ctx context.Context) (bool, error) {
+func (r *serviceRun) watchRenewals(ctx context.Context, name string) (bool, error) {
 	r.ended = true
-	left := time.Duration(r.lock.TTLMS) * time.Millisecond
+	left, err := r.ttl(ctx, name)
+	if err != nil || left < 0 {
+		return false, err
+	}
 	var last, gap time.Duration
 	for began := time.Now(); time.Since(began) < min(left+time.Second, longestWatch); {
 		elapsed := time.Since(began) // before Redis is asked: this process can be late afterwards
 		gap, last = max(gap, elapsed-last), elapsed
-		now, err := r.ttl(ctx, r.main)
+		now, err := r.ttl(ctx, name)
 		if err != nil {
 			return false, err
 		}
@@ -271,7 +302,7 @@ func (r *serviceRun) watchRenewals(ctx context.Context) (bool, error) {
 			if err := r.handle(ctx, m); err != nil {
 				return false, err
 			}
-			r.passRenewals([]string{r.main})
+			r.passRenewals([]string{name})
 		case <-time.After(lookEvery):
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
@@ -330,15 +361,27 @@ func (r *serviceRun) endKey(ctx context.Context, name string, early bool) error 
 	return errRenewed
 }
 
-// outlast waits for the end of a lease that outlives its sale.
+// outlast waits for the end of what the sales have left that ends by itself. What is no lock ends at once.
 func (r *serviceRun) outlast(ctx context.Context) (note words.Text, err error) {
-	if r.lock.TTLMS < 0 {
-		return words.Of("note.endless"), nil
+	all, err := r.keysNow(ctx)
+	note = words.Of("note.free")
+	early := r.plan.Early && (slices.Contains(r.service.dirty, true) || !r.service.renews) // a renewed one lives on where nobody stops that
+	for _, name := range r.ownAmong(all) {
+		if all[name].ttl < 0 {
+			continue
+		}
+		_, lock := r.made[name]
+		switch err := r.endKey(ctx, name, early || !lock); {
+		case errors.Is(err, errRenewed):
+			note = words.Of("note.renewed")
+		case err != nil:
+			return note, err
+		case note.Key == "note.free":
+			note = words.Of("note.lease")
+		}
 	}
-	killed := slices.Contains(r.service.dirty, true)
-	err = r.endKey(ctx, r.main, r.plan.Early && (killed || !r.service.renews)) // a renewed one lives on where nobody stops that
-	if errors.Is(err, errRenewed) {
-		return words.Of("note.renewed"), nil
+	if r.lock.TTLMS == -1 {
+		note = words.Of("note.endless")
 	}
-	return words.Of("note.lease"), err
+	return note, err
 }

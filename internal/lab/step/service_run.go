@@ -14,7 +14,6 @@ import (
 	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/wire"
-	"stocklock/internal/lab/words"
 )
 
 // serviceRun is a run on a described service.
@@ -33,8 +32,8 @@ type serviceRun struct {
 	ending string         // the key of the sales that ends first by itself, empty for none
 	other  bool           // a key has ended that is not the lock
 	queues bool           // a look has found what [serviceRun.queued] is about
-	seen   map[string]key // what Redis had at the last look, while the service is learned
-	seenAt time.Time
+	seen   map[string]key // what Redis had at the last look
+	seenAt time.Time      // while the service is learned
 	// expiredBefore is how many keys had expired before that look.
 	expiredBefore string
 	until         time.Time // when the lock's lease ends, by the last look
@@ -273,11 +272,20 @@ func (r *serviceRun) passTime(ctx context.Context, polled bool) (bool, error) {
 		time.Sleep(betweenTry)
 		return false, nil
 	}
-	if dead := r.owner != 0 && r.service.dirty[r.owner-'A']; !dead || r.lock.TTLMS <= 0 || !r.plan.Early {
-		return false, nil
+	passed := false
+	for i, b := range r.buyers {
+		if !r.service.dirty[i] || !r.plan.Early {
+			continue
+		}
+		for _, name := range r.leases(b.customer) {
+			if err := r.endKey(ctx, name, true); err != nil {
+				return true, err
+			}
+			passed = true
+		}
 	}
-	if err := r.endKey(ctx, r.main, true); err != nil {
-		return true, err
+	if !passed {
+		return false, nil
 	}
 	return true, r.look(ctx, 0, "")
 }
@@ -369,7 +377,7 @@ func (r *serviceRun) conclude(ctx context.Context) (schedule.Record, error) {
 		return schedule.Record{}, err
 	}
 	record := r.record(o)
-	record.Wire, record.LeaseMS = true, 0
+	record.Wire, record.LeaseMS, record.Unended = true, 0, strings.Join(r.service.probe.Unended(), ", ")
 	if int64(len(o.Orders)) < o.Stock || o.Lies() > 0 || record.NeedsAnother() {
 		if end, err = r.afterwards(ctx, &record); err != nil {
 			return schedule.Record{}, err
@@ -387,11 +395,10 @@ func (r *serviceRun) conclude(ctx context.Context) (schedule.Record, error) {
 
 // afterwards has another customer come when what is held has ended, and counts again.
 func (r *serviceRun) afterwards(ctx context.Context, record *schedule.Record) (end schedule.State, err error) {
-	before, o := words.Of("note.free"), &record.Outcome
-	if r.lock.Locked() {
-		if before, err = r.outlast(ctx); err != nil {
-			return end, err
-		}
+	o := &record.Outcome
+	before, err := r.outlast(ctx)
+	if err != nil {
+		return end, err
 	}
 	r.service.on.Watch(nil)
 	r.letGo() // a worker that is held would write nothing
@@ -401,7 +408,7 @@ func (r *serviceRun) afterwards(ctx context.Context, record *schedule.Record) (e
 	if err := r.awaitOrders(ctx, record); err != nil {
 		return end, err
 	}
-	o.Ordinary = r.ordinary(ctx)
+	o.Ordinary = r.ordinary(ctx, record.Unended != "")
 	end, err = r.lookAtEnd(ctx, o)
 	record.Queued = record.Queued && int64(len(o.Orders)) < o.Stock
 	r.note(schedule.Entry{Note: ordinaryNote(before, o.Ordinary)})

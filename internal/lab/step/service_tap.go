@@ -40,13 +40,13 @@ type (
 type tapped struct {
 	unforeseen atomic.Bool // a request was held of a form that the probe has not seen
 
-	mu    sync.Mutex              // guards the rest
-	under map[*wire.Exchange]bool // the requests of sales that are held or under way
-	lost  map[*wire.Exchange]bool // those of them whose answer is kept from the sale
-	busy  []int                   // how many of them each customer has
-	came  []bool                  // by process: its customer has come
-	dead  []bool                  // by process: it was killed
-	made  map[string]bool         // the keys that came with the lock
+	mu    sync.Mutex                   // guards the rest
+	under map[*wire.Exchange]bool      // the requests of sales that are held or under way
+	lost  map[*wire.Exchange]bool      // those of them whose answer is kept from the sale
+	busy  []int                        // how many of them each customer has
+	came  []bool                       // by process: its customer has come
+	dead  []bool                       // by process: it was killed
+	made  map[string]schedule.Customer // the keys by which sales keep others out: who has made them, 0 where that is not known
 	// The renewals of a customer's process wait until withheld is closed. It is nil where none do.
 	withheld   chan struct{}
 	withheldOf schedule.Customer
@@ -55,7 +55,7 @@ type tapped struct {
 
 func (t *tapped) open(customers int) {
 	t.busy, t.came, t.dead = make([]int, customers), make([]bool, customers), make([]bool, customers)
-	t.under, t.lost, t.inSale, t.made = map[*wire.Exchange]bool{}, map[*wire.Exchange]bool{}, map[*wire.Conn]bool{}, map[string]bool{}
+	t.under, t.lost, t.inSale, t.made = map[*wire.Exchange]bool{}, map[*wire.Exchange]bool{}, map[*wire.Conn]bool{}, map[string]schedule.Customer{}
 }
 
 // comes notes that the customer of a process has come.
