@@ -60,8 +60,8 @@
 // # Fencing
 //
 // [Lease.Token] is larger than that of every earlier holder. A smaller token can follow a larger one
-// after Redis has lost its data. It can also follow after a rest of a minute, or a lease if that is
-// longer: if the clock of Redis was set back meanwhile. The database then refuses it. Work that reads
+// after Redis has lost its data. It can also follow after a minute without a grant, or a lease if that is
+// longer, such as after a long hold: if the clock of Redis was set back meanwhile. The database then refuses it. Work that reads
 // first and writes later must raise the fence before the read. If only the write compares tokens, an
 // old holder can write between the new holder's read and its write:
 //
