@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -49,13 +50,17 @@ func (a Answer) Reserved() (r Reserved) {
 	return r
 }
 
-// Sale returns the order that the shop says it has made.
+// Sale returns the order that the shop says it has made. Of a basket, only a shop in lab mode says all rows.
 func (a Answer) Sale() (stock.Order, error) {
-	var order stock.Order
-	if err := json.Unmarshal(a.Body, &order); err != nil {
+	var made struct {
+		stock.Order
+		ID string `json:"id"` // the public id, where the shop is not in lab mode
+	}
+	if err := json.Unmarshal(a.Body, &made); err != nil {
 		return stock.Order{}, fmt.Errorf("an answer with %d that is no order: %w: %s", a.Status, err, a.Body)
 	}
-	return order, nil
+	made.PublicID = cmp.Or(made.PublicID, made.ID)
+	return made.Order, nil
 }
 
 // Replayed reports whether the shop had made the order for an earlier request with the same

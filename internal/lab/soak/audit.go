@@ -39,10 +39,10 @@ type Account struct {
 	Examples []string // the first few customers with one of these
 }
 
-// order is a row of orders, with the id of its order and the customer whose key that has.
+// order is a row of orders, with the id of its order, that as its customer is told it, and the customer whose key it has.
 type order struct {
-	id, of   uint64
-	customer int
+	of, public uint64
+	customer   int
 }
 
 // audit counts. No request may be in flight any more.
@@ -94,7 +94,7 @@ func (s *soak) audit(ctx context.Context, r *Report) error {
 
 // appendOrders reads the orders of an item. There may be millions.
 func (s *soak) appendOrders(ctx context.Context, orders []order, item audit.Run, a *Account) ([]order, error) {
-	rows, err := s.store.Pool().QueryContext(ctx, "SELECT o.id, first.id, COALESCE(first.idempotency_key, '') FROM orders o"+
+	rows, err := s.store.Pool().QueryContext(ctx, "SELECT o.id, first.id, COALESCE(first.public_id, ''), COALESCE(first.idempotency_key, '') FROM orders o"+
 		" JOIN orders first ON first.id = COALESCE(o.line_of, o.id) WHERE o.item_id = ? ORDER BY o.id", item.ItemID)
 	if err != nil {
 		return nil, fmt.Errorf("read the orders: %w", err)
@@ -102,14 +102,14 @@ func (s *soak) appendOrders(ctx context.Context, orders []order, item audit.Run,
 	defer rows.Close()
 	for rows.Next() {
 		var id, of uint64
-		var key string
-		if err := rows.Scan(&id, &of, &key); err != nil {
+		var public, key string
+		if err := rows.Scan(&id, &of, &public, &key); err != nil {
 			return nil, fmt.Errorf("read the orders: %w", err)
 		}
 		a.Lines++
 		a.Orders += one(id == of)
 		if customer, ok := s.customers.customerOf(key); ok {
-			orders = append(orders, order{id, of, customer})
+			orders = append(orders, order{of, idOf(public), customer})
 		} else {
 			a.Keyless++
 		}
@@ -152,14 +152,14 @@ func (a *Account) compare(c *customers, items *items, orders []order) {
 		case anyID:
 			p.Answers[0].Outcome = load.Sold
 		default:
-			p.Answers[0] = count.Answer{Outcome: load.Sold, Order: fmt.Sprint(id)}
+			p.Answers[0] = count.Answer{Outcome: load.Sold, Order: fmt.Sprintf("%x", id)}
 		}
 		if id != 0 {
 			a.Answers++
 		}
 		for i, row := range theirs {
 			if i == 0 || row.of != theirs[i-1].of {
-				p.Orders = append(p.Orders, count.Order{ID: fmt.Sprint(row.of), Units: count.Units{}})
+				p.Orders = append(p.Orders, count.Order{ID: fmt.Sprintf("%x", row.public), Units: count.Units{}})
 			}
 			of := p.Orders[len(p.Orders)-1].Units
 			of[uint64(len(of))] = 1

@@ -1,8 +1,8 @@
 package soak
 
 import (
-	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/google/uuid"
 
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
@@ -57,11 +59,10 @@ type customers struct {
 	units    int           // that each buys of an item
 	lines    int           // items that each buys, but for the baskets of a soak of faults
 	asPosted bool          // the shops are told the order of the lines
-	public   bool          // the shops' answers name an order by its public id alone
 	final    time.Duration // how long after a doubtful try a repeat may find the item sold out although that try can still sell
 
 	mu       sync.Mutex        // guards the rest, and which items are sold
-	bought   []uint64          // by customer: the id in the 201, anyID for one without an id, 0 without a 201
+	bought   []uint64          // by customer: what idOf says of the 201, 0 without a 201
 	doubtful map[int]*purchase // by customer: those without a clear answer at first
 	recent   []stock.Order     // that may be cancelled
 	again    []*purchase       // to repeat, in the order of due
@@ -77,8 +78,17 @@ type customers struct {
 	failures            []string // unexpected answers
 }
 
-// anyID stands for the id of an order that an answer does not have: not made yet, or not public.
+// anyID stands for the id of an order that an answer does not have: it is not made yet.
 const anyID = math.MaxUint64
+
+// idOf is what is kept of an order's public id: its 64 bits that are random but for two.
+func idOf(publicID string) uint64 {
+	id, err := uuid.Parse(publicID)
+	if err != nil {
+		return anyID
+	}
+	return binary.BigEndian.Uint64(id[8:])
+}
 
 // mostRecent bounds customers.recent.
 const mostRecent = 4096
@@ -215,10 +225,14 @@ func (c *customers) conclude(p *purchase, items *items, a load.Answer) {
 	switch a.Outcome {
 	case load.Sold:
 		order, err := a.Sale()
-		if err != nil && !c.public {
+		if another := func(item audit.Run) bool { row, _ := order.Row(item.ItemID); return row.Quantity != int64(c.units) }; err == nil &&
+			order.ItemID != 0 && slices.ContainsFunc(p.basket, another) {
+			err = fmt.Errorf("an answer with 201 that is not what was ordered: %s", a.Body)
+		}
+		if err != nil {
 			c.failures = append(c.failures, fmt.Sprintf("%s: %v", c.key(p.customer), err))
 		}
-		p.closed, c.bought[p.customer] = true, cmp.Or(order.ID, anyID)
+		p.closed, c.bought[p.customer] = true, idOf(order.PublicID)
 		c.sold++
 		if a.Replayed() {
 			items.replayed++

@@ -50,8 +50,7 @@ func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err 
 		}
 	}
 	s.customers = newCustomers(s.Seed, d.Shops, s.items)
-	s.customers.units, s.customers.lines, s.customers.public = d.Units, max(1, d.Lines), d.Strategy == ""
-	s.customers.asPosted = d.AsPosted
+	s.customers.units, s.customers.lines, s.customers.asPosted = d.Units, max(1, d.Lines), d.AsPosted
 	from := time.Now().Add(d.WarmUp)
 	measuring, cancel := context.WithCancel(ctx)
 	defer cancel()

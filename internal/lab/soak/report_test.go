@@ -1,11 +1,16 @@
 package soak
 
 import (
+	"fmt"
 	"slices"
-	"stocklock/internal/strategy/declared"
 	"strings"
 	"testing"
 	"time"
+
+	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/strategy/declared"
 )
 
 // TestEachWayToBeWrongIsFound compares one customer's answer with the orders under the customer's
@@ -32,7 +37,7 @@ func TestEachWayToBeWrongIsFound(t *testing.T) {
 		c.bought = []uint64{test.bought}
 		var orders []order
 		for _, id := range test.orders {
-			orders = append(orders, order{id: id, of: id})
+			orders = append(orders, order{of: id, public: id})
 		}
 		a.compare(c, sold, orders)
 		var r Report
@@ -54,6 +59,37 @@ func TestEachWayToBeWrongIsFound(t *testing.T) {
 	r := Report{Options: Options{Sales: 10}}
 	if r.judge(Account{Orders: 9, Left: 1}); len(r.Findings) != 1 || !strings.Contains(r.Findings[0], "1 units are left") {
 		t.Errorf("found %q where not all units are sold", r.Findings)
+	}
+}
+
+// TestTheAnswerNamesItsOrder, in lab mode and to customers.
+func TestTheAnswerNamesItsOrder(t *testing.T) {
+	const own, others = "01890a5d-ac96-774b-bcce-b302099a8057", "01890a5d-ac96-774b-bcce-b302099a8058"
+	lab := `{"public_id":"` + own + `","item_id":%d,"quantity":%d}`
+	for _, tt := range []struct {
+		body           string
+		item, quantity int
+		order          string // that there is
+		found          string // empty for nothing
+	}{
+		{lab, 7, 1, own, ""},
+		{lab, 7, 1, others, "1 answers without their order"},
+		{`{"id":"` + own + `","item_id":%d,"quantity":%d}`, 7, 1, own, ""},
+		{`{"id":"` + own + `","item_id":%d,"quantity":%d}`, 7, 1, others, "1 answers without their order"},
+		{lab, 8, 1, own, "not what was ordered"},
+		{lab, 7, 2, own, "not what was ordered"},
+	} {
+		a, sold := Account{Orders: 1}, &items{strategies: []declared.Strategy{{}}, all: []audit.Run{{ItemID: 7}}, inTurn: true}
+		c := newCustomers(1, []*rig.TestbedShop{{Shop: &rig.Shop{}}}, []*items{sold})
+		asked, _ := c.next()
+		c.answered(load.Answer{Order: asked, Outcome: load.Sold, Body: fmt.Appendf(nil, tt.body, tt.item, tt.quantity)})
+		a.compare(c, sold, []order{{of: 1, public: idOf(tt.order)}})
+		var r Report
+		r.judge(a)
+		found := strings.Join(append(r.Findings, c.failures...), "; ")
+		if tt.found == "" && found != "" || !strings.Contains(found, tt.found) {
+			t.Errorf(tt.body+" with the order %s: found %q, want %q", tt.item, tt.quantity, tt.order, found, tt.found)
+		}
 	}
 }
 
