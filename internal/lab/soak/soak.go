@@ -184,15 +184,19 @@ func (s *soak) run(ctx context.Context) (Report, error) {
 	}
 
 	s.began = time.Now()
-	selling, stop := context.WithCancel(ctx)
+	running, end := context.WithCancel(ctx)
+	defer end()
+	selling, stop := context.WithCancel(running)
 	loaded := make(chan error, 2)
 	go func() {
 		defer stop() // the item of a soak of kills is sold out
 		loaded <- orders.Run(selling, s.customers.next, s.customers.answered)
 	}()
-	go func() { loaded <- s.staff.work(selling) }()
+	go func() { loaded <- s.staff.work(selling, running) }()
 	recovered, err := s.injectAll(ctx, selling)
-	stop()
+	if stop(); err != nil {
+		end() // nobody waits for what the staff is answered
+	}
 	if err := errors.Join(err, <-loaded, <-loaded, context.Cause(ctx)); err != nil {
 		return Report{}, err
 	}

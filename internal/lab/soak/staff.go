@@ -62,8 +62,8 @@ type staff struct {
 	wishes []*wish // guarded by mu
 }
 
-// work makes changes until ctx ends, and then waits for the answers to those that are open.
-func (s *staff) work(ctx context.Context) error {
+// work makes changes until ctx ends. Then it waits for the answers to those that are open, until running ends.
+func (s *staff) work(ctx, running context.Context) error {
 	if s == nil {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (s *staff) work(ctx context.Context) error {
 		working.Go(func() error {
 			rng := rand.New(rand.NewPCG(s.Seed, uint64(n)))
 			for ; ctx.Err() == nil; _ = seen.Pause(ctx, time.Duration(rng.Int64N(2*int64(staffPause)))) {
-				if err := s.change(ctx, rng); err != nil {
+				if err := s.change(ctx, running, rng); err != nil {
 					return err
 				}
 			}
@@ -85,8 +85,8 @@ func (s *staff) work(ctx context.Context) error {
 // staffHeader is where the shops find who of the staff asks.
 const staffHeader = "X-Staff"
 
-// change has a wish and repeats it, at one shop after the other, until the answer is clear.
-func (s *staff) change(ctx context.Context, rng *rand.Rand) error {
+// change has a wish and repeats it, at one shop after the other, until the answer is clear, or running ends.
+func (s *staff) change(ctx, running context.Context, rng *rand.Rand) error {
 	w := s.wish(ctx, rng)
 	if w == nil {
 		return nil
@@ -98,7 +98,7 @@ func (s *staff) change(ctx context.Context, rng *rand.Rand) error {
 		if w.seen != "" {
 			asked.Set("If-Match", w.seen)
 		}
-		status, header, body, err := ask(context.WithoutCancel(ctx), patience, w.method, at+w.path, w.body, asked)
+		status, header, body, err := ask(running, patience, w.method, at+w.path, w.body, asked)
 		switch {
 		case err == nil && status < 300:
 			w.made, w.replayed = true, header.Get(shop.ReplayedHeader) == "true"
@@ -107,11 +107,13 @@ func (s *staff) change(ctx context.Context, rng *rand.Rand) error {
 			w.refused = string(body)
 			w.unexpected = status >= 500 || !slices.Contains(expected, problemOf(body))
 			return nil
+		case running.Err() != nil:
+			return nil
 		case time.Now().After(giveUp):
 			return fmt.Errorf("the change %s has no clear answer: %d %s, %v", w.key, status, body, err)
 		}
 		w.doubtful = true
-		time.Sleep(firstPause)
+		_ = seen.Pause(running, firstPause)
 	}
 }
 
