@@ -123,6 +123,9 @@ func (a *attack) restockable() bool {
 func (a *attack) alone(ctx context.Context, shop int, w wish) {
 	h := a.customers.add()
 	h.shop, h.wish, h.scheduled, h.alone = shop, w, time.Now(), true
+	if !a.play.IsZero() { // as of the crowd: no stall outlasts it
+		h.lease = a.longLease()
+	}
 	ctx, cancel := context.WithTimeout(ctx, a.o.Timeout)
 	defer cancel()
 	h.take(load.Send(ctx, a.order(h)))
