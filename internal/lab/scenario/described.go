@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -48,10 +49,15 @@ func contend(ctx context.Context, g *trial.Group) error {
 	if err != nil || left <= 0 {
 		return err
 	}
+	var got []load.Outcome
 	for i := range ordinaryCustomers {
-		if got := s.Buy(ctx, i%len(g.Shops), 1); got != load.Sold && got != load.SoldOut {
-			s.Stuck = true
-		}
+		got = append(got, s.Buy(ctx, i%len(g.Shops), 1))
 	}
-	return s.Service.Settle(ctx, item)
+	if err := s.Service.Settle(ctx, item); err != nil {
+		return err
+	}
+	left, _, err = s.Service.Count(ctx, item)
+	refused := func(o load.Outcome) bool { return o != load.SoldOut } // which, with units left, is a verdict of its own
+	s.Stuck = left > 0 && !slices.Contains(got, load.Sold) && slices.ContainsFunc(got, refused)
+	return err
 }
