@@ -230,6 +230,9 @@ func (r *Result) count(a *attack) {
 	}
 	r.Requests, r.FaultsMet = int64(len(a.customers.hits)), a.faultsMet()
 	r.Seen, r.Unseen = a.play.result()
+	if a.kills != nil && r.FaultsMet == 0 {
+		r.Unseen = ReachedPoint
+	}
 	r.Answered, r.Unknown, r.SoldOut, r.Busy = counts[load.Sold], counts[load.Unknown], counts[load.SoldOut], counts[load.Busy]
 	r.Fenced, r.Lost, r.Conflict = counts[load.Fenced], counts[load.Lost], counts[load.Conflict]
 	r.Refused, r.Errors = counts[load.Refused], counts[load.Failed]
@@ -250,8 +253,17 @@ func (r *Result) count(a *attack) {
 	}
 }
 
-// faultsMet counts the sales that have reached the point of their fault.
-func (a *attack) faultsMet() int64 {
+// faultsMet counts the sales that have reached the point of their fault. Without traces, they are those whose shop broke the
+// connection as it was to.
+func (a *attack) faultsMet() (met int64) {
+	if len(a.traces) == 0 {
+		for _, h := range a.customers.hits {
+			if h.fault.Action == labmode.Kill && h.Outcome == load.Unknown && broken(h.Answer) {
+				met++
+			}
+		}
+		return met
+	}
 	return int64(a.feed.count(func(e labmode.Event) bool {
 		_, met := e.Facts["fault"]
 		h := a.customers.byID(e.Request)

@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -83,6 +87,38 @@ func TestJudge(t *testing.T) {
 	} {
 		if v := tt.a.facts(&tt.r).Verdict(); v.Kind != tt.want {
 			t.Errorf("%s: %s, want %s", tt.what, v.Kind, tt.want)
+		}
+	}
+}
+
+// TestAShopThatWasNotKilled: shops that were given by address hold only where one was seen to die.
+func TestAShopThatWasNotKilled(t *testing.T) {
+	kill := labmode.Fault{Point: sale.Read, Action: labmode.Kill}
+	for _, tt := range []struct {
+		what   string
+		traces []traceFile
+		answer load.Answer
+		met    bool // by the trace
+		want   verdict.Kind
+	}{
+		{"its customer was sold out", nil, load.Answer{Outcome: load.SoldOut, Status: 409}, false, verdict.Invalid},
+		{"its customer ran out of time", nil, load.Answer{Outcome: load.Unknown, Err: &timeout{}}, false, verdict.Invalid},
+		{"the connection broke", nil, load.Answer{Outcome: load.Unknown, Err: io.EOF}, false, verdict.Held},
+		{"the connection broke, and no trace has the point", []traceFile{{}}, load.Answer{Outcome: load.Unknown, Err: io.EOF}, false, verdict.Invalid},
+		{"its trace has the point", []traceFile{{}}, load.Answer{Outcome: load.Unknown, Err: io.EOF}, true, verdict.Held},
+	} {
+		s := attackOf(Options{}).Show
+		s.customers, s.traces = newCustomers(1, "", wishes{}), tt.traces
+		h := s.customers.add()
+		h.fault, h.Answer = kill, tt.answer
+		if tt.met {
+			s.feed.add(labmode.Event{Request: h.id, Point: sale.Read, Facts: map[string]any{"fault": kill.String()}})
+		}
+		a, r := newAttack(s), Result{}
+		a.kills = map[int]bool{0: true}
+		r.count(a)
+		if j := a.judge(&r, explain.Evidence{}, nil); j.Kind != tt.want {
+			t.Errorf("%s: %+v, want %s", tt.what, j, tt.want)
 		}
 	}
 }
