@@ -131,10 +131,14 @@ func (c *serveCommand) withDemo(o live.Options, s streams) (live.Options, error)
 	o.First = slices.Concat(comparison.Pairs, telling.Pairs)
 	o.FirstDone = func(results []trial.Result, where report.Environment) {
 		where.Command = commandLine(s.args)
-		r := report.Report{Version: report.Version, Environment: where, Strategies: o.Shop.Strategies}
+		if len(results) == 0 {
+			fmt.Fprintln(s.err, "No cell of the demo has ended: there is no table, and no file.")
+			return
+		}
+		r := report.Report{Version: report.Version, Environment: where, Strategies: o.Shop.Strategies, Interrupted: len(results) < len(o.First)}
 		faults := r
-		for i, c := range results {
-			if i < len(comparison.Pairs) && c.Comparable() {
+		for _, c := range results {
+			if c.Comparable() && slices.ContainsFunc(comparison.Pairs, func(p matrix.Pair) bool { return p.Strategy.Name == c.Strategy }) {
 				r.Cells = append(r.Cells, c)
 			} else {
 				faults.Cells = append(faults.Cells, c)

@@ -11,6 +11,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"stocklock/internal/lab/catalog/catalogtest"
+	"stocklock/internal/lab/live"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 )
 
 // TestServeLeavesNothing ends the page while a cell runs, with Ctrl-C and with kill -9. Neither
@@ -102,4 +108,24 @@ func processesOf(t *testing.T, folder string) []string {
 		}
 	}
 	return found
+}
+
+// TestADemoThatWasStopped says of its report that cells are missing, and writes none of no cells.
+func TestADemoThatWasStopped(t *testing.T) {
+	var said bytes.Buffer
+	c := &serveCommand{Demo: t.TempDir()}
+	o, err := c.withDemo(live.Options{Shop: catalogtest.Shop(t)}, streams{out: &said, err: &said})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.FirstDone(nil, report.Environment{Time: "2026-11-29T05:00:00Z", Shops: 3, Testbeds: 1})
+	files, _ := filepath.Glob(filepath.Join(c.Demo, "*"))
+	if len(files) > 0 || !strings.Contains(said.String(), "No cell") {
+		t.Errorf("of no cell there are %q: %s", files, &said)
+	}
+	o.FirstDone([]trial.Result{{Strategy: "none", Scenario: trial.Contention, Verdict: verdict.Held, Expected: verdict.Held, Requests: 1}}, report.Environment{Time: "2026-11-29T05:00:00Z", Shops: 3, Testbeds: 1})
+	r, err := report.Read(filepath.Join(c.Demo, "result.json"))
+	if err != nil || len(r.Cells) != 1 || !r.Interrupted || !strings.Contains(said.String(), "interrupted") {
+		t.Errorf("%+v, %v: %s", r, err, &said)
+	}
 }

@@ -111,8 +111,13 @@ func (s *Server) drop() {
 
 // work runs what waits, one after another, until ctx ends.
 func (s *Server) work(ctx context.Context) {
-	for ctx.Err() == nil {
-		if !s.waits() {
+	for {
+		waits := s.waits()
+		s.firstDone() // after waits: nothing else wakes it for cells that are dropped
+		if ctx.Err() != nil {
+			return
+		}
+		if !waits {
 			select {
 			case <-s.wake:
 			case <-ctx.Done():
@@ -123,28 +128,31 @@ func (s *Server) work(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		last := s.runNext(ctx)
-		if last == s.before+len(s.o.First) {
-			s.firstDone()
-		}
+		s.runNext(ctx)
 		release()
 	}
 }
 
-// firstDone hands on the results of the first cells. They have the first ids behind those of before, and run in that order.
+// firstDone hands on the results of the first cells, once none of them waits or runs. They have the first ids behind
+// those of before.
 func (s *Server) firstDone() {
-	if s.o.FirstDone == nil || s.cells == nil {
+	if s.o.FirstDone == nil {
 		return
 	}
 	var results []trial.Result
 	s.mu.Lock()
-	for _, r := range s.runs[s.before:][:len(s.o.First)] {
+	first := s.runs[s.before:][:len(s.o.First)]
+	over := !slices.ContainsFunc(first, func(r *run) bool { return r.State == waiting || r.State == running })
+	for _, r := range first {
 		if r.result != nil {
 			results = append(results, *r.result)
 		}
 	}
 	s.mu.Unlock()
-	s.o.FirstDone(results, s.cells.Environment())
+	if over {
+		s.o.FirstDone(results, s.where)
+		s.o.FirstDone = nil
+	}
 }
 
 // machine waits until nothing else runs.
@@ -183,8 +191,8 @@ func (s *Server) next() (together []*run) {
 
 var errDropped error = words.Of("refused.dropped")
 
-// runNext runs what is next. It returns the last id of that, 0 for nothing.
-func (s *Server) runNext(ctx context.Context) (last int) {
+// runNext runs what is next.
+func (s *Server) runNext(ctx context.Context) {
 	ctx, cancelTime := context.WithTimeoutCause(ctx, longestRun, words.Of("refused.long", "time", longestRun.String()))
 	defer cancelTime()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -193,7 +201,7 @@ func (s *Server) runNext(ctx context.Context) (last int) {
 	together := s.next()
 	if len(together) == 0 { // dropped meanwhile
 		s.mu.Unlock()
-		return 0
+		return
 	}
 	s.stop = func() { cancel(errDropped) }
 	of := s.comparison(together[0].Load)
@@ -233,7 +241,6 @@ func (s *Server) runNext(ctx context.Context) (last int) {
 			Score score `json:"score"`
 		}{r, s.score})
 	}
-	return together[len(together)-1].ID
 }
 
 // keep keeps the record of a run, and forgets the oldest one. It is called with mu.
@@ -272,6 +279,9 @@ func (s *Server) attack(ctx context.Context, together []*run, of *comparison) ([
 	session, err := s.open(ctx, at, plan)
 	if err != nil {
 		return nil, nil, err
+	}
+	if at == &s.cells || s.where.Time == "" {
+		s.where = session.Environment()
 	}
 	o := session.Options()
 	if of != nil {

@@ -1,10 +1,15 @@
 package live
 
 import (
+	"context"
 	"fmt"
+	"sync"
 	"testing"
+	"time"
 
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/matrix"
+	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
@@ -79,6 +84,51 @@ func TestTheStateHasTheLatestRuns(t *testing.T) {
 	}
 	if len(ids) != 2 || ids[0] != 2 || ids[1] != 3 {
 		t.Errorf("the state has the runs %v, want 2, the last of its cell that ended, and 3, of the comparison", ids)
+	}
+}
+
+// TestFirstCellsThatAreStopped: what there is of them is handed on when none of them waits or runs, and once.
+func TestFirstCellsThatAreStopped(t *testing.T) {
+	s := unserved(t)
+	cells := []wanted{{cellName{"none", "contention"}, 1, 0}, {cellName{"none", "pause"}, 1, 0}, {cellName{"none", "crash"}, 1, 0}}
+	s.o.First = make([]matrix.Pair, len(cells))
+	came := make(chan int, 2)
+	s.o.FirstDone = func(results []trial.Result, where report.Environment) {
+		if where.Go == "" {
+			t.Error("where they ran is not known any more")
+		}
+		came <- len(results)
+	}
+	s.where.Go = "of the session that was closed"
+	if _, err := s.enqueue(cells, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.end(s.runs[0], verdict.Oversold)
+	s.firstDone()
+	if len(came) > 0 {
+		t.Fatal("some of them wait")
+	}
+	release, _ := s.machine(t.Context())
+	ctx, end := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	working.Go(func() { s.work(ctx) })
+	defer working.Wait()
+	defer end()
+	s.drop()
+	release()
+	select {
+	case n := <-came:
+		if n != 1 {
+			t.Errorf("%d results, want that of the cell that ended", n)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("what there is of them is not handed on")
+	}
+	end()
+	working.Wait()
+	s.firstDone()
+	if len(came) > 0 {
+		t.Error("it is handed on again")
 	}
 }
 

@@ -56,6 +56,7 @@ type Server struct {
 	// Of whoever has the turn.
 	cells, compared, baskets, reservations, topologies *matrix.Session
 	stage                                              *step.Shops
+	where                                              report.Environment // of the cells, which stays when their session is closed
 
 	mu          sync.Mutex // guards what everybody sees
 	runs        []*run     // by id, from 1
