@@ -48,7 +48,8 @@ func (s *Lease) Valid() bool {
 func (s *Lease) Release() error { return s.Leave(0) }
 
 // Leave is [Lease.Release] of a lock that stays taken for d: a job that is done has not to be done again in its period.
-// Nobody holds it meanwhile, and nobody renews it. After an error it ends with the lease or after d. Leave of an inner
+// Nobody holds it meanwhile, and nobody renews it. After an error it ends with the lease or after d, and so it does
+// where a renewal that was under way is carried out later. Leave of an inner
 // entry leaves the outer ones as they are. It releases at once if d is not positive.
 func (s *Lease) Leave(d time.Duration) error {
 	if s.released.Swap(true) {
