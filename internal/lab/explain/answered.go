@@ -3,6 +3,8 @@ package explain
 import (
 	"time"
 
+	"stocklock/internal/lab/count"
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
@@ -95,15 +97,25 @@ func (e Evidence) diedAfter(shop string, at time.Time) *Intervention {
 	return died
 }
 
-// disowned explains orders whose customers were rejected.
+// disowned explains orders whose customers were rejected. Whether an answer is one of those says the rule of the verdict, by
+// that answer and those of its purchase that deny nothing.
 func (c *inquiry) disowned() *Explanation {
 	for _, s := range c.sections {
+		if !load.Outcome(s.Outcome).Denies() {
+			continue
+		}
 		orders := c.ordersOf(s.Request)
-		if s.Outcome != "busy" && s.Outcome != "sold_out" && s.Outcome != "conflict" || len(orders) == 0 {
+		p := count.Purchase{Orders: make([]count.Order, len(orders))}
+		for _, r := range c.sections {
+			if of := load.Outcome(r.Outcome); r == s || r.Key != "" && r.Key == s.Key && !of.Denies() {
+				p.Answers = append(p.Answers, count.Answer{Outcome: of, Sent: r.Sent, At: r.Answered})
+			}
+		}
+		if p.Facts().Denied == 0 {
 			continue
 		}
 		f := Facts{Holder: s.named(), Outcome: s.Outcome, Order: Number(orders[0].ID)}
-		x := &Explanation{Cause: verdict.Denial, Why: []words.Text{say("rejected-with-order", f)}, Rows: c.rowsOf(s)}
+		x := &Explanation{Cause: verdict.Denial, Why: []words.Text{say("rejected-with-order", f)}, Rows: []Row{c.rowOf(orders[0])}}
 		return c.drawn(x, first(s.Answered, s.leave()), say("moment-rejected", f), time.Time{}, s)
 	}
 	return noSuchOrder()

@@ -41,6 +41,25 @@ func TestAnswersAndOrders(t *testing.T) {
 			e.add(customer{id: 1, shop: 1, points: unguarded(10, 20), reads: 2, outcome: "busy", answer: 22})
 			e.order(1, 2)
 		}, verdict.Denial, []string{"#1 on shop 1 was answered with busy, and its order 100 stands"}},
+		{"an order whose customer was fenced off, beside one who was busy and sold in the end", verdict.Denied, func(e *Evidence) {
+			e.add(customer{id: 1, shop: 1, outcome: "busy", answer: 5}, customer{id: 2, shop: 2, sent: 6, points: unguarded(10, 20), reads: 2},
+				customer{id: 3, shop: 1, sent: 30, points: unguarded(31, 40), reads: 1, outcome: "fenced", answer: 42})
+			e.Requests[0].Key, e.Requests[1].Key = "k", "k"
+			e.order(2, 2)
+			e.order(3, 1)
+			key := "k"
+			e.Orders[0].IdempotencyKey = &key
+		}, verdict.Denial, []string{"#3 on shop 1 was answered with fenced off, and its order 101 stands"}},
+		{"a customer who was sold a unit, and sold out then", verdict.Denied, func(e *Evidence) {
+			e.add(customer{id: 1, shop: 1, points: unguarded(10, 20), reads: 2, answer: 22}, customer{id: 2, shop: 2, sent: 10, outcome: "sold_out", answer: 21},
+				customer{id: 3, shop: 2, sent: 30, outcome: "sold_out", answer: 31})
+			e.order(1, 2)
+			key := "k"
+			e.Orders[0].IdempotencyKey = &key
+			for i := range e.Requests {
+				e.Requests[i].Key = key
+			}
+		}, verdict.Denial, []string{"#3 on shop 2 was answered with sold out, and its order 100 stands"}},
 		{"two orders of one purchase", verdict.Twice, func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: unguarded(10, 20), reads: 2}, customer{id: 2, shop: 2, points: unguarded(12, 22), reads: 1})
 			e.Requests[0].Key, e.Requests[1].Key = "k", "k"

@@ -206,6 +206,14 @@ func (c claim) hasOrder() string {
 	return unless(o != nil && Number(o.ID) == c.f.Order, "its order is %+v", o)
 }
 
+// purchased says that an order has the request of the holder, or its key.
+func (c claim) purchased(id Number) string {
+	r := c.of(c.f.Holder)
+	return unless(slices.ContainsFunc(c.Orders, func(o stock.Order) bool {
+		return Number(o.ID) == id && (o.RequestID == r.ID || o.IdempotencyKey != nil && *o.IdempotencyKey == r.Key)
+	}), "it has no order %d", id)
+}
+
 func (c claim) noOrder() string { return unless(c.order(c.f.Holder) == nil, "it has an order") }
 
 func (c claim) outcome(want string) string {
