@@ -141,17 +141,20 @@ func (c *inquiry) orderedTwice() *Explanation {
 
 // sentAway explains units that were left, although customers were answered as sold out.
 func (c *inquiry) sentAway() *Explanation {
-	var away *section // the last one: nothing was sold after its answer
+	away, left := c.byID[c.SentAway], c.InitialStock-c.units()
 	for _, s := range c.sections {
-		if s.Outcome == "sold_out" && (away == nil || s.Answered.After(away.Answered)) {
-			away = s
+		if c.SentAway == "" && left > 0 && s.Outcome == "sold_out" && (away == nil || s.Answered.After(away.Answered)) {
+			away = s // the last one: nothing was sold after its answer
 		}
 	}
 	if away == nil {
 		return noSuchOrder()
 	}
-	f := Facts{Holder: away.named(), Stock: c.InitialStock - c.units(), Initial: c.InitialStock}
+	f := Facts{Holder: away.named(), Stock: left, Initial: c.InitialStock}
 	x := &Explanation{Cause: verdict.Unexplained, Why: []words.Text{say("sent-away", f)}}
+	if left <= 0 {
+		x.Why[0] = say("sent-away-early", f)
+	}
 	var dead *section
 	if taken := c.takings(); c.countedInRedis() && c.Declared.AnswersFirst && taken > len(c.Orders) {
 		f.Count, f.Stock = taken, int64(len(c.Orders))

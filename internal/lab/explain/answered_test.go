@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 )
@@ -76,6 +77,13 @@ func TestAnswersAndOrders(t *testing.T) {
 			e.order(1, 2)
 			e.redis(9.0, "set", 10.0, "incrby", 11.0, "incrby")
 		}, verdict.Unreturned, []string{"#2 on shop 2 was answered as sold out, and 1 of 2 units were never sold", "counted units out 2 times, and there are 1 orders"}},
+		{"a customer who was sent away before others bought the last unit, and one who came after", verdict.Left, func(e *Evidence) {
+			e.add(customer{id: 1, shop: 1, points: unguarded(10, 20), reads: 2}, customer{id: 2, shop: 2, sent: 21, outcome: "sold_out", answer: 25},
+				customer{id: 3, shop: 1, sent: 30, points: unguarded(31, 40), reads: 1}, customer{id: 4, shop: 2, sent: 50, outcome: "sold_out", answer: 51})
+			e.order(1, 2)
+			e.order(3, 1)
+			e.SentAway = "7-2"
+		}, verdict.Unexplained, []string{"#2 on shop 2 was answered as sold out while units were left, which were sold later.", "does not show why"}},
 		{"units that were left", verdict.Left, func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: unguarded(10, 20), reads: 2}, customer{id: 2, shop: 2, sent: 30, outcome: "sold_out", answer: 35})
 			e.order(1, 2)
@@ -86,6 +94,36 @@ func TestAnswersAndOrders(t *testing.T) {
 			e.Verdict = tt.ended
 			check(t, told(t, e), tt.want, tt.says)
 		})
+	}
+}
+
+// TestNobodyIsAccused where the record does not have who was sent away, or oversold.
+func TestNobodyIsAccused(t *testing.T) {
+	for _, tt := range []struct {
+		what  string
+		ended verdict.Kind
+		build func(e *Evidence)
+	}{
+		{"a customer who was sent away after the attack", verdict.Left, func(e *Evidence) {
+			e.add(customer{id: 1, shop: 1, points: unguarded(10, 20), reads: 2}, customer{id: 2, shop: 2, sent: 30, outcome: "sold_out", answer: 35})
+			e.order(1, 2)
+			e.SentAway = "7-3"
+		}},
+		{"nobody of the attack was sent away before all was sold", verdict.Left, func(e *Evidence) {
+			e.InitialStock = 1
+			e.add(customer{id: 1, shop: 1, points: unguarded(10, 20), reads: 1}, customer{id: 2, shop: 2, sent: 30, outcome: "sold_out", answer: 35})
+			e.order(1, 1)
+		}},
+		{"orders that are beyond no stock", verdict.Oversold, func(e *Evidence) {
+			e.add(customer{id: 1, shop: 1, points: unguarded(10, 20), reads: 2})
+			e.order(1, 2)
+		}},
+	} {
+		e := evidence(tt.build)
+		e.Verdict = tt.ended
+		if said := words.English.Say(told(t, e).Why...); said != "The record does not show which request it was." {
+			t.Errorf("%s: it says %q", tt.what, said)
+		}
 	}
 }
 

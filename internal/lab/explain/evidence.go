@@ -59,6 +59,7 @@ type Evidence struct {
 	Requests      []Request
 	Orders        []stock.Order // as they were committed
 	Locks         []Lock        // what Redis had at the end of the attack
+	SentAway      string        // the request that was sent away while the most units were left; empty for none, or any
 	Stuck         bool
 	Fenced        bool // stuck, because the fence refuses every sale
 }

@@ -182,8 +182,11 @@ func (c *inquiry) violation() *Explanation {
 	return x
 }
 
-// beyond says how many units there are orders for.
+// beyond says how many units there are orders for, where they are too many.
 func (c *inquiry) beyond() words.Text {
+	if c.units() <= c.InitialStock { // what is wrong came after the attack, or is no oversell
+		return say("no-such-order", Facts{})
+	}
 	return say("sold-beyond", Facts{Count: int(c.units()), Initial: c.InitialStock})
 }
 

@@ -215,6 +215,9 @@ var truths = map[string]func(c claim) string{
 		}
 		return all(c.outcome("sold_out"), unless(c.f.Stock == c.InitialStock-sum && c.f.Stock > 0, "%d of %d were sold", sum, c.InitialStock))
 	},
+	"sent-away-early": func(c claim) string {
+		return all(c.outcome("sold_out"), unless(c.SentAway == c.of(c.f.Holder).ID, "it was %s", c.SentAway), unless(c.units() >= c.InitialStock, "%d were sold", c.units()))
+	},
 	"counted-out": func(c claim) string {
 		byServer := map[string]int{}
 		for _, ch := range c.Changes {

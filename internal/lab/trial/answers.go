@@ -78,7 +78,7 @@ func (a *attack) countOrders(ctx context.Context, r *Result) error {
 	r.Sold, r.Remaining, r.Oversold = counted.Sold, counted.Remaining, counted.Oversold
 	r.Restocked, r.LostUpdates = counted.Restocked, counted.LostUpdates
 	r.Differ(count.Facts(maps.Values(a.purchases(orders))))
-	r.Left = a.unitsLeft(orders)
+	r.Left, a.sentAway = a.unitsLeft(orders)
 	if endsSoldOut(a.customers.hits, r.Remaining) {
 		r.Left = max(r.Left, r.Remaining)
 	}
@@ -334,15 +334,15 @@ func endsSoldOut(hits []*Customer, left int64) bool {
 }
 
 // unitsLeft is the largest number of units that were left for certain while a request was under way
-// that was sent away: answered as sold out, or refused although it was the only one under way. It is
-// 0 where there is no such request.
+// that was sent away: answered as sold out, or refused although it was the only one under way. It
+// returns that request, too, and 0 where there is none.
 //
 // Certain are only units that no other request can have had meanwhile. A request that was sent before
 // the answer, and has an order or may have one, counts as having had its units all the time. So does a
 // request that was under way at the same time, whatever it was answered. Where a strategy keeps units
 // for a sale, a request that was refused, or is a repeat, may keep them for longer. It counts like one
 // with an order.
-func (a *attack) unitsLeft(orders []standing) int64 {
+func (a *attack) unitsLeft(orders []standing) (most int64, away string) {
 	ordered := map[string]int64{} // units, by request
 	for _, o := range orders {
 		for _, units := range o.Units {
@@ -370,7 +370,6 @@ func (a *attack) unitsLeft(orders []standing) int64 {
 	cumulate(ever)
 	cumulate(begun)
 	cumulate(over)
-	var most int64
 	for _, h := range a.customers.hits {
 		alone := h.alone && h.Outcome.Denies() && h.Outcome != load.Refused
 		if h.Outcome != load.SoldOut && !alone {
@@ -378,11 +377,11 @@ func (a *attack) unitsLeft(orders []standing) int64 {
 		}
 		there := supply + until(a.restocks, h.Sent) - until(ever, h.answeredAt())
 		others := until(begun, h.answeredAt()) - until(over, h.Sent) - int64(h.wish.quantity)
-		if left := there - max(others, 0); left >= int64(h.wish.quantity) {
-			most = max(most, left)
+		if left := there - max(others, 0); left >= int64(h.wish.quantity) && left > most {
+			most, away = left, h.id
 		}
 	}
-	return most
+	return most, away
 }
 
 // units are how many came or went at a time.

@@ -41,6 +41,7 @@ type attack struct {
 	deadlocks    func() *int64
 	away         sync.Map // indexes of the shops that were given by address, and whose return is awaited, or did not come
 	restocks     []units  // that came after the attack
+	sentAway     string   // the request that [attack.unitsLeft] has found
 
 	background sync.WaitGroup // watches, interventions and restarts
 }

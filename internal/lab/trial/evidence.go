@@ -45,7 +45,7 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 		Strategy: a.Of.Name, Declared: a.Of, Lease: a.o.Lease,
 		Exclusive: a.Of.Properties.Meets(declared.Exclusive) || a.Of.Lease.Kept != declared.NoLease, Recovers: a.Of.Properties.Meets(declared.Recovers),
 		InitialStock: a.o.Stock, Began: a.begun, Ended: a.ended, Traced: len(a.traces) > 0, Events: a.feed.events,
-		Changes: a.record.changes, Copies: a.record.copies, View: a.play.view, Interventions: a.record.interventions, Orders: orders,
+		Changes: a.record.changes, Copies: a.record.copies, View: a.play.view, Interventions: a.record.interventions, Orders: orders, SentAway: a.sentAway,
 	}
 	if a.Of.NeedsEtcd {
 		e.Unwatched = "etcd"
