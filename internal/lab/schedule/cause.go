@@ -47,6 +47,8 @@ func (r *Record) causeOf(end State, keeps bool) verdict.Cause {
 		return verdict.Crash
 	case verdict.Unclaimed:
 		return verdict.Abandoned
+	case verdict.Unbalanced:
+		return verdict.Unexplained
 	case verdict.Left:
 		return r.causeOfRefusal()
 	case verdict.Stuck:

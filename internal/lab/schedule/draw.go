@@ -262,7 +262,11 @@ func (r Record) Sentence() words.Text {
 	if o.Items > 1 {
 		sold = append(sold, "items", o.Items)
 	}
-	key, facts := "schedule.counted", []any{"verdict", o.Verdict, "n", o.N, "cause", o.Cause, "sold", words.Of("schedule.sold", sold...)}
+	counted := words.Of("schedule.sold", sold...)
+	if o.Verdict == verdict.Unbalanced {
+		counted = words.Of("reason.unbalanced", "sold", len(o.Orders), "left", o.Stock+o.N-int64(len(o.Orders)), "stock", o.Stock)
+	}
+	key, facts := "schedule.counted", []any{"verdict", o.Verdict, "n", o.N, "cause", o.Cause, "sold", counted}
 	switch o.Verdict {
 	case verdict.Held:
 		key = "schedule.ended"

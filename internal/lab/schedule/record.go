@@ -32,6 +32,8 @@ type Record struct {
 	Queued bool       `json:"-"` // an order is missing, and a queue of Redis still has what the sales wrote there
 	// Unended are the leases that time has not ended, as none is in a row of SQL: somebody can be rightly kept out by one.
 	Unended string `json:"-"`
+	// LostUpdates are the units both in orders and left, negative for those in neither.
+	LostUpdates int64 `json:"-"`
 
 	timeless bool // see [Record.WithoutTimes]
 }
@@ -168,7 +170,7 @@ func (r *Record) decide() {
 	o := &r.Outcome
 	sold := int64(len(o.Orders))
 	f := count.Facts(maps.Values(o.purchases()))
-	f.Stock, f.Sold, f.Oversold, f.Remaining = o.Stock, sold, max(sold-o.Stock, 0), max(o.Stock-sold, 0)
+	f.Stock, f.Sold, f.Oversold, f.Remaining, f.LostUpdates = o.Stock, sold, max(sold-o.Stock, 0), max(o.Stock-sold, 0), r.LostUpdates
 	for _, c := range Customers(r.Customers) {
 		f.Left = max(f.Left, r.refused(c))
 	}
@@ -176,7 +178,7 @@ func (r *Record) decide() {
 		f.Left = f.Remaining
 	}
 	if r.Queued { // whose order that is
-		f.Left = 0
+		f.Left, f.LostUpdates = 0, 0
 	}
 	broken := slices.ContainsFunc(r.Played.Events(), Event.Forgets) && failed(o.Ordinary) // a server was: that says nothing of what the service keeps
 	f.Stuck = f.Remaining > 0 && !decides(o.Ordinary) && !broken && !r.keptOutByTime()

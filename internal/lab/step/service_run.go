@@ -1,8 +1,10 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -373,16 +375,21 @@ func (r *serviceRun) count(ctx context.Context) (schedule.State, error) {
 func (r *serviceRun) conclude(ctx context.Context) (schedule.Record, error) {
 	o := r.outcome()
 	end, err := r.lookAtEnd(ctx, &o)
+	if err == nil {
+		end, err = r.addedUp(ctx, &o, end)
+	}
 	if err != nil {
 		return schedule.Record{}, err
 	}
 	record := r.record(o)
 	record.Wire, record.LeaseMS, record.Unended = true, 0, strings.Join(r.service.probe.Unended(), ", ")
-	if int64(len(o.Orders)) < o.Stock || o.Lies() > 0 || record.NeedsAnother() {
+	sold := int64(len(o.Orders))
+	if sold < o.Stock || sold == o.Stock && end.Stock > 0 || o.Lies() > 0 || record.NeedsAnother() {
 		if end, err = r.afterwards(ctx, &record); err != nil {
 			return schedule.Record{}, err
 		}
 	}
+	record.LostUpdates = lostUpdates(record.Outcome, end)
 	for _, c := range r.customers {
 		if c.reply.Outcome == load.Failed && c.reply.Status < 500 {
 			return schedule.Record{}, fmt.Errorf("%s was answered with %s, which the description does not know", c.customer, c.answer)
@@ -400,19 +407,50 @@ func (r *serviceRun) afterwards(ctx context.Context, record *schedule.Record) (e
 	if err != nil {
 		return end, err
 	}
-	r.service.on.Watch(nil)
-	r.letGo() // a worker that is held would write nothing
-	if err := r.service.revive(ctx); err != nil {
+	if err := r.free(ctx); err != nil {
 		return end, err
 	}
 	if err := r.awaitOrders(ctx, record); err != nil {
 		return end, err
 	}
 	o.Ordinary = r.ordinary(ctx, record.Unended != "")
-	end, err = r.lookAtEnd(ctx, o)
+	if end, err = r.lookAtEnd(ctx, o); err == nil {
+		end, err = r.addedUp(ctx, o, end)
+	}
 	record.Queued = record.Queued && int64(len(o.Orders)) < o.Stock
 	r.note(schedule.Entry{Note: ordinaryNote(before, o.Ordinary)})
 	return end, err
+}
+
+// free holds nothing any more, in any process: a worker that is held, or killed, would write nothing.
+func (r *serviceRun) free(ctx context.Context) error {
+	r.service.on.Watch(nil)
+	r.letGo()
+	return r.service.revive(ctx)
+}
+
+// lostUpdates are the units both in orders and left, negative for those in neither. A unit without an order that nobody can
+// have is left, and not lost.
+func lostUpdates(o schedule.Outcome, end schedule.State) int64 {
+	lost, missing := int64(len(o.Orders))+end.Stock-o.Stock, o.Stock-int64(len(o.Orders))
+	if missing < 0 || lost < 0 && missing > 0 && o.Ordinary != string(load.Sold) {
+		return 0
+	}
+	return lost
+}
+
+// addedUp counts again where orders and stock do not add up, when both stand still: a worker can be late.
+func (r *serviceRun) addedUp(ctx context.Context, o *schedule.Outcome, end schedule.State) (schedule.State, error) {
+	if lostUpdates(*o, end) == 0 {
+		return end, nil
+	}
+	if err := r.free(ctx); err != nil {
+		return end, err
+	}
+	if still, err := r.service.on.Still(ctx, r.item); err != nil || !still {
+		return end, cmp.Or(err, errors.New("the orders and the stock change all the time"))
+	}
+	return r.lookAtEnd(ctx, o)
 }
 
 // awaitOrders waits for the orders that a worker of another process, or of one that was started again, can write: of
