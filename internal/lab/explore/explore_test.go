@@ -200,7 +200,7 @@ func TestAPlaceThatIsNotReachedAgain(t *testing.T) {
 	for place, held := range map[string]bool{"A.select B.select B.update": true, "A.select B.select": false} {
 		found, err := Explore(t.Context(), func(ctx context.Context, choose func() Chooser) (schedule.Record, error) {
 			r, err := model{customers: 2}.play(ctx, choose)
-			if r.Behind = r.Played.Behind(); err == nil && strings.HasPrefix(r.Played.String(), place) {
+			if r.Behind, r.Customers = r.Played.Behind(), 2; err == nil && strings.HasPrefix(r.Played.String(), place) {
 				err = fmt.Errorf("%w: %w", ErrGivenUp, unreachedError(place))
 			}
 			return r, err
