@@ -24,6 +24,7 @@ import (
 	"stocklock/internal/lab/browsertest"
 	"stocklock/internal/lab/catalog/catalogtest"
 	"stocklock/internal/lab/mine"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/words"
 )
 
@@ -506,9 +507,53 @@ func TestAPageThatOnlyWatches(t *testing.T) {
 		}
 	}
 	b.Clean(s)
+	b.Run(goTo("#token=" + testToken)) // in the tab that has the page
+	b.Until(`document.querySelector('.role.drives') && location.hash === '#/'`)
 	// A lab that was started again does not know the token of before.
 	b.Run(chromedp.Navigate("about:blank"), chromedp.Navigate(s+"#token=that-of-another-lab"))
 	b.Until(`document.querySelector('.role.watches') && !sessionStorage.getItem('token')`)
+}
+
+// TestStopShowsTheRunOfBefore: of the same cell with the same shops.
+func TestStopShowsTheRunOfBefore(t *testing.T) {
+	s := unserved(t)
+	cell := cellName{"none", "contention"}
+	begin := func(shops int, verdict verdict.Kind) {
+		added, err := s.enqueue([]wanted{{cell, 1, shops}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if verdict != "" {
+			s.end(added[0], verdict)
+			s.feed.publish("ended", struct {
+				*run
+				Score score `json:"score"`
+			}{added[0], s.score})
+		}
+	}
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.Navigate(addressOf(t, s)))
+	const reads = `document.querySelector('[data-cell="none/contention"]')?.textContent === `
+	b.Until(`document.getElementById('strip').dataset.connected === 'true'`)
+	begin(0, verdict.Held)
+	begin(s.o.Plan.Shops+1, verdict.Oversold)
+	begin(0, "")
+	b.Until(reads + `'…'`)
+	s.drop()
+	b.Until(reads + `'held'`)
+}
+
+// TestALessonAsksInTheLanguageOfThePage, also for what the server draws.
+func TestALessonAsksInTheLanguageOfThePage(t *testing.T) {
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.Navigate(unservedFor(t) + "#token=" + testToken))
+	b.Until(matrixShown)
+	b.Run(click("#language"))
+	b.Until(`document.documentElement.lang === 'zh-CN'`)
+	open(b, "#/lessons/9/run")
+	b.Run(chromedp.Evaluate(`fetch = (_, {body}) => { (window.asked ||= []).push(JSON.parse(body)); return Promise.reject(); };
+		for (const begin of document.querySelectorAll('.begin')) begin.click()`, nil))
+	b.Until(`window.asked?.some(a => a.baskets && a.to_end && a.lang === 'zh')`)
 }
 
 // TestTheQuestionsLeadToACell asks them in both languages, and follows an answer.
@@ -540,7 +585,11 @@ func TestTheQuestionsLeadToACell(t *testing.T) {
 // unservedFor serves a page behind which nothing runs, and returns its address.
 func unservedFor(t *testing.T) string {
 	t.Helper()
-	s := unserved(t)
+	return addressOf(t, unserved(t))
+}
+
+func addressOf(t *testing.T, s *Server) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

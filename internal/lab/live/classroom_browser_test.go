@@ -16,7 +16,9 @@ import (
 
 	"stocklock"
 	"stocklock/internal/lab/browsertest"
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/catalog/catalogtest"
+	"stocklock/internal/strategy/ladder"
 )
 
 // What a class needs besides reading and the runs, for the clock of the plan.
@@ -294,4 +296,27 @@ func TestALinkFromAnotherSiteIsTheSamePhone(t *testing.T) {
 	if votes := s.class.tally().Votes; len(votes) != 1 || votes["oversold"] != 1 {
 		t.Errorf("the votes are %v, want oversold once", votes)
 	}
+}
+
+// TestAPhoneThatWasRefused hears what is asked as soon as there is a place.
+func TestAPhoneThatWasRefused(t *testing.T) {
+	class, err := CheckClassroom("http://class.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{Shop: &catalog.Catalog{Strategies: ladder.Describe(ladder.All())}, Token: testToken, Classroom: class})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.ask(subject{cellName: cellName{"none", "pause"}}); err != nil {
+		t.Fatal(err)
+	}
+	for range maxPhones {
+		s.class.heard <- struct{}{}
+	}
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.Navigate(addressOf(t, s) + "vote"))
+	b.Until(`document.getElementById('cut')`)
+	<-s.class.heard
+	b.Until(`document.querySelector('.guess') && !document.getElementById('cut')`)
 }

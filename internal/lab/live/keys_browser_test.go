@@ -34,6 +34,25 @@ func TestWithKeysAlone(t *testing.T) {
 	}
 }
 
+// TestTheFocusStays where a choice draws the view or the head anew.
+func TestTheFocusStays(t *testing.T) {
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.Navigate(unservedFor(t)))
+	b.Until(matrixShown)
+	open(b, "#/pair/pause/none/fenced")
+	b.Run(chromedp.Focus("#pair-a"), chromedp.KeyEvent(kb.ArrowDown))
+	b.Until(`location.hash !== '#/pair/pause/none/fenced' && main.dataset.shows === location.hash`)
+	for _, id := range []string{"pair-a", "theme", "large", "language"} {
+		if id != "pair-a" {
+			b.Run(chromedp.Evaluate(`old = document.getElementById('`+id+`')`, nil), chromedp.Focus("#"+id), chromedp.KeyEvent(kb.Enter))
+			b.Until(`!old.isConnected`)
+		}
+		if at := browsertest.Says[string](b, `document.activeElement.id`); at != id {
+			t.Errorf("after a choice in #%s the focus is at %q", id, at)
+		}
+	}
+}
+
 // TestAFingerFindsMeanings: a tap on a name says what it means.
 func TestAFingerFindsMeanings(t *testing.T) {
 	s := unservedFor(t)

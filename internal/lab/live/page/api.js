@@ -3,11 +3,13 @@ import {answer, isSaved} from './saved.js';
 import {said, t} from './words.js';
 
 // The token comes in the part of the link behind #, which no browser sends to any server.
-const inLink = location.hash.match(/^#token=([^&]+)$/);
-if (inLink) {
+export function takeToken() {
+  const inLink = location.hash.match(/^#token=([^&]+)$/);
+  if (!inLink) return;
   session.setItem('token', inLink[1]);
   history.replaceState(null, '', location.pathname + '#/');
 }
+takeToken();
 
 export const mayDrive = () => Boolean(session.getItem('token'));
 

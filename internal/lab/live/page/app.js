@@ -2,7 +2,7 @@ import {fill, h, hideHint} from './dom.js';
 import {chooseLanguage, language, languages, preferredLanguage, t, under} from './words.js';
 import {kept} from './kept.js';
 import {isSaved} from './saved.js';
-import {confirmToken, get, mayDrive} from './api.js';
+import {confirmToken, get, mayDrive, takeToken} from './api.js';
 import {connect, gridOf, on, runningRuns, store, take, waitingRuns} from './store.js';
 import {basketsView, matrixView, reservationsView, topologiesView} from './matrix.js';
 import {cellView} from './cell.js';
@@ -30,8 +30,15 @@ const route = () => {
   return {name: first, rest: []};
 };
 
+// focused returns how to give the focus back to what has its id, when all is drawn anew.
+function focused() {
+  const {id} = document.activeElement;
+  return () => { if (id && document.activeElement === document.body) document.getElementById(id)?.focus(); };
+}
+
 let leave = null;
 function show() {
+  const refocus = focused();
   if (leave) leave();
   hideHint();
   const {name, rest} = route();
@@ -40,6 +47,7 @@ function show() {
   leave = views[name](body, rest) || null;
   main.dataset.shows = location.hash;
   header();
+  refocus();
 }
 
 // tabOf is the tab of the view that is shown.
@@ -47,12 +55,12 @@ const tabOf = ({name, rest}) => name === 'cell' || name === 'run' ? gridOf(rest[
 
 const isDark = () => root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
 
-function button(label, name, action, pressed) {
-  return h('button', {type: 'button', 'aria-label': `${label} ${name}`, title: name, 'aria-pressed': pressed === undefined ? null : String(pressed), onclick: action}, label);
+function button(id, label, name, action, pressed) {
+  return h('button', {type: 'button', id, 'aria-label': `${label} ${name}`, title: name, 'aria-pressed': pressed === undefined ? null : String(pressed), onclick: action}, label);
 }
 
 function header() {
-  const at = tabOf(route());
+  const at = tabOf(route()), refocus = focused();
   document.getElementById('skip').textContent = t('skip');
   document.getElementById('skip').onclick = e => { e.preventDefault(); main.focus(); };
   fill(document.getElementById('header'),
@@ -63,11 +71,12 @@ function header() {
     h('div', {class: 'tools'},
       h('span', {class: 'score', id: 'score'}),
       isSaved ? h('span', {class: 'role', title: t('saved.means')}, t('saved')) : h('span', {class: 'role ' + (mayDrive() ? 'drives' : 'watches'), title: mayDrive() ? t('drive.yes') : t('drive.how')}, mayDrive() ? t('drives') : t('watches')),
-      button(t('large.short'), t('large'), () => { root.dataset.large = root.dataset.large ? '' : 'yes'; kept.setItem('large', root.dataset.large); header(); }, Boolean(root.dataset.large)),
-      button(isDark() ? '☀' : '☾', isDark() ? t('light') : t('dark'), () => { root.dataset.theme = isDark() ? 'light' : 'dark'; kept.setItem('theme', root.dataset.theme); header(); }),
+      button('large', t('large.short'), t('large'), () => { root.dataset.large = root.dataset.large ? '' : 'yes'; kept.setItem('large', root.dataset.large); header(); }, Boolean(root.dataset.large)),
+      button('theme', isDark() ? '☀' : '☾', isDark() ? t('light') : t('dark'), () => { root.dataset.theme = isDark() ? 'light' : 'dark'; kept.setItem('theme', root.dataset.theme); header(); }),
       Object.keys(languages).filter(name => name !== language()).map(name =>
         h('button', {type: 'button', lang: name === 'zh' ? 'zh-CN' : 'en', id: 'language', onclick: async () => { await chooseLanguage(name); show(); strip(); }}, languages[name]))));
   score();
+  refocus();
 }
 
 function score() {
@@ -102,7 +111,7 @@ root.dataset.large = kept.getItem('large') || '';
 on(name => { if (name !== 'seen') { strip(); score(); } });
 // A state comes first, and after a lab that was started again.
 on(async name => { if (name === 'state' && mayDrive() && !(await confirmToken())) show(); });
-addEventListener('hashchange', () => { show(); scrollTo(0, 0); });
+addEventListener('hashchange', () => { takeToken(); show(); scrollTo(0, 0); });
 addEventListener('keydown', e => { if (e.key === 'Escape' && views[route().name] === cellView) location.hash = '#/' + gridOf(route().rest[1]).back; });
 await chooseLanguage(preferredLanguage());
 store.catalog = await get('api/catalog');

@@ -64,7 +64,7 @@ function commandCard({line, output, action}, leaving) {
   const votes = about.map(classVotes);
   leaving.push(...votes.map(v => v.leave));
   const baskets = action && action.strategies && several(action.strategies[0]);
-  const asked = strategy => ({strategy, customers: action.customers, schedule: action.schedule || '', baskets});
+  const asked = strategy => ({strategy, customers: action.customers, schedule: action.schedule || '', baskets, lang: language()});
   let results = [];
   async function run() {
     begin.disabled = true;

@@ -101,7 +101,7 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
       h('section', {}, h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('record')}, several ? h('pre', {class: 'drawing'}, p.drawing) : recordTable(p, customers)),
         h('p', {class: 'soft'}, t('the.command'), t('colon'), h('code', {class: 'command'}, `loadtest step ${name} ${schedule}`.trim() + (several ? ' --as baskets --draw' : '') + (customers === 3 ? ' --customers 3' : '')))));
     const first = place.querySelector('.choice');
-    if (first && session.getItem('step-keys')) first.focus();
+    if (first && session.getItem('step-keys') && document.activeElement === document.body) first.focus();
   }
   const said_ = (p, letter) => p.ended || !p.options.length ? (p.outcome.answers && p.outcome.answers[letter] ? t('outcome.' + p.outcome.answers[letter].replace('-', '_')) : '') : last(p, letter);
   const last = (p, letter) => { const e = [...p.entries].reverse().find(e => e.customer === letter && e.blocked && !e.answer); return e ? t('blocked', {by: inWords(e.blocked)}) : '–'; };

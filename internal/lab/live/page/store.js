@@ -36,7 +36,7 @@ function keep(run) {
   if (run.state === 'dropped') {
     if (last && last.id === run.id) {
       store.latest.delete(key);
-      const earlier = [...store.runs.values()].filter(r => keyOf(r.strategy, r.scenario) === key && r.state === 'ended' && !r.load).pop();
+      const earlier = [...store.runs.values()].filter(r => keyOf(r.strategy, r.scenario) === key && r.state === 'ended' && !r.load && !r.shops).pop();
       if (earlier) store.latest.set(key, earlier);
     }
   } else if (!last || run.id >= last.id) store.latest.set(key, store.runs.get(run.id));
@@ -80,18 +80,21 @@ const connected = is => {
 const silence = 15000;
 
 // connect listens to the server for as long as the page is open. After a gap it goes on where it was.
-export function connect() {
+export const connect = () => listen('api/events', Object.keys(apply), take);
+
+// listen is the same with the events of any address that have these names.
+export function listen(address, names, take) {
   let source, last = '', heard = Date.now();
   const came = (name, e) => {
     heard = Date.now();
     connected(true);
     if (e.lastEventId) last = e.lastEventId;
-    if (apply[name]) take(name, JSON.parse(e.data));
+    if (names.includes(name)) take(name, JSON.parse(e.data));
   };
   const open = () => {
     heard = Date.now();
-    source = new EventSource('api/events' + (last ? '?after=' + encodeURIComponent(last) : ''));
-    for (const name of [...Object.keys(apply), 'heartbeat', 'begun']) source.addEventListener(name, e => came(name, e));
+    source = new EventSource(address + (last ? '?after=' + encodeURIComponent(last) : ''));
+    for (const name of [...names, 'heartbeat', 'begun']) source.addEventListener(name, e => came(name, e));
     source.onerror = () => connected(false);
   };
   open();

@@ -1,5 +1,6 @@
 import {fill, h} from './dom.js';
 import {session} from './kept.js';
+import {listen, on, store} from './store.js';
 import {chooseLanguage, known, language, languages, preferredLanguage, t, under} from './words.js';
 
 // The page of a phone: what is asked, and what it said.
@@ -27,13 +28,13 @@ function show() {
       h('div', {class: 'words'}, b.words.map(word => h('button', {type: 'button', class: 'guess v ' + word, 'data-word': word, 'aria-pressed': String(word === chosen), disabled: !b.open, onclick: () => vote(word)},
         h('b', {}, word === chosen ? '✓ ' : '', t('verdict.' + word)), h('span', {}, t('means.' + word))))),
       h('p', {class: 'ask', id: 'outcome', role: 'status'}, b.verdict ? [t('vote.was'), ' ', h('b', {}, t('verdict.' + b.verdict)), chosen ? (chosen === b.verdict ? ' ✓' : ' ✗') : ''] : b.open ? (chosen ? t('vote.counted') : '') : t('vote.closed')),
-    ], problem && h('p', {class: 'said', role: 'alert'}, problem));
+    ], store.connected === false && h('p', {class: 'said', id: 'cut', role: 'status'}, t('disconnected')), problem && h('p', {class: 'said', role: 'alert'}, problem));
 }
 
 await chooseLanguage(preferredLanguage());
 show();
-new EventSource('api/ballot').addEventListener('ballot', e => {
-  const next = JSON.parse(e.data);
+on(show);
+listen('api/ballot', ['ballot'], (_, next) => {
   const [of, word] = JSON.parse(session.getItem('vote') || '[]');
   chosen = next && of === next.id ? word : '';
   ballot = next;
