@@ -215,7 +215,7 @@ func (p *play) missed() bool {
 func (p *play) idle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.holding && (p.second == "" || p.closing)
+	return !p.holding && p.second == ""
 }
 
 func (p *play) saw(sight Sight, found Seen) {
@@ -441,7 +441,6 @@ func (p *play) firstReleased() bool {
 func (p *play) letFirstGo(ctx context.Context) {
 	p.mu.Lock()
 	first, held := p.first, p.holding
-	p.holding = false
 	p.mu.Unlock()
 	if !held {
 		return
@@ -450,6 +449,9 @@ func (p *play) letFirstGo(ctx context.Context) {
 		p.problem(p.firstShop().Resume())
 	}
 	p.release(ctx, first)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.holding = false
 }
 
 // finish lets every sale go on.
@@ -462,6 +464,9 @@ func (p *play) finish(ctx context.Context) {
 	p.mu.Unlock()
 	if second != "" {
 		p.release(ctx, p.attack.customers.byID(second))
+		p.mu.Lock()
+		p.second = ""
+		p.mu.Unlock()
 	}
 	p.relieve()
 	close(p.over)

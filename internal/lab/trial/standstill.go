@@ -50,16 +50,24 @@ func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
 // endless reports whether the lock has no end that the cell could see, by its server, or belongs to a sale that
 // waits for it, by the points of that sale.
 func (a *attack) endless(ctx context.Context) bool {
-	if _, waitsForItself := a.feed.waitsForItself(a.progress.lastMove()); waitsForItself {
+	moved := a.progress.lastMove()
+	if _, waitsForItself := a.feed.waitsForItself(moved); waitsForItself {
 		return true
 	}
 	if a.Of.Lease.Kept == declared.LeaseInValue {
 		return false
 	}
-	return a.endlessIn(a.lockState(ctx))
+	return a.endlessIn(a.lockState(ctx)) && a.progress.lastMove().Equal(moved) // no sale has ended between the looks
 }
 
+// endlessIn is false while a sale that has taken the lock is not answered: on a slow machine, its holder is at work.
 func (a *attack) endlessIn(s lockState) bool {
+	if _, atWork := a.feed.find(func(e labmode.Event) bool {
+		h := a.customers.byID(e.Request)
+		return e.Point == sale.Acquired && h != nil && !h.late && !h.Answered()
+	}); atWork {
+		return false
+	}
 	for _, k := range s.keys {
 		if k.end.IsZero() || a.outlasts(k.end.Sub(k.now)) {
 			return true

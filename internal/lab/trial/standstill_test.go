@@ -1,11 +1,16 @@
 package trial
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
 )
 
 // TestAFenceThatRefusesEverybody: nothing is sold any more when the fence has refused as many requests as
@@ -53,5 +58,41 @@ func TestALockWithoutAnEndInSight(t *testing.T) {
 		if got := a.endlessIn(lockState{keys: map[string]keyState{"lock": k}}); got != want {
 			t.Errorf("a lock with %s left has no end in sight: %t, want %t", left, got, want)
 		}
+	}
+}
+
+// TestTheHolderOfALockIsAtWork: a lock without an end has one in sight while a sale that has taken it is not answered.
+func TestTheHolderOfALockIsAtWork(t *testing.T) {
+	a := attackOf(Options{Lease: time.Second})
+	a.customers = newCustomers(1, "", wishes{})
+	h, late := a.customers.add(), a.customers.add()
+	late.late = true
+	lock := lockState{keys: map[string]keyState{"lock": {}}}
+	a.feed.add(labmode.Event{Request: h.id, Point: sale.Waiting})
+	a.feed.add(labmode.Event{Request: late.id, Point: sale.Acquired})
+	if !a.endlessIn(lock) {
+		t.Error("nobody has taken it who may release it, and an end is in sight")
+	}
+	if a.feed.add(labmode.Event{Request: h.id, Point: sale.Acquired}); a.endlessIn(lock) {
+		t.Error("its holder is at work, and no end is in sight")
+	}
+	if close(h.done); !a.endlessIn(lock) {
+		t.Error("its holder was answered and has left it, and an end is in sight")
+	}
+}
+
+// TestNothingIsAtRestBeforeTheRelease: while a hold is being ended, its sale still keeps others from selling.
+func TestNothingIsAtRestBeforeTheRelease(t *testing.T) {
+	a := attackOf(Options{})
+	var idle []bool
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		idle = append(idle, a.play.idle())
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	defer shop.Close()
+	a.ctx, a.Shops, a.customers, a.play = t.Context(), []Shop{{URL: shop.URL}}, newCustomers(1, "", wishes{}), newPlay(a)
+	a.play.first, a.play.holding, a.play.second = a.customers.add(), true, a.customers.add().id
+	if a.play.finish(t.Context()); !slices.Equal(idle, []bool{false, false}) || !a.play.idle() {
+		t.Errorf("nobody is held: %t while the holds are being ended, then %t", idle, a.play.idle())
 	}
 }
