@@ -2,6 +2,7 @@ package soak
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,7 +72,8 @@ func (s *soak) inject(ctx context.Context, e episode) (last time.Time, err error
 	for i, f := range e.faults {
 		injecting.Go(func() (err error) {
 			_ = seen.Pause(ctx, f.after)
-			if ended[i], err = f.do(ctx, s, f); err != nil {
+			ended[i], err = f.do(ctx, s, f)
+			if e.faults[i].missed = errors.Is(err, errMissed); err != nil && !e.faults[i].missed {
 				return fmt.Errorf("%s: %w", f, err)
 			}
 			return nil

@@ -49,8 +49,16 @@ type recoveries map[*kind]Recovery
 
 func (all recoveries) add(e episode, took time.Duration, recovered bool) {
 	for _, f := range e.faults {
-		r := all[f.kind]
-		all[f.kind] = Recovery{r.Times + 1, max(r.Worst, took), r.Total + took, r.Never + one(!recovered)}
+		of := f.kind
+		if f.missed && of.ends {
+			of = &kinds[0] // the shop was killed afterwards
+		}
+		r := all[of]
+		r.Worst, r.Never = max(r.Worst, took), r.Never+one(!recovered)
+		if !f.missed || of.ends {
+			r.Times, r.Total = r.Times+1, r.Total+took
+		}
+		all[of] = r
 	}
 }
 

@@ -1,9 +1,11 @@
 package soak
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -104,6 +106,36 @@ func TestSavedCounts(t *testing.T) {
 		r.Sales = sales
 		if err := r.Save(&out); err != nil || out.String() != "BenchmarkSoak/"+name+counts {
 			t.Errorf("saved %q, %v, want %s%s", &out, err, name, counts)
+		}
+	}
+}
+
+// TestAFaultThatNoSaleMet is no fault in a sale: a kill is a plain one then, and a stop was none. What did not recover is kept.
+func TestAFaultThatNoSaleMet(t *testing.T) {
+	all := recoveries{}
+	all.add(episode{faults: []fault{{kind: &kinds[1], missed: true}, {kind: &kinds[3], missed: true}}}, time.Second, false)
+	all.add(episode{faults: []fault{{kind: &kinds[1]}, {kind: &kinds[3]}}}, time.Second, true)
+	for at, want := range []Recovery{{1, time.Second, time.Second, 1}, {1, time.Second, time.Second, 0}, {}, {1, time.Second, time.Second, 1}} {
+		if got := all[&kinds[at]]; got != want {
+			t.Errorf("%s: %+v, want %+v", kinds[at].title(), got, want)
+		}
+	}
+	for latency, missed := range map[time.Duration]bool{time.Second: true, lease: false} {
+		s := &soak{customers: newCustomers(1, []*rig.TestbedShop{{Shop: &rig.Shop{}}}, []*items{{strategies: []declared.Strategy{{}}, all: []audit.Run{{}}, inTurn: true}})}
+		f := fault{kind: &kinds[3], lasts: lease}
+		buying, stop := context.WithCancel(t.Context())
+		var customer sync.WaitGroup
+		customer.Go(func() {
+			for buying.Err() == nil {
+				order, _ := s.customers.next()
+				s.customers.answered(load.Answer{Order: order, Outcome: load.Busy, Latency: latency})
+			}
+		})
+		e := episode{faults: []fault{f}}
+		_, err := s.inject(t.Context(), e)
+		stop()
+		if customer.Wait(); err != nil || e.faults[0].missed != missed {
+			t.Errorf("a request that took %s: missed %t, %v", latency, e.faults[0].missed, err)
 		}
 	}
 }

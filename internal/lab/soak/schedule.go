@@ -24,6 +24,8 @@ type fault struct {
 	point sale.Point    // where it is injected into a sale
 	after time.Duration // since the episode began
 	lasts time.Duration
+
+	missed bool // no sale reached the point
 }
 
 func (f fault) String() string {
