@@ -92,6 +92,6 @@ func (o demoOutput) write(compared, telling report.Report, s streams) error {
 	s.terminal().Demo(compared, telling)
 	fmt.Fprintf(s.out, "What happened in each of these %d cells: %s\n", len(both.Cells), o.Out[0])
 	err := o.finish(both, s)
-	s.terminal().Next(both, program(), o.Out[1])
+	s.terminal().Next(both, program(), quoted(o.Out[1]))
 	return err
 }

@@ -131,7 +131,7 @@ func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) e
 	if !one {
 		saved := ""
 		if files := c.named(".json"); len(files) > 0 {
-			saved = files[0]
+			saved = quoted(files[0])
 		}
 		people.terminal().Next(r, program(), saved)
 	}
@@ -141,7 +141,7 @@ func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) e
 // saved explains a cell of a saved result.
 func (c *runCommand) saved(s streams, parsed *kong.Context) error {
 	for _, at := range parsed.Path {
-		if at.Flag != nil && at.Flag.Name != "from" && at.Flag.Name != "draw" {
+		if at.Flag != nil && !slices.Contains([]string{"from", "draw", "lang"}, at.Flag.Name) {
 			return usage("--%s is for a cell that is run, and --from runs none", at.Flag.Name)
 		}
 	}
@@ -165,6 +165,9 @@ func (c *runCommand) saved(s streams, parsed *kong.Context) error {
 
 // expect prints what is expected of each cell.
 func (c *runCommand) expect(ctx context.Context, plan matrix.Plan, s streams, parsed *kong.Context) error {
+	if flag := among([]string{"runs", "parallel", "out", "format", "fail-if", "draw"}, parsed); flag != "" {
+		return usage("%s is for cells that are run, and --expect-only runs none", flag)
+	}
 	if len(c.MySQLSet) > 0 {
 		return usage("--expect-only starts no MySQL, and what --mysql-set changes is asked of it")
 	}

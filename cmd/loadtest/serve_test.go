@@ -110,10 +110,11 @@ func processesOf(t *testing.T, folder string) []string {
 	return found
 }
 
-// TestADemoThatWasStopped says of its report that cells are missing, and writes none of no cells.
+// TestADemoThatWasStopped says of its report that cells are missing, and writes none of no cells. What it says to type is
+// quoted.
 func TestADemoThatWasStopped(t *testing.T) {
 	var said bytes.Buffer
-	c := &serveCommand{Demo: t.TempDir()}
+	c := &serveCommand{Demo: filepath.Join(t.TempDir(), "the results")}
 	o, err := c.withDemo(live.Options{Shop: catalogtest.Shop(t)}, streams{out: &said, err: &said})
 	if err != nil {
 		t.Fatal(err)
@@ -123,9 +124,9 @@ func TestADemoThatWasStopped(t *testing.T) {
 	if len(files) > 0 || !strings.Contains(said.String(), "No cell") {
 		t.Errorf("of no cell there are %q: %s", files, &said)
 	}
-	o.FirstDone([]trial.Result{{Strategy: "none", Scenario: trial.Contention, Verdict: verdict.Held, Expected: verdict.Held, Requests: 1}}, report.Environment{Time: "2026-11-29T05:00:00Z", Shops: 3, Testbeds: 1})
+	o.FirstDone([]trial.Result{{Strategy: "none", Scenario: trial.Contention, Verdict: verdict.Oversold, Expected: verdict.Oversold, Oversold: 1, Sold: 1, Requests: 1}}, report.Environment{Time: "2026-11-29T05:00:00Z", Shops: 3, Testbeds: 1})
 	r, err := report.Read(filepath.Join(c.Demo, "result.json"))
-	if err != nil || len(r.Cells) != 1 || !r.Interrupted || !strings.Contains(said.String(), "interrupted") {
-		t.Errorf("%+v, %v: %s", r, err, &said)
+	if err != nil || len(r.Cells) != 1 || !r.Interrupted || !strings.Contains(said.String(), "interrupted") || !strings.Contains(said.String(), "--from '") {
+		t.Errorf("%d cells, interrupted %v, %v: %s", len(r.Cells), r.Interrupted, err, &said)
 	}
 }

@@ -33,6 +33,7 @@ func TestAStrategyThatOnlyTheShopHas(t *testing.T) {
 		{"explore incr-expire --events kill", []string{"loadtest step incr-expire A.incr kill:A"}},
 		{"step incr-expire A.incr kill:A", []string{"stuck: 0 orders for 1 unit"}},
 		{"step incr-expire A.incr --as one-shop", []string{" --as one-shop\n"}},
+		{"step incr-expire A.incr --customers 3", []string{" --customers 3\n"}},
 	} {
 		t.Setenv("LOADTEST_SHOP_BINARY", shop)
 		var out, errs bytes.Buffer

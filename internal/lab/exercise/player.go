@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -177,14 +176,11 @@ func (p player) unresolved(r schedule.Record) (verdict.Cause, words.Text) {
 
 // StepCommand plays the schedule of v.Record again, with the shop's program as one more flag.
 func (v Verdict) StepCommand() string {
-	line := []string{"loadtest step mine"}
+	line := "loadtest step mine"
 	if v.OneShop {
-		line = append(line, "--as one-shop")
+		line += " --as one-shop"
 	}
-	if v.Record.Schedule.Customers() < v.Record.Customers {
-		line = append(line, fmt.Sprintf("--customers %d", v.Record.Customers))
-	}
-	return strings.Join(append(line, cmp.Or(v.Record.Schedule.String(), "A."+firstStep(*v.Record))), " ")
+	return line + v.Record.Schedule.CustomersFlag(v.Record.Customers) + " " + cmp.Or(v.Record.Schedule.String(), "A."+firstStep(*v.Record))
 }
 
 // firstStep is the first step of a run: a schedule that lists nothing would ask what to do.
