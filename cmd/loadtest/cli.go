@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"stocklock/internal/flags"
-	"stocklock/internal/lab/mistakes"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/words"
@@ -228,7 +227,7 @@ func (c listCommand) Run(ctx context.Context, s streams) error {
 		p.print()
 	}
 	if slices.Contains([]string{"all", "strategies", "scenarios"}, c.What) {
-		fmt.Fprintf(s.out, "\nThe story of each: %s/README.md\n", mistakes.Folder)
+		fmt.Fprintf(s.out, "\n%s\n", s.say("list.stories"))
 	}
 	return nil
 }

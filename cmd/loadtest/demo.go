@@ -90,7 +90,7 @@ func demoFiles(folder string) (o demoOutput, err error) {
 func (o demoOutput) write(compared, telling report.Report, s streams) error {
 	both := report.Joined(compared, telling)
 	s.terminal().Demo(compared, telling)
-	fmt.Fprintf(s.out, "What happened in each of these %d cells: %s\n", len(both.Cells), o.Out[0])
+	fmt.Fprintln(s.out, s.say("report.happened", "n", len(both.Cells), "file", o.Out[0]))
 	err := o.finish(both, s)
 	s.terminal().Next(both, program(), quoted(o.Out[1]))
 	return err

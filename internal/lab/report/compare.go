@@ -62,7 +62,7 @@ func (t Terminal) Compare(before, after Report) {
 		t.print(w, header, tabular.Right(4, 3+len(shown)), leaveFirst(shown, 3)...)
 	}
 	t.wrapped(t.say("compare.cells", "changed", changed, "same", same, "added", added, "gone", len(old)))
-	if differ := differences(before, after); len(differ) > 0 {
+	if differ := differences(t.in(), before, after); len(differ) > 0 {
 		t.wrapped(t.say("compare.differ", "what", strings.Join(differ, "; ")))
 	}
 	if before.Environment.Testbeds == after.Environment.Testbeds { // else it is among the differences

@@ -62,8 +62,8 @@ func (e Environment) sideBySide() words.Text {
 }
 
 // differences are the other conditions that may make numbers differ, each with both values.
-func differences(before, after Report) []string {
-	found := differing(before.Environment.conditions(), after.Environment.conditions())
+func differences(in *words.Language, before, after Report) []string {
+	found := differing(in, before.Environment.conditions(), after.Environment.conditions())
 	old := before.byPlace()
 	for _, c := range after.InOrder() {
 		was, ok := old[placeOf(c)]
@@ -71,7 +71,7 @@ func differences(before, after Report) []string {
 			continue
 		}
 		// All cells of a run have the same conditions: the first difference is enough.
-		if differ := differing(cellConditions(was), cellConditions(c)); len(differ) > 0 {
+		if differ := differing(in, cellConditions(was), cellConditions(c)); len(differ) > 0 {
 			return append(found, differ...)
 		}
 	}
@@ -94,23 +94,21 @@ func cellConditions(c trial.Result) []Fact {
 	return facts
 }
 
-func differing(was, is []Fact) []string {
+func differing(in *words.Language, was, is []Fact) []string {
 	var found []string
 	for _, f := range slices.Concat(was, is) {
-		before, after := valueOf(was, f.Name), valueOf(is, f.Name)
-		if said := fmt.Sprintf("%s %s and %s", f.Name, before, after); before != after && !slices.Contains(found, said) {
+		before, after := valueOf(in, was, f.Name), valueOf(in, is, f.Name)
+		if said := in.Say(words.Of("compare.fact", "name", in.Named("where", f.Name), "before", before, "after", after)); before != after && !slices.Contains(found, said) {
 			found = append(found, said)
 		}
 	}
 	return found
 }
 
-// none stands for a fact that a report does not have.
-const none = "none"
-
-func valueOf(facts []Fact, name string) string {
+// valueOf is a fact, or that a report does not have it.
+func valueOf(in *words.Language, facts []Fact, name string) string {
 	if i := slices.IndexFunc(facts, func(f Fact) bool { return f.Name == name }); i >= 0 {
-		return facts[i].Value.String()
+		return in.Say(facts[i].Value)
 	}
-	return none
+	return in.Say(words.Of("compare.none"))
 }

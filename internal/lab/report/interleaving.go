@@ -252,7 +252,7 @@ func (t Terminal) drawingLine(colours text.Colors, at string, cells []string, wi
 	}
 	for n := range height {
 		var b strings.Builder
-		fmt.Fprintf(&b, "%*s  ", timeWidth-2, at)
+		b.WriteString(text.AlignRight.Apply(at, timeWidth-2) + "  ")
 		at = ""
 		for i := range cells {
 			cell := ""

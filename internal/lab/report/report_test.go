@@ -139,8 +139,13 @@ func TestComparingSaysWhatDiffers(t *testing.T) {
 	} {
 		before, after := saved(t), saved(t)
 		tt.change(&after)
-		if got := strings.Join(differences(before, after), "; "); got != tt.want {
+		if got := strings.Join(differences(words.English, before, after), "; "); got != tt.want {
 			t.Errorf("differences = %q, want %q", got, tt.want)
+		}
+		for _, said := range differences(words.Chinese, before, after) {
+			if regexp.MustCompile(`\b(and|none|stock|requests|runs|cores|unknown|lease|shops|customers)\b`).MatchString(said) {
+				t.Errorf("English is left in the Chinese %q", said)
+			}
 		}
 	}
 }
@@ -208,6 +213,26 @@ func TestOneIsNotMany(t *testing.T) {
 	}
 	if want := "10.11.19-MariaDB-0+deb12u1, unknown Redis, 1 core, seed 1\n"; !strings.Contains(written(t, Report.Markdown, r), want) {
 		t.Errorf("no %q in:\n%s", want, written(t, Report.Markdown, r))
+	}
+}
+
+// TestTheChineseHeaderStandsOverItsColumns: a character is two columns wide.
+func TestTheChineseHeaderStandsOverItsColumns(t *testing.T) {
+	drawn := 0
+	for _, c := range saved(t).Cells {
+		var out strings.Builder
+		Terminal{Out: &out, Lang: words.Chinese}.Explain(c)
+		for line := range strings.Lines(out.String()) {
+			if before, _, header := strings.Cut(line, "毫秒  "); header {
+				drawn++
+				if at := text.StringWidthWithoutEscSequences(before + "毫秒  "); at != timeWidth {
+					t.Errorf("%s: the columns begin at %d, want %d: %s", c.Name(), at, timeWidth, line)
+				}
+			}
+		}
+	}
+	if drawn == 0 {
+		t.Error("nothing is drawn")
 	}
 }
 

@@ -174,3 +174,13 @@ func TestWhy(t *testing.T) {
 		}
 	}
 }
+
+// TestAnAnswerIsSaidInChinese, and not by its code.
+func TestAnAnswerIsSaidInChinese(t *testing.T) {
+	for _, key := range []string{"schedule.stuck", "schedule.crashed", "exercise.denied", "exercise.turned-away"} {
+		said := Chinese.Say(Of(key, "who", "A", "answer", "busy", "outcome", "busy", "detail", "", "verdict", "stuck", "cause", "", "sold", AsItStands("")))
+		if strings.Contains(said, "busy") || !strings.Contains(said, "繁忙") {
+			t.Errorf("%s: %q", key, said)
+		}
+	}
+}
