@@ -2,6 +2,8 @@ package report
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -60,7 +62,24 @@ func (t Terminal) ways(heading, group string, ways []declared.Strategy, properti
 
 // wrapped is a column of at most so many characters.
 func wrapped(number, width int) table.ColumnConfig {
-	return table.ColumnConfig{Number: number, WidthMax: width, WidthMaxEnforcer: text.WrapSoft}
+	return table.ColumnConfig{Number: number, WidthMax: width, WidthMaxEnforcer: soft}
+}
+
+// unbroken is what stays in one line: a word or a Chinese character, with the marks that stand before and after it.
+var unbroken = regexp.MustCompile(`[（“]*(?:\p{Han}|[^\s\p{Han}（“，。：；、）”？！]+|)[，。：；、）”？！]*\s*`)
+
+// soft is a text in lines of at most so many columns. text.WrapSoft takes what is between two spaces for a word, which
+// in Chinese is a clause.
+func soft(s string, width int) string {
+	var lines []string
+	line := ""
+	for _, next := range unbroken.FindAllString(s, -1) {
+		if text.StringWidth(strings.TrimSpace(line+next)) > width && line != "" {
+			lines, line = append(lines, text.WrapHard(strings.TrimSpace(line), width)), ""
+		}
+		line += next
+	}
+	return strings.Join(append(lines, text.WrapHard(strings.TrimSpace(line), width)), "\n")
 }
 
 // Topologies prints the topologies of the database, what happens to each, and what strategies have against it.

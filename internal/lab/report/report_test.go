@@ -459,3 +459,22 @@ func TestMarkdownDrawsWhatBroke(t *testing.T) {
 		t.Errorf("what was expected of a matrix is drawn:\n%s", got)
 	}
 }
+
+// TestChineseIsBrokenBetweenCharacters: no name is cut, and no line begins with a mark. Too long a word is cut.
+func TestChineseIsBrokenBetweenCharacters(t *testing.T) {
+	column := wrapped(1, 24).WidthMaxEnforcer
+	for _, s := range []string{"完全不加锁：读库存，计算，写回", "用 Lua 脚本检查持有者后删除：Redis 文档中的写法", "SETNX 加锁，DEL 释放（没有过期时间）"} {
+		all := column(s, 24)
+		for line := range strings.SplitSeq(all, "\n") {
+			if strings.ContainsAny(line[:3], "，。：）") || text.StringWidth(line) > 24 || strings.HasSuffix(line, "Re") {
+				t.Errorf("%q in\n%s", line, all)
+			}
+		}
+		if strings.Join(strings.Fields(all), "") != strings.Join(strings.Fields(s), "") {
+			t.Errorf("%q lost something:\n%s", s, all)
+		}
+	}
+	if long := strings.Repeat("x", 30); !strings.Contains(column("a "+long, 24), "a\n"+long[:24]+"\n") {
+		t.Errorf("too long a word: %q", column("a "+long, 24))
+	}
+}
