@@ -215,6 +215,33 @@ func TestTheLossOfAnOuterLock(t *testing.T) {
 	}
 }
 
+// TestAnEntryIntoAnOuterLock that does not end with its caller ends with the loss of an inner one, and not with its
+// release. Neither hold keeps an entry that is over.
+func TestAnEntryIntoAnOuterLock(t *testing.T) {
+	withFake(t, func(t *testing.T, _ *fakeRedis, l *Locker) {
+		heldA, a := acquire(t, l, t.Context(), "a")
+		heldB, b := acquire(t, l, heldA, "b")
+		_, over := acquire(t, l, context.WithoutCancel(heldB), "a")
+		release(t, over)
+		for _, h := range []*hold{a.hold, b.hold} {
+			h.inner.Range(func(any, any) bool { t.Error("a hold keeps an entry that is over"); return true })
+		}
+		goesOn, entry := acquire(t, l, context.WithoutCancel(heldB), "a")
+		release(t, b)
+		if goesOn.Err() != nil {
+			t.Errorf("the inner lock was released: %v", context.Cause(goesOn))
+		}
+		release(t, entry)
+		heldB, b = acquire(t, l, heldA, "b")
+		ends, _ := acquire(t, l, context.WithoutCancel(heldB), "a")
+		lateBy(b, time.Millisecond)
+		_, _ = heldB.Err(), b.Release() // which learns of the loss
+		if <-ends.Done(); !errors.Is(context.Cause(ends), ErrLost) || heldA.Err() != nil {
+			t.Errorf("the inner lock is lost: %v", context.Cause(ends))
+		}
+	})
+}
+
 // TestAnInnerHoldKeepsItsOwnDeadline: that of a context between two locks, also when the outer lock is
 // released, which ends that context.
 func TestAnInnerHoldKeepsItsOwnDeadline(t *testing.T) {

@@ -95,11 +95,19 @@ func TestATryDuringALeave(t *testing.T) {
 				t.Errorf("TryAcquire = %v, want that others wait", err)
 			}
 		}
+		time.Sleep(time.Second)
+		f.keepArgs = true
+		last := asks(t, context.WithoutCancel(t.Context()), l, "k")
+		synctest.Wait()
+		if waited := f.args[len(f.args)-1]; waited.(int64) < time.Second.Microseconds() {
+			t.Errorf("whoever comes last asks as one that has waited for %v µs, want for the first", waited)
+		}
 		close(answer)
 		if err := <-left; err != nil {
 			t.Errorf("Leave = %v", err)
 		}
 		release(t, <-got)
+		release(t, <-last)
 	})
 }
 
