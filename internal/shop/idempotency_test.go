@@ -112,7 +112,7 @@ type lookUps struct {
 }
 
 func (l *lookUps) ConnQueryContext(ctx context.Context, conn driver.QueryerContext, query string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
-	if strings.HasPrefix(query, "SELECT * FROM `orders`") || strings.HasPrefix(query, "SELECT o.* FROM orders o") {
+	if strings.HasPrefix(query, "SELECT * FROM `orders`") || strings.HasPrefix(query, "SELECT o.*, ") {
 		l.n.Add(1)
 	}
 	rows, err := conn.QueryContext(ctx, query, args)

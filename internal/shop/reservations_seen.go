@@ -79,6 +79,10 @@ func (m *reservationMetrics) open(s *Shop, registry *prometheus.Registry) {
 	m.reservations = auto.NewCounterVec(counter("shop_reservations_total", "Transitions of reservations that this shop has made, by the state that they led to."), byState)
 	m.liveReservations = auto.NewGaugeVec(gauge("shop_reservations_live", "Reservations of all shops that hold units, by state: held or paying."), byState)
 	m.heldUnits = auto.NewGaugeVec(gauge("shop_reserved_units", "Units that reservations of all shops hold, by state: held or paying."), byState)
+	for _, state := range []stock.HoldState{stock.Held, stock.Paying} { // there before the first count, too
+		m.liveReservations.WithLabelValues(string(state))
+		m.heldUnits.WithLabelValues(string(state))
+	}
 	m.lateness = auto.NewGauge(gauge("shop_reservation_lateness_seconds", "How long the longest overdue reservation was overdue when this shop last looked; 0 for none."))
 	m.toReturn = auto.NewGauge(gauge("shop_payments_to_return", "Payments of all shops that were not taken, and whose money was not given back yet."))
 	m.refusedPayments = auto.NewCounter(counter("shop_payments_refused_total", "Confirmations whose payment was not taken: late, second, of another reservation, or one too many."))

@@ -237,8 +237,8 @@ func TestFaultsOfLocks(t *testing.T) {
 				schedule.Draw(os.Stdout, words.English, r, 0)
 				t.Errorf("%s %s, undecided: %q, %v: want %s", r.Outcome.Verdict, r.Outcome.Cause, r.Undecided(), err, tt.want)
 			}
-			if tt.fault != schedule.Pause {
-				return
+			if tt.fault != schedule.Pause || len(tt.lock) < 2 {
+				return // the search has one key that ends, as in other tests
 			}
 			if found := explored(t, s, schedule.Wait); found.Bad == 0 {
 				t.Errorf("no lease that ends shows an oversell, in %d orders", found.Runs)
