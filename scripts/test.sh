@@ -7,8 +7,9 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-meet='./internal/redislock/... ./internal/stock ./internal/strategy/... ./internal/shop ./internal/shop/labmode
-./internal/lab/load ./internal/lab/trial ./internal/lab/step ./internal/lab/wire ./internal/stalltest'
+# The longest comes first.
+meet='./internal/lab/step ./internal/shop ./internal/shop/labmode ./internal/stock ./internal/redislock/... ./internal/strategy/...
+./internal/lab/load ./internal/lab/trial ./internal/lab/wire ./internal/stalltest'
 most=3 # tests that could not measure
 packages=$(getconf _NPROCESSORS_ONLN) # at once, of each half: tests wait for servers half of the time
 
