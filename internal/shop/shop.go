@@ -140,7 +140,7 @@ type Shop struct {
 // New prepares a shop. It opens no connection before [Shop.Serve].
 func New(cfg Config) (*Shop, error) {
 	if !isLabel(cfg.Name, maxNameLength) {
-		return nil, fmt.Errorf("the name of the shop is %q: want 1 to %d printable ASCII characters without space", cfg.Name, maxNameLength)
+		return nil, fmt.Errorf("the name %q is not fit: want 1 to %d printable ASCII characters without space", cfg.Name, maxNameLength)
 	}
 	if err := cfg.Reservations.check(cfg); err != nil {
 		return nil, err
