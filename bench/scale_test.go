@@ -29,7 +29,7 @@ func scaled(t *testing.T, args ...string) (ratio func(row, column string) float6
 	}
 	for _, of := range tables {
 		for _, row := range of.Rows {
-			if !(row.Median(measure.OfFirst) > 0) && !beginsLate(of.Name, row.Name) {
+			if !(row.Median(measure.OfFirst) > 0) {
 				t.Errorf("%s sells nothing: %s", row.Name, of.Name)
 			}
 			if !strings.Contains(out, strings.ReplaceAll(row.Name, "_", " ")) {
@@ -40,12 +40,6 @@ func scaled(t *testing.T, args ...string) (ratio func(row, column string) float6
 	return func(row, column string) float64 {
 		return measure.TableOf(tables, "Scale/"+args[0]+"/"+inName(column)).Row(inName(row)).Median(measure.OfFirst)
 	}, tables
-}
-
-// beginsLate says whether a measurement may end before the first sale: 200 customers of skip-locked look past each other's
-// units first, as docs/choose.md says, and how long that takes is up to the machine.
-func beginsLate(table, row string) bool {
-	return row == "skip-locked" && strings.Contains(table, "/200_customers")
 }
 
 func TestScaleOfItems(t *testing.T) {
@@ -68,7 +62,7 @@ func TestScaleOfOneHotItem(t *testing.T) {
 			t.Errorf("%d strategies sell with %s, and conditional × %g", len(of.Rows), column, ratio("conditional", column))
 		}
 		for _, row := range of.Rows {
-			if !(row.Median(p99OfFirst) > 0) && !beginsLate(of.Name, row.Name) {
+			if !(row.Median(p99OfFirst) > 0) {
 				t.Errorf("%s has no p99: %s", row.Name, of.Name)
 			}
 		}
