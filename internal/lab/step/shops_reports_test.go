@@ -2,6 +2,7 @@ package step
 
 import (
 	"encoding/json"
+	"errors"
 	"net"
 	"testing"
 	"time"
@@ -44,5 +45,16 @@ func TestTestbedsThatNumberAlike(t *testing.T) {
 				t.Fatalf("%s does not hear %s", testbed, want)
 			}
 		}
+	}
+}
+
+// TestAShopThatHoldsNoLonger: the run does not count, because the sale goes on by itself.
+func TestAShopThatHoldsNoLonger(t *testing.T) {
+	b := newBuyer('A', "a", nil)
+	r := &shopsRun{run: &run{buyers: []*buyer{b}}, customers: []*shopper{{buyer: b}}}
+	b.queue = []*held{{id: uint64(3)}}
+	err := r.handle(t.Context(), heldReport{StepReport: labmode.StepReport{Sale: "a", Done: 3}})
+	if slow, is := errors.AsType[slowError](err); !is || slow.doubts {
+		t.Errorf("%v, want the machine to be too slow", err)
 	}
 }

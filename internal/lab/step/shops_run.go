@@ -136,6 +136,8 @@ func (r *shopsRun) handle(_ context.Context, m any) error {
 		h := report.held()
 		r.hold(r.buyers[i], h)
 		r.holdsAt(r.customers[i], h, report)
+	case r.buyers[i].flying == nil && len(r.buyers[i].queue) > 0:
+		return slowError{why: fmt.Sprintf("%s was held for more than %s, and its shop went on", r.buyers[i].customer, labmode.HoldLimit)}
 	default:
 		r.done(r.customers[i], report)
 	}

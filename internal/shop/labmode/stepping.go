@@ -17,7 +17,7 @@ import (
 
 // HoldLimit is how long a request is held at most. A scheduler that is slower than that has lost
 // control of the sale, and learns it from the report that the request was done.
-const HoldLimit = 10 * time.Second
+const HoldLimit = time.Minute
 
 // StepReport is what a shop reports to the scheduler, one JSON line each, over a TCP connection that the
 // shop opens when it starts. The first one has the shop's name alone.

@@ -165,7 +165,7 @@ func TestNothingIsHeldForASchedulerThatHasGone(t *testing.T) {
 	scheduler.conn.Close()
 	select {
 	case <-gone:
-	case <-time.After(HoldLimit / 2):
+	case <-time.After(HoldLimit / 4):
 		t.Error("still held")
 	}
 }
