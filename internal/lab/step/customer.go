@@ -42,6 +42,7 @@ type buyer struct {
 	process  process
 	state    state
 	heard    time.Time
+	quiet    quiet
 	first    *held   // what it is known to send first, nil where it is not
 	queue    []*held // what it is held at; the first is its next step
 	flying   *held   // what a server works on, nil for nothing

@@ -68,9 +68,9 @@ type try struct {
 
 // How long to wait for what.
 const (
-	pushQuiet  = 150 * time.Millisecond // silence of a process that listens to a channel: it waits for a message
+	pushQuiet  = 150 * time.Millisecond // seen silence of a process that listens to a channel: it waits for a message
 	pushDelay  = 5 * time.Millisecond   // in which a message comes that was published
-	lateQuiet  = 100 * time.Millisecond // silence after its last request after which a sale has ended that goes on behind its answer
+	lateQuiet  = 100 * time.Millisecond // seen silence after its last request after which a sale has ended that goes on behind its answer
 	shortRest  = 15 * time.Second       // in which all come to rest, or a second more than a process may be silent where that is longer
 	betweenTry = 5 * time.Millisecond   // between looks while time passes
 	longIdle   = 20 * time.Second       // for which nobody may be able to go on
@@ -233,8 +233,8 @@ func (r *serviceRun) listen(ctx context.Context, b *buyer, s *silence) (err erro
 	case s.answered:
 		r.ended = r.ended || s.since > lateQuiet // a lease can end while it is waited for
 		last := b.last != nil && r.service.probe.Last(c.reply.Outcome) == service.Shape(b.last.Text)
-		s.dropped = s.since > lateQuiet && last || s.since > settled
-	case s.since > pushQuiet && (c.at.Redis.Listening() || c.accepted.Load()):
+		s.dropped = s.quiet > lateQuiet && last || s.since > settled
+	case s.quiet > pushQuiet && (c.at.Redis.Listening() || c.accepted.Load()):
 		s.locking, s.refused = true, true
 	case s.since > settled:
 		return fmt.Errorf("a process sends nothing, and nothing of it is under way for %s: %s", settled, r.whoWaits())

@@ -69,6 +69,7 @@ func (r *run) drain(ctx context.Context) error {
 // silence is what is known of a customer from whom nothing is heard.
 type silence struct {
 	since    time.Duration
+	quiet    time.Duration     // what this process has seen of that
 	long     bool              // for more than a lease
 	refused  bool              // it has been refused, and has sent nothing since; or it waits for a message
 	answered bool              // the customer has its answer, and can have more to write
@@ -80,6 +81,22 @@ type silence struct {
 	locking  bool              // it can wait for the lock
 	lock     words.Text        // that it is held, and by whom; zero for a lock that is free
 	theirs   bool              // and another customer has it
+}
+
+// quiet is how much of a silence was looked at. Where this process was late for a look, it was not run, and that
+// of the customer may not have been.
+type quiet struct {
+	since, last time.Time
+	seen        time.Duration
+}
+
+func (q *quiet) until(heard, now time.Time) time.Duration {
+	if q.since != heard {
+		*q = quiet{since: heard, last: heard}
+	}
+	q.seen += min(now.Sub(q.last), 2*lookAfter)
+	q.last = now
+	return q.seen
 }
 
 // why says in which state the customer is, and what keeps it there.
@@ -107,7 +124,7 @@ func (s silence) why() (now state, blocked words.Text) {
 
 // probe finds out why a customer is silent.
 func (r *run) probe(ctx context.Context, b *buyer) (err error) {
-	s := silence{since: time.Since(b.heard), answered: b.answer != ""}
+	s := silence{since: time.Since(b.heard), quiet: b.quiet.until(b.heard, time.Now()), answered: b.answer != ""}
 	if b.flying != nil {
 		s.server = b.flying.Server
 	}

@@ -2,6 +2,7 @@ package step
 
 import (
 	"testing"
+	"time"
 
 	"stocklock/internal/lab/words"
 )
@@ -36,6 +37,19 @@ func TestWhyACustomerIsSilent(t *testing.T) {
 		if now, blocked := tt.of.why(); now != tt.now || blocked.String() != tt.blocked {
 			t.Errorf("%s: state %d, %q, want %d, %q", tt.what, now, blocked, tt.now, tt.blocked)
 		}
+	}
+}
+
+// TestSilenceThatNobodyHasSeen does not count: the machine may not have run the customer's process either.
+func TestSilenceThatNobodyHasSeen(t *testing.T) {
+	var q quiet
+	heard := time.Now()
+	q.until(heard, heard.Add(lookAfter))
+	if got := q.until(heard, heard.Add(time.Second)); got != 3*lookAfter {
+		t.Errorf("a look after %s and the next one after a second have seen %s", lookAfter, got)
+	}
+	if got := q.until(heard.Add(time.Second), heard.Add(time.Second)); got != 0 {
+		t.Errorf("who has just been heard is silent for %s", got)
 	}
 }
 
