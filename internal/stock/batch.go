@@ -226,13 +226,3 @@ func (s *Store) ordersByKeys(db *gorm.DB, sales []Sale) (map[Key]Order, error) {
 	}
 	return byKey, nil
 }
-
-// MadeBefore returns the orders that were made under keys of these sales, while batches meet such keys. It
-// locks nothing, so orders of the others may be made meanwhile.
-func (s *Store) MadeBefore(ctx context.Context, sales []Sale) (map[Key]Order, error) {
-	if s.repeats.Load() <= 0 {
-		return nil, nil
-	}
-	orders, err := again(ctx, func() (map[Key]Order, error) { return s.ordersByKeys(s.db.WithContext(ctx), sales) })
-	return orders, found("look for orders under keys", err)
-}

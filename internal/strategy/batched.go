@@ -248,9 +248,6 @@ func (b *batcher) sellFirst(ctx context.Context, itemID uint64, batch *batch) er
 		batch.add(b.take(itemID, maxBatch-len(batch.sales)))
 		return batch.wanted()
 	}
-	if err := b.leaveOutRepeats(ctx, batch); err != nil || len(batch.first) == 0 {
-		return err
-	}
 	made, err := againstConflicts(ctx, b.Options, b.Retry, lost, func() ([]stock.Outcome, error) {
 		return b.store.DecrementOpenBatch(ctx, itemID, batch.wanted(), gather)
 	})
@@ -269,19 +266,6 @@ func (b *batcher) sellFirst(ctx context.Context, itemID uint64, batch *batch) er
 		b.sold(len(made)-repeats, waited)
 	}
 	return nil
-}
-
-// leaveOutRepeats answers the sales whose orders can be seen without the row.
-func (b *batcher) leaveOutRepeats(ctx context.Context, batch *batch) error {
-	before, err := b.store.MadeBefore(ctx, batch.wanted())
-	batch.first = slices.DeleteFunc(batch.first, func(i int) bool {
-		order, again := before[batch.sales[i].sale.Key()]
-		if again {
-			batch.outcomes[i].Err = stock.RepeatedError{Order: order}
-		}
-		return again
-	})
-	return err
 }
 
 // isLimited reports whether the customer of a sale had reached the limit of one of its items.

@@ -157,26 +157,6 @@ func TestBatchedSellsOnceUnderOneKey(t *testing.T) {
 	}
 }
 
-// TestABatchOfRepeatsNeedsNoRow: while batches meet keys that have orders, a batch of such sales waits for nobody.
-func TestABatchOfRepeatsNeedsNoRow(t *testing.T) {
-	d := strategytest.Deps(t, "&innodb_lock_wait_timeout=1")
-	s, _ := batchedSeller(t, d)
-	item := strategytest.NewItem(t, d, 10)
-	used := stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test", IdempotencyKey: "used"}
-	first, err := s.Sell(t.Context(), used)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Sell(t.Context(), used); !errors.Is(err, stock.ErrRepeated) { // under the row
-		t.Fatalf("a repeat: %v, want ErrRepeated", err)
-	}
-	defer held(t, d, item)()
-	_, err = s.Sell(t.Context(), used)
-	if again, ok := errors.AsType[stock.RepeatedError](err); !ok || again.Order.PublicID != first.PublicID {
-		t.Errorf("a repeat, while another transaction has the row: %v, want ErrRepeated with the order", err)
-	}
-}
-
 // TestBatchedRepeatsWithThoseThatJoined has the server end the transaction when sales have joined it. One
 // more comes before the repeat, which has each of them once.
 func TestBatchedRepeatsWithThoseThatJoined(t *testing.T) {
