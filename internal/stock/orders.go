@@ -85,11 +85,14 @@ func addLines(db *gorm.DB, orders []Order) error {
 		rows[i], at[order.ID] = []any{order.Subject, order.ID}, &orders[i]
 	}
 	lines, err := all[Order](db.Order("item_id"), "(subject, line_of) IN ?", rows)
+	if err != nil { // it may have come behind some of them
+		return err
+	}
 	for _, line := range lines {
 		of := at[*line.LineOf]
 		of.More = append(of.More, line)
 	}
-	return err
+	return nil
 }
 
 // Period is from one time, and until before another one.

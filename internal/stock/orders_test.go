@@ -6,9 +6,11 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	mysqldriver "github.com/go-sql-driver/mysql"
 	"github.com/ngrok/sqlmw"
 
 	"stocklock/internal/stock"
@@ -256,6 +258,39 @@ func TestALimitCountsOnlyWhatStands(t *testing.T) {
 	}
 	if rows := read() - before; rows > 100 { // SHOW reads some, too
 		t.Errorf("a sale with a limit read %d rows, beside 1,023 cancelled orders", rows)
+	}
+}
+
+// cutting ends the first answer that has lines of orders behind its first row.
+type cutting struct {
+	sqlmw.NullInterceptor
+	rows atomic.Int64
+}
+
+func (c *cutting) ConnQueryContext(ctx context.Context, conn driver.QueryerContext, query string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
+	rows, err := conn.QueryContext(ctx, query, args)
+	return context.WithValue(ctx, c, strings.Contains(query, "line_of) IN")), rows, err
+}
+
+func (c *cutting) RowsNext(ctx context.Context, rows driver.Rows, dest []driver.Value) error {
+	if ctx.Value(c) == true && c.rows.Add(1) == 2 {
+		return &mysqldriver.MySQLError{Number: 1213, Message: "of the test"}
+	}
+	return rows.Next(dest)
+}
+
+// TestAnAnswerThatIsCutIsReadAgain, and no line is there twice.
+func TestAnAnswerThatIsCutIsReadAgain(t *testing.T) {
+	var c cutting
+	store := stocktest.Open(t, stock.WithPool(testserver.Intercept(&c)))
+	sale := one(newItem(t, store, 1))
+	sale.More = []stock.Line{{ItemID: newItem(t, store, 1).ID, Quantity: 1}, {ItemID: newItem(t, store, 1).ID, Quantity: 1}}
+	made, err := store.Decrement(t.Context(), sale)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if order, err := store.Order(t.Context(), made.PublicID); err != nil || len(order.More) != 2 || c.rows.Load() < 3 {
+		t.Errorf("%d further lines after %d rows, %v, want 2", len(order.More), c.rows.Load(), err)
 	}
 }
 
