@@ -1,10 +1,16 @@
 -- +goose Up
 
--- Earlier versions made these tables in every database. They are the lab's, which makes them itself. A table of another
--- program that is called reservations stays.
-DROP TABLE IF EXISTS stock_units, stock_buckets, stock_ledger, stock_checked;
-SET @labs = (SELECT GROUP_CONCAT(column_name ORDER BY column_name) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'reservations');
-SET @statement = IF(@labs = 'expires_at,id,item_id,quantity', 'DROP TABLE reservations', 'DO 0');
+-- Earlier versions made these tables in every database. They are the lab's, which makes them itself. Tables of other
+-- programs that have the name of one, and other columns, stay.
+SET @labs = (SELECT GROUP_CONCAT(name) FROM (
+    SELECT table_name AS name, GROUP_CONCAT(column_name ORDER BY column_name) AS has FROM information_schema.columns
+    WHERE table_schema = DATABASE() AND table_name IN ('reservations', 'stock_buckets', 'stock_checked', 'stock_ledger', 'stock_units')
+    GROUP BY table_name
+) there WHERE (name, has) IN (
+    ('reservations', 'expires_at,id,item_id,quantity'), ('stock_buckets', 'bucket,item_id,stock'), ('stock_checked', 'item_id,stock'),
+    ('stock_ledger', 'entry,item_id,part,quantity'), ('stock_units', 'item_id,unit')
+));
+SET @statement = IF(@labs IS NULL, 'DO 0', CONCAT('DROP TABLE ', @labs));
 PREPARE dropped FROM @statement;
 EXECUTE dropped;
 DEALLOCATE PREPARE dropped;

@@ -10,6 +10,7 @@ import (
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/stock"
 	"stocklock/internal/stock/stocktest"
+	"stocklock/internal/testserver"
 )
 
 // started is a run of an item with two units, and the item as it was read.
@@ -81,5 +82,21 @@ func TestTheAuditCountsChanges(t *testing.T) {
 	want := audit.Counts{InitialStock: 2, Restocked: 10, Corrected: -4, Remaining: 8, Orders: 2, Sold: 1, Cancelled: 1, LostUpdates: 1}
 	if err != nil || got != want {
 		t.Errorf("Count = %+v, %v, want %+v", got, err, want)
+	}
+}
+
+// TestATableOfAnotherProgramStays where the lab's own migrations come to it.
+func TestATableOfAnotherProgramStays(t *testing.T) {
+	dsn := testserver.Database(t)
+	if _, err := stocktest.OpenAt(t, dsn).Pool().ExecContext(t.Context(), "CREATE TABLE reservations (id INT PRIMARY KEY, guest TEXT)"); err != nil {
+		t.Fatal(err)
+	}
+	store, err := audit.Open(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if tables, err := stocktest.Tables(t.Context(), store); err != nil || tables["reservations"] == "" {
+		t.Errorf("the table is gone, %v", err)
 	}
 }
