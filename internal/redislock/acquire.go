@@ -35,9 +35,9 @@ func (l *Locker) acquire(ctx context.Context, key string, o AcquireOptions, begu
 	outer, _ := ctx.Value((*holdsOf)(l)).(*hold) // the innermost, or nil
 	l.mu.Lock()
 	switch h := outer.of(name); {
-	case h != nil && h.loss() != nil: // its holder must stop
+	case outer != nil && outer.look() != nil: // its holder must stop
 		l.unlock()
-		return nil, nil, fmt.Errorf("enter %q again: %w", key, h.loss())
+		return nil, nil, fmt.Errorf("acquire %q: %w", key, outer.look())
 	case ctx.Err() != nil:
 		l.unlock()
 		return nil, nil, notAcquired(key, nil, context.Cause(ctx))
@@ -178,8 +178,7 @@ func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 				hook = l.opts.Hooks.NotServed
 			}
 			if hook != nil {
-				e := Event{Key: w.key, Took: l.now() - w.begun, Err: why}
-				protect(func() { hook(w.ctx, e) }, func() { l.abandon(n, w) })
+				protect(func() { hook(w.ctx, Event{Key: w.key, Took: l.now() - w.begun, Err: why}) }, func() { l.abandon(n, w) })
 			}
 			continue
 		case <-late:

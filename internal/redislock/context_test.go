@@ -208,8 +208,10 @@ func TestTheLossOfAnOuterLock(t *testing.T) {
 					t.Errorf("it has ended with %v", context.Cause(held))
 				}
 			}
-			if _, _, err := l.Acquire(heldA, "d"); !errors.Is(err, ErrLost) || errors.Is(err, ErrNotAcquired) {
-				t.Errorf("another lock, under one that is lost: %v, want ErrLost alone", err)
+			for key, ctx := range map[string]context.Context{"d": heldA, "e": context.WithoutCancel(heldA), "b": context.WithoutCancel(heldC), "c": context.WithoutCancel(detached)} {
+				if _, _, err := l.Acquire(ctx, key); !errors.Is(err, ErrLost) || errors.Is(err, ErrNotAcquired) {
+					t.Errorf("%s under a lock that is lost: %v, want ErrLost alone", key, err)
+				}
 			}
 		})
 	}

@@ -30,7 +30,7 @@ mkdir -p "$1"
 cp -R "$from/." "$1"
 # What is tested once for all copies stays where the protocol is changed: the model, the topologies of Redis, this
 # folder. The soak of a copy has a tag.
-(cd "$1" && rm -f copy_test.go past_test.go model_*test.go topology_test.go failover_test.go)
+(cd "$1" && rm -f copy_test.go past_test.go polling/past_test.go model_*test.go topology_test.go failover_test.go)
 if ! grep -q '^//go:build' "$1/soak_test.go"; then
 	{ printf '//go:build soak\n\n'; cat "$1/soak_test.go"; } >"$1/soak_test.go.new"
 	mv "$1/soak_test.go.new" "$1/soak_test.go"

@@ -110,13 +110,14 @@ func (e *entry) Value(key any) any {
 	return e.Context.Value(key)
 }
 
-// look ends the context with the first of its holds that is lost.
-func (e *entry) look() {
-	for h := e.innermost; h != nil; h = h.around() {
-		if why := h.loss(); why != nil {
+// look ends the context with the first of its holds that is lost, and says why that is.
+func (e *entry) look() (why error) {
+	for h := e.innermost; h != nil && why == nil; h = h.around() {
+		if why = h.loss(); why != nil {
 			e.cancel(why)
 		}
 	}
+	return why
 }
 
 func (h *hold) String() string { return fmt.Sprintf("%v.Holding(%q)", h.parent, h.key) }

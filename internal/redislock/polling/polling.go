@@ -38,7 +38,7 @@ type turn struct {
 	taken chan struct{} // of size 1
 	freed chan struct{} // of size 1: the lock was released in this process, or lost
 	users int           // goroutines that have it or wait for it; Locker.mu guards it
-	last  error         // of who asks, nil before the first and after one that had no error; likewise
+	last  error         // what the servers said to who asks, nil before the first answer; likewise
 }
 
 func newLocker(q *quorum, o Options) *Locker {
@@ -93,6 +93,7 @@ func (p *Locker) acquire(ctx context.Context, key string, wait bool) (held conte
 		return p.try(ctx, key, time.Now())
 	}
 	begun, over := time.Now(), time.After(cmp.Or(p.opts.Wait, math.MaxInt64))
+	notAcquired, unanswered := fmt.Errorf("acquire %q: %w", key, redislock.ErrNotAcquired), fmt.Errorf("acquire %q: %w: no answer yet", key, redislock.ErrUnavailable)
 	told := map[bool]bool{}
 	tell := func(hook func(context.Context, redislock.Event), taken bool, why error) { // once for each of the two
 		before := told[taken]
@@ -115,19 +116,22 @@ func (p *Locker) acquire(ctx context.Context, key string, wait bool) (held conte
 			if held, lease, err = p.try(ctx, key, begun); err == nil {
 				p.acquired(ctx, lease, begun)
 			}
-			if ctx.Err() == nil { // the causes of contexts are each caller's own
-				p.note(t, err)
-			}
-		} else {
-			err = p.lastOf(t, key)
+		} else if err = p.lastOf(t, notAcquired); ctx.Err() != nil {
+			err = p.lastOf(t, unanswered)
 		}
 		_, undecided := errors.AsType[*noMajority](err)
-		if told[true] && !undecided && errors.Is(err, redislock.ErrUnavailable) { // the last try had no time
-			err = fmt.Errorf("acquire %q: %w", key, errors.Join(redislock.ErrNotAcquired, context.Cause(ctx)))
+		if wait && asks && !undecided && errors.Is(err, redislock.ErrUnavailable) { // the last try had no time
+			err = p.lastOf(t, err)
+			_, undecided = errors.AsType[*noMajority](err)
 		}
 		taken := errors.Is(err, redislock.ErrNotAcquired)
+		if asks && ctx.Err() == nil && (err == nil || undecided || taken) { // the end of a wait, and of a context, is the caller's own
+			p.note(t, cmp.Or(err, notAcquired))
+		}
 		if !wait || ctx.Err() != nil || !taken && !undecided {
-			if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) { // ctx ended beside the last answers
+			if cause := context.Cause(ctx); err != nil && errors.Is(cause, redislock.ErrLost) { // of a lock around this one
+				err = fmt.Errorf("acquire %q: %w", key, cause)
+			} else if err != nil && cause != nil && !errors.Is(err, cause) { // ctx ended beside the last answers
 				err = fmt.Errorf("%w: %w", err, cause)
 			}
 			return held, lease, err
@@ -152,7 +156,7 @@ func (p *Locker) acquire(ctx context.Context, key string, wait bool) (held conte
 		case <-ctx.Done():
 		case <-over:
 			if !asks {
-				err = p.lastOf(t, key)
+				err = p.lastOf(t, unanswered)
 			}
 			return nil, nil, err
 		case <-p.closing.Done():
@@ -204,18 +208,18 @@ func (p *Locker) join(key string) *turn {
 	return t
 }
 
-// note keeps the error of who asks, for those who wait for the turn.
+// note keeps what the servers said to who asks, for those who wait for the turn.
 func (p *Locker) note(t *turn, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t.last = err
 }
 
-// lastOf is the error of who waits for the turn: that of who asks, or that this process has the lock or asks for it.
-func (p *Locker) lastOf(t *turn, key string) error {
+// lastOf is what the servers said last to who asks, or none before their first answer.
+func (p *Locker) lastOf(t *turn, none error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return cmp.Or(t.last, fmt.Errorf("acquire %q: %w", key, redislock.ErrNotAcquired))
+	return cmp.Or(t.last, none)
 }
 
 func (p *Locker) leave(key string, t *turn, had bool) {
