@@ -153,22 +153,29 @@ const (
 // clearKeys clears the idempotency keys that are older than KeyTTL, until ctx ends. A repeat under
 // a cleared key sells again.
 func (s *Shop) clearKeys(ctx context.Context) {
-	s.clear(ctx, s.KeyTTL, s.store.ClearKeys)
+	s.clear(ctx, orderKeys, s.KeyTTL, s.store.ClearKeys)
 }
 
 // clearing clears a batch of what is older than ttl: see [inRounds].
 type clearing func(ctx context.Context, from time.Time, ttl time.Duration, limit int) (n int, upTo time.Time, err error)
 
+// What is cleared, in the log and the metrics.
+const (
+	orderKeys       = "order-keys"
+	reservationKeys = "reservation-keys"
+	oldReservations = "reservations"
+)
+
 // clear clears in rounds, until ctx ends. With a ttl of 0 it does nothing.
-func (s *Shop) clear(ctx context.Context, ttl time.Duration, old clearing) {
+func (s *Shop) clear(ctx context.Context, what string, ttl time.Duration, old clearing) {
 	if ttl == 0 || !s.health.starts(ctx) {
 		return
 	}
 	inRounds(ctx, s.KeyInterval, func(from time.Time) (int, time.Time, error) {
 		n, upTo, err := old(ctx, from, ttl, keyBatch)
 		if err != nil && ctx.Err() == nil {
-			s.metrics.keysNotCleared.Inc()
-			s.Log.Warn("what is too old was not cleared", "error", err)
+			s.metrics.notCleared.WithLabelValues(what).Inc()
+			s.Log.Warn("what is too old was not cleared", "what", what, "error", err)
 			s.advise(ctx, err)
 		}
 		return n, upTo, err

@@ -25,8 +25,8 @@ type metrics struct {
 	lockWait prometheus.Histogram
 	lockHold prometheus.Histogram
 
-	logDropped     *prometheus.CounterVec
-	keysNotCleared prometheus.Counter
+	logDropped *prometheus.CounterVec
+	notCleared *prometheus.CounterVec
 
 	reservationMetrics
 
@@ -52,9 +52,9 @@ func newMetrics(s *Shop) *metrics {
 			Name: "shop_lock_hold_seconds", Buckets: latencies,
 			Help: "Time from having an item's lock to its release.",
 		}),
-		keysNotCleared: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "shop_key_clearing_failures_total", Help: "Rounds of clearing expired idempotency keys that failed. Others of this shop, or of another one, may clear them.",
-		}),
+		notCleared: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shop_clearing_failures_total", Help: "Rounds of clearing what is too old that failed, by what that is: order-keys, reservation-keys, or reservations. Others of this shop, or of another one, may clear it.",
+		}, []string{"what"}),
 		logDropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shop_log_dropped_total", Help: "Log records that were left out of a flood of the same, by level.",
 		}, []string{"level"}),
@@ -77,12 +77,15 @@ func newMetrics(s *Shop) *metrics {
 			m.requests.WithLabelValues(http.MethodPost, route, p.Slug, strconv.Itoa(p.Status))
 		}
 	}
+	for _, what := range []string{orderKeys, reservationKeys, oldReservations} {
+		m.notCleared.WithLabelValues(what)
+	}
 	for _, level := range []string{"debug", "info", "warn", "error"} {
 		m.logDropped.WithLabelValues(level)
 	}
 	m.reservationMetrics.open(s, m.registry)
 	m.registry.MustRegister(
-		m.requests, m.lockWait, m.lockHold, m.logDropped, m.keysNotCleared, m.batchSize, m.batchWait,
+		m.requests, m.lockWait, m.lockHold, m.logDropped, m.notCleared, m.batchSize, m.batchWait,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "shop_requests_in_flight", Help: "API requests under way.",
 		}, func() float64 { return float64(s.inFlight.Load()) }),

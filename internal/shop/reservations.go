@@ -207,6 +207,9 @@ func (s *Shop) reserve(c *gin.Context) error {
 		h, replayed, err = once(ctx, before, func(ctx context.Context) (stock.Hold, error) { return s.hold(ctx, wanted, int64(body.Seconds)) })
 		return h, err
 	})
+	if errors.Is(err, stock.ErrTooManyHolds) && s.Reservations.Open == 0 {
+		return refusal{tooManyReservations, "no new ones are made here now"}
+	}
 	if err != nil {
 		return err
 	}
@@ -341,19 +344,20 @@ func (s *Shop) failPayment(c *gin.Context) error { return s.move(c, s.changes, s
 
 func (s *Shop) confirm(c *gin.Context) error {
 	body, err := readBody[confirmation](c)
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.moveBy(c, s.changes, func(ctx context.Context, by stock.Author, id string) (stock.Hold, error) {
+			paid := stock.Sale{RequestID: by.RequestID, Shop: s.Name, Strategy: s.Strategy.Name, Limit: s.Limit, Holds: true}
+			return s.holds.Confirm(ctx, by, id, body.Reference, paid, s.Reservations.Terms)
+		})
 	}
-	err = s.moveBy(c, s.changes, func(ctx context.Context, by stock.Author, id string) (stock.Hold, error) {
-		paid := stock.Sale{RequestID: by.RequestID, Shop: s.Name, Strategy: s.Strategy.Name, Limit: s.Limit, Holds: true}
-		return s.holds.Confirm(ctx, by, id, body.Reference, paid, s.Reservations.Terms)
-	})
+	_, notTaken := errors.AsType[refusal](err) // such as one with a reference that this shop does not take
 	for _, money := range []error{stock.ErrPaidTwice, stock.ErrPaidLate, stock.ErrReference, stock.ErrReferences, stock.ErrNotFound} {
-		if errors.Is(err, money) {
-			s.metrics.refusedPayments.Inc()
-			s.money.WarnContext(c.Request.Context(), "a payment was not taken", "reservation", c.Param("reservation"), "reference", body.Reference,
-				"error", err, "request", requestID(c))
-		}
+		notTaken = notTaken || errors.Is(err, money)
+	}
+	if notTaken && body.Reference != "" {
+		s.metrics.refusedPayments.Inc()
+		s.money.WarnContext(c.Request.Context(), "a payment was not taken", "reservation", c.Param("reservation"), "reference", body.Reference,
+			"error", err, "request", requestID(c))
 	}
 	return err
 }
@@ -374,7 +378,7 @@ func (s *Shop) moveBy(c *gin.Context, of *slots, move func(ctx context.Context, 
 	if err != nil {
 		return err
 	}
-	if h.State != before.State {
+	if h.State != before.State && !h.Repeated {
 		s.metrics.reservations.WithLabelValues(string(h.State)).Inc()
 	}
 	c.JSON(http.StatusOK, showReservation(h))
@@ -431,19 +435,22 @@ func (s *Shop) endReservations(ctx context.Context) {
 	}
 	var clearing sync.WaitGroup
 	defer clearing.Wait()
-	clearing.Go(func() { s.clear(ctx, s.KeyTTL, anywhere(s.store.ClearHoldKeys)) })
-	clearing.Go(func() { s.clear(ctx, s.Reservations.Kept, anywhere(s.store.ForgetHolds)) })
+	clearing.Go(func() { s.clear(ctx, reservationKeys, s.KeyTTL, anywhere(s.store.ClearHoldKeys)) })
+	clearing.Go(func() { s.clear(ctx, oldReservations, s.Reservations.Kept, anywhere(s.store.ForgetHolds)) })
 	var counted time.Time
 	for ctx.Err() == nil {
 		more, err := s.endOverdue(ctx)
-		if err == nil && time.Since(counted) > s.KeyInterval {
-			counted = time.Now()
-			err = s.countReservations(ctx)
-		}
 		if err != nil && ctx.Err() == nil {
 			s.metrics.sweepFailures.Inc()
 			s.Log.Warn("overdue reservations were not ended", "error", err)
 			s.advise(ctx, err)
+		}
+		if time.Since(counted) > s.KeyInterval {
+			counted = time.Now()
+			if err := s.countReservations(ctx); err != nil && ctx.Err() == nil {
+				s.Log.Warn("what reservations hold was not counted", "error", err)
+				s.advise(ctx, err)
+			}
 		}
 		if more && err == nil {
 			continue

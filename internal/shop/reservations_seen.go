@@ -2,6 +2,7 @@ package shop
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,7 +16,7 @@ var (
 	HeldByOthers = problemType("held-by-others", http.StatusConflict, 5, "Others hold the units",
 		"Too few units are free, and customers who are about to pay hold some. Nothing was sold. Some may come back: try again after Retry-After.")
 	tooManyReservations = problemType("too-many-reservations", http.StatusConflict, 0, "The customer has too many open reservations",
-		"Release one, pay for one, or wait until one ends. Nothing was reserved.")
+		"Release one, pay for one, or wait until one ends. A shop may make none for a time, and says so. Nothing was reserved.")
 	ReservationEnded = problemType("reservation-ended", http.StatusGone, 0, "The reservation has ended",
 		"It was released, or its time was over. Its units are for sale again. Make a new one.")
 	AlreadyConfirmed = problemType("already-confirmed", http.StatusConflict, 0, "The reservation is confirmed",
@@ -77,15 +78,16 @@ func (m *reservationMetrics) open(s *Shop, registry *prometheus.Registry) {
 	counter := func(name, help string) prometheus.CounterOpts { return prometheus.CounterOpts{Name: name, Help: help} }
 	gauge := func(name, help string) prometheus.GaugeOpts { return prometheus.GaugeOpts{Name: name, Help: help} }
 	m.reservations = auto.NewCounterVec(counter("shop_reservations_total", "Transitions of reservations that this shop has made, by the state that they led to."), byState)
-	m.liveReservations = auto.NewGaugeVec(gauge("shop_reservations_live", "Reservations of all shops that hold units, by state: held or paying."), byState)
-	m.heldUnits = auto.NewGaugeVec(gauge("shop_reserved_units", "Units that reservations of all shops hold, by state: held or paying."), byState)
-	for _, state := range []stock.HoldState{stock.Held, stock.Paying} { // there before the first count, too
-		m.liveReservations.WithLabelValues(string(state))
-		m.heldUnits.WithLabelValues(string(state))
+	m.liveReservations = auto.NewGaugeVec(gauge("shop_reservations_live", "Reservations of all shops that hold units, by state: held or paying; NaN before this shop has counted."), byState)
+	m.heldUnits = auto.NewGaugeVec(gauge("shop_reserved_units", "Units that reservations of all shops hold, by state: held or paying; NaN before this shop has counted."), byState)
+	for _, state := range []stock.HoldState{stock.Held, stock.Paying} { // there before the first count, too, and not as 0
+		m.liveReservations.WithLabelValues(string(state)).Set(math.NaN())
+		m.heldUnits.WithLabelValues(string(state)).Set(math.NaN())
 	}
 	m.lateness = auto.NewGauge(gauge("shop_reservation_lateness_seconds", "How long the longest overdue reservation was overdue when this shop last looked; 0 for none."))
-	m.toReturn = auto.NewGauge(gauge("shop_payments_to_return", "Payments of all shops that were not taken, and whose money was not given back yet."))
-	m.refusedPayments = auto.NewCounter(counter("shop_payments_refused_total", "Confirmations whose payment was not taken: late, second, of another reservation, or one too many."))
+	m.toReturn = auto.NewGauge(gauge("shop_payments_to_return", "Payments of all shops that were not taken, and whose money was not given back yet; NaN before this shop has counted."))
+	m.toReturn.Set(math.NaN())
+	m.refusedPayments = auto.NewCounter(counter("shop_payments_refused_total", "Confirmations whose payment was not taken: late, second, of another reservation or of none, one too many, or malformed."))
 	m.sweepFailures = auto.NewCounter(counter("shop_reservation_sweep_failures_total", "Rounds of ending overdue reservations that failed. Another shop may end them."))
 	for _, state := range []stock.HoldState{stock.Held, stock.Paying, stock.Confirmed, stock.Released, stock.Expired} {
 		m.reservations.WithLabelValues(string(state))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 
 	"github.com/google/uuid"
@@ -135,6 +136,25 @@ func (r *reservingShop) in(state stock.HoldState) (item stock.Item, id string) {
 func (r *reservingShop) look(id string) publicReservation {
 	r.t.Helper()
 	return r.ask(http.MethodGet, ReservationsPath+"/"+id, "", "Staff", "payments").reservation(r.t)
+}
+
+// measures wants these lines among the metrics.
+func (r *reservingShop) measures(lines ...string) {
+	r.t.Helper()
+	got := r.metrics()
+	for _, line := range lines {
+		if !strings.Contains(got, "\n"+line+"\n") {
+			r.t.Errorf("the metrics have no %q", line)
+		}
+	}
+}
+
+func (r *reservingShop) metrics() string {
+	got, err := send(context.Background(), http.MethodGet, r.internal+"/metrics", "", nil)
+	if err != nil {
+		r.t.Error(err)
+	}
+	return got.body
 }
 
 func (r *reservingShop) paid(reference string) (p stock.Payment) {
@@ -281,9 +301,7 @@ func TestMoneyOfAReturnedPayment(t *testing.T) {
 	if !strings.Contains(r.log.String(), "one-too-many") {
 		t.Error("a payment that was not recorded is not in the log")
 	}
-	if got, err := send(t.Context(), http.MethodGet, r.internal+"/metrics", "", nil); err != nil || !strings.Contains(got.body, "shop_payments_refused_total 11\n") {
-		t.Errorf("the payments that were not taken are not counted, %v", err)
-	}
+	r.measures("shop_payments_refused_total 11")
 	for _, reference := range []string{"Capital", "capital"} {
 		_, id := r.in(stock.Held)
 		if got := r.backend("/reservations/"+id+"/confirmation", `{"reference": "`+reference+`"}`); got.status != http.StatusOK {
@@ -342,17 +360,24 @@ func TestLatePaymentsCanBeTaken(t *testing.T) {
 	if got := r.backend("/reservations/"+first.ID+"/confirmation", `{"reference": "late"}`).reservation(t); got.ID != first.ID {
 		t.Errorf("the new one's own payment: %+v", got)
 	}
+	r.backend("/orders/"+*first.OrderID+"/cancellation", "")
+	if got := r.backend("/reservations/"+id+"/confirmation", `{"reference": "third"}`); got.status != 410 || r.paid("third").Reason != "second" || r.left(item) != 6 {
+		t.Errorf("paid once more after the order was cancelled: %d %s, %+v", got.status, got.body, r.paid("third"))
+	}
 	if orders, _ := r.store.ItemOrders(t.Context(), item.ID); len(orders) != 1 {
 		t.Errorf("%d orders, want 1", len(orders))
 	}
+	r.measures(`shop_reservations_total{state="confirmed"} 1`)
 }
 
 // TestNoMoneyIsMissingInTheLog has more of it at once than the log takes of other records.
 func TestNoMoneyIsMissingInTheLog(t *testing.T) {
 	r := openReserving(t, nil)
 	_, id := r.in(stock.Expired)
-	references := []string{"of-a-lost-one"}
+	references := []string{"of-a-lost-one", "of-no-id", "pay.123"}
 	r.backend("/reservations/"+uuid.NewString()+"/confirmation", `{"reference": "of-a-lost-one"}`)
+	r.backend("/reservations/"+id+"x/confirmation", `{"reference": "of-no-id"}`)
+	r.backend("/reservations/"+id+"/confirmation", `{"reference": "pay.123"}`)
 	for n := range 3 * logBurst {
 		references = append(references, fmt.Sprintf("late-%03d", n))
 		r.backend("/reservations/"+id+"/confirmation", fmt.Sprintf(`{"reference": "late-%03d"}`, n))
@@ -527,10 +552,44 @@ func TestShopsEndWhatIsOverdue(t *testing.T) {
 	if err != nil || len(held) != 0 {
 		t.Errorf("%+v is held, %v", held, err)
 	}
-	testserver.Await(t, "the metrics", func() bool {
-		got, err := send(context.Background(), http.MethodGet, r.internal+"/metrics", "", nil)
-		return err == nil && strings.Contains(got.body, `shop_reservations_total{state="expired"} 50`)
+	testserver.Await(t, "the metrics", func() bool { return strings.Contains(r.metrics(), `shop_reservations_total{state="expired"} 50`) })
+}
+
+// TestAShopThatCannotSweep still counts what is held, and says which job fails.
+func TestAShopThatCannotSweep(t *testing.T) {
+	store := stocktest.Open(t)
+	item, err := store.CreateItem(t.Context(), "item", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Hold(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, Subject: "ann", IdempotencyKey: "k", Holds: true}, 0, stock.Terms{Open: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Pool().ExecContext(t.Context(), "RENAME TABLE hold_history TO hidden"); err != nil {
+		t.Fatal(err)
+	}
+	r := openReserving(t, func(cfg *Config) {
+		cfg.Deps.Store, cfg.SweepInterval, cfg.KeyInterval, cfg.Reservations.Kept = store, time.Millisecond, time.Millisecond, time.Hour
 	})
+	testserver.Await(t, "the metrics", func() bool {
+		got := r.metrics()
+		return strings.Contains(got, `shop_reservations_live{state="held"} 1`+"\n") && strings.Contains(got, `shop_clearing_failures_total{what="reservations"}`) &&
+			!strings.Contains(got, `shop_clearing_failures_total{what="reservations"} 0`) && !strings.Contains(got, "shop_reservation_sweep_failures_total 0")
+	})
+	r.measures(`shop_clearing_failures_total{what="order-keys"} 0`, `shop_clearing_failures_total{what="reservation-keys"} 0`)
+	if !strings.Contains(r.log.String(), `"what":"reservations"`) {
+		t.Error("the log does not say what was not cleared")
+	}
+}
+
+// TestAShopThatMakesNoReservations says so, and answers repeats.
+func TestAShopThatMakesNoReservations(t *testing.T) {
+	r := openReserving(t, func(cfg *Config) { cfg.Reservations.Open = 0 })
+	item := r.item(1)
+	if got := r.reserve("ann", r.key(), one(item)); got.problem() != "too-many-reservations" || !strings.Contains(got.body, "no new ones") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	r.measures(`shop_reservations_live{state="held"} NaN`, `shop_reserved_units{state="paying"} NaN`, "shop_payments_to_return NaN") // nobody has counted
 }
 
 func TestReservationsOfACustomer(t *testing.T) {

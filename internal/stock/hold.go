@@ -33,7 +33,8 @@ type Hold struct {
 	Reference *string // of its payment
 	InsteadOf *string // the public id of the ended one whose payment came late
 
-	Lines []HoldLine `gorm:"-"` // in the order of the items
+	Lines    []HoldLine `gorm:"-"` // in the order of the items
+	Repeated bool       `gorm:"-"` // its payment had confirmed it before
 }
 
 // HoldState is the state of a [Hold]. A live one is held or paying.

@@ -99,7 +99,8 @@ func (s *Store) ClearHoldKeys(ctx context.Context, ttl time.Duration, limit int)
 
 // ForgetHolds deletes the lines and the history of up to limit holds that ended before a time, and their
 // customer's name. That they ended is kept: a payment may come late. What was forgotten has no history, so the
-// oldest that has one says where to begin: the index has all that have ended, and they are more and more.
+// oldest that has one says where to begin: the index has all that have ended, and they are more and more. Holds of the lab
+// have none, and those before that are left.
 func (s *Store) ForgetHolds(ctx context.Context, ttl time.Duration, limit int) (forgotten int, err error) {
 	err = s.Transact(ctx, func(tx Tx) (err error) {
 		var oldest []time.Time

@@ -200,16 +200,17 @@ func (t Tx) confirm(by Author, id, reference string, paid Sale, terms Terms) (h 
 	if err = t.Query(&known, "SELECT * FROM payments WHERE reference = ? OR hold = ? LIMIT ?", reference, id, MaxReferences+1); err != nil {
 		return h, nil, err
 	}
-	replaced := false // by what another payment has confirmed
+	replaced := false // by what another payment has confirmed, also where that was cancelled since
 	for _, p := range known {
 		switch {
 		case p.Reference != reference:
-			replaced = replaced || p.State == Taken
+			replaced = replaced || p.Paid != nil
 			continue
 		case p.Hold != id && (p.Paid == nil || *p.Paid != id):
 			return h, nil, ErrReference
 		case p.State == Taken:
 			h, err = t.ReadHold(*p.Paid)
+			h.Repeated = true
 			return h, nil, err
 		}
 		return h, h.unpaid(), nil
