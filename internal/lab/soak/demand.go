@@ -26,7 +26,7 @@ type Demand struct {
 	Customers  int                         // at once
 	Created    func(context.Context) error // waits until all servers have the items; nil for one server
 	WarmUp     time.Duration
-	Each       time.Duration // how long sales are counted after the warm-up: longer if nothing was answered by then
+	Each       time.Duration // how long sales are counted after the warm-up: longer where nothing was sold by then
 }
 
 // Supply is what became of a demand.
@@ -36,7 +36,11 @@ type Supply struct {
 	P99      time.Duration // of a sale
 }
 
-// Measure sells to a demand. It fails when the database has other orders than were answered.
+// longestMeasure is how long a first sale is waited for.
+const longestMeasure = time.Minute
+
+// Measure sells to a demand, until something is sold at least. It fails when the database has other orders than were
+// answered.
 func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err error) {
 	const plenty = 1 << 40
 	s := &soak{store: store, Options: Options{Seed: uint64(time.Now().UnixNano())}} // other keys each time
@@ -60,11 +64,11 @@ func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err 
 	err = orders.Run(measuring, s.customers.next, func(a load.Answer) {
 		s.customers.answered(a)
 		after := a.Sent.Add(a.Latency).Sub(from)
-		if after >= d.Each {
-			cancel()
-		}
 		switch {
-		case after < 0 || after > d.Each && lasted > 0:
+		case after < 0:
+			return
+		case after > d.Each && of.Sold > 0 || after > longestMeasure:
+			cancel()
 			return
 		case a.Outcome == load.Sold:
 			of.Sold += float64(d.Units * s.customers.lines)
@@ -80,6 +84,9 @@ func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err 
 	}
 	if err := errors.Join(err, context.Cause(ctx)); err != nil {
 		return of, err
+	}
+	if of.Sold == 0 {
+		return of, fmt.Errorf("%s sold nothing in %s", d.Strategy, longestMeasure)
 	}
 	var r Report
 	if err := errors.Join(s.customers.settle(ctx, orders.Timeout), s.audit(ctx, &r)); err != nil || r.Survived() {

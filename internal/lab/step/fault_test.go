@@ -11,6 +11,7 @@ import (
 
 // TestFaults: a process that dies at each of its requests, and a connection that is cut before each answer.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	s := open(t, "conditional")
 	for _, event := range []schedule.Event{schedule.Kill, schedule.Lose} {
 		for steps := 1; steps <= 2; steps++ {
@@ -32,6 +33,7 @@ func TestFaults(t *testing.T) {
 // gets in, and both sell. A fence in the database refuses one of them. Where the sale has nothing in Redis any
 // more, the fault met nothing.
 func TestRedisLosesTheLock(t *testing.T) {
+	t.Parallel()
 	for strategy, want := range map[string]verdict.Cause{"owner-get-del": verdict.Forgotten, "fenced-relative": ""} {
 		s := open(t, strategy)
 		for _, event := range []schedule.Event{schedule.FlushAll, schedule.Evict, schedule.Restart, schedule.Failover} {

@@ -107,16 +107,19 @@ const (
 	unlock  = "-redis DEL lock:{item}"
 )
 
+// stepsOf is the file by which a described service sells in the mode scripted.
+func stepsOf(description string) string { return filepath.Join(filepath.Dir(description), "steps") }
+
 // TestOddServices: what a sale may send, so that it oversells, and whether that is found, with its cause.
 func TestOddServices(t *testing.T) {
-	steps := filepath.Join(t.TempDir(), "steps")
+	t.Parallel()
+	path := described(t, "scripted", "")
 	sells := func(lines []string) {
-		if err := os.WriteFile(steps, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		if err := os.WriteFile(stepsOf(path), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Setenv("STEPS", steps)
-	on := started(t, described(t, "scripted", ""))
+	on := started(t, path)
 	for _, tt := range []struct {
 		name  string
 		lines []string
@@ -183,9 +186,9 @@ func TestOddServices(t *testing.T) {
 // TestFaultsOfLocks: whatever a lock is like, and whatever is beside it, its lease ends while its holder is stopped, and
 // somebody else comes when what a dead one has left is over.
 func TestFaultsOfLocks(t *testing.T) {
-	steps := filepath.Join(t.TempDir(), "steps")
-	t.Setenv("STEPS", steps)
-	on := started(t, described(t, "scripted", ""))
+	t.Parallel()
+	path := described(t, "scripted", "")
+	on := started(t, path)
 	if _, err := on.DB.ExecContext(t.Context(), "CREATE TABLE leases (item BIGINT PRIMARY KEY, until TIMESTAMP(3))"); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +224,7 @@ func TestFaultsOfLocks(t *testing.T) {
 			case !strings.Contains(release, "lock:"):
 				release = "-UPDATE leases SET until = NOW(3) - INTERVAL 1 SECOND WHERE item = {item}"
 			}
-			if err := os.WriteFile(steps, []byte(strings.Join(append(tt.lock, read, write, order, release), "\n")), 0o600); err != nil {
+			if err := os.WriteFile(stepsOf(path), []byte(strings.Join(append(tt.lock, read, write, order, release), "\n")), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			probe, err := on.Probe(t.Context())
@@ -249,15 +252,15 @@ func TestFaultsOfLocks(t *testing.T) {
 
 // TestALeaseOfAnHour ends early, and is not awaited.
 func TestALeaseOfAnHour(t *testing.T) {
-	steps := filepath.Join(t.TempDir(), "steps")
-	t.Setenv("STEPS", steps)
+	t.Parallel()
+	path := described(t, "scripted", "")
 	lease := func(ms string) {
-		if err := os.WriteFile(steps, []byte(strings.Join([]string{"?redis SET lock:{item} {customer} NX PX " + ms, read, write, order, unlock}, "\n")), 0o600); err != nil {
+		if err := os.WriteFile(stepsOf(path), []byte(strings.Join([]string{"?redis SET lock:{item} {customer} NX PX " + ms, read, write, order, unlock}, "\n")), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	lease("1000")
-	s := openFile(t, described(t, "scripted", ""))
+	s := openFile(t, path)
 	lease("3600000")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -273,13 +276,12 @@ func TestALeaseOfAnHour(t *testing.T) {
 
 // TestStockInAHash: no name of a key has the item, and a unit that Redis forgets is one of the stock still.
 func TestStockInAHash(t *testing.T) {
-	steps := filepath.Join(t.TempDir(), "steps")
-	t.Setenv("STEPS", steps)
+	t.Parallel()
 	takes := "%redis EVAL local_n=tonumber(redis.call('HGET','stock',ARGV[1])_or_0)_if_n>0_then_redis.call('HINCRBY','stock',ARGV[1],-1)_end_return_n>0 0 {item}"
 	path := described(t, "scripted", "")
 	text, err := os.ReadFile(path)
 	if err == nil {
-		err = errors.Join(os.WriteFile(steps, []byte(takes+"\n"+order), 0o600), os.WriteFile(path, []byte(strings.NewReplacer(
+		err = errors.Join(os.WriteFile(stepsOf(path), []byte(takes+"\n"+order), 0o600), os.WriteFile(path, []byte(strings.NewReplacer(
 			"set: REPLACE INTO items (id, stock) VALUES ({item}, {stock})", "set_redis: HSET stock {item} {stock}",
 			"left: SELECT stock FROM items WHERE id = {item}", "left_redis: HGET stock {item}").Replace(string(text))), 0o600))
 	}
@@ -293,6 +295,7 @@ func TestStockInAHash(t *testing.T) {
 
 // TestAProcessDiesWithItsWorkers: what a shell, php -S or gunicorn has started sells no more.
 func TestAProcessDiesWithItsWorkers(t *testing.T) {
+	t.Parallel()
 	path := described(t, "family", "")
 	text, err := os.ReadFile(path)
 	if err == nil {

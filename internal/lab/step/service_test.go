@@ -282,7 +282,7 @@ func described(t *testing.T, mode, more string) string {
 	text := fmt.Sprintf(`
 start:
   command: [%q]
-  env: {SERVICE_MODE: %q, PORT: "{port}", PROCESS: "{process}", REDIS: "{redis}", MYSQL_DSN: "{mysql.dsn}"}
+  env: {SERVICE_MODE: %q, STEPS: %q, PORT: "{port}", PROCESS: "{process}", REDIS: "{redis}", MYSQL_DSN: "{mysql.dsn}"}
 tables_file: %q
 buy: {path: "/items/{item}/orders", headers: {Customer: "{customer}"}}
 stock:
@@ -290,7 +290,7 @@ stock:
   left: SELECT stock FROM items WHERE id = {item}
   orders: SELECT customer FROM orders WHERE item_id = {item}
 %s
-`, self, mode, tables, more)
+`, self, mode, stepsOf(path), tables, more)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -299,6 +299,7 @@ stock:
 
 // TestBlockingCommands: who waits in Redis is seen to, and nothing else.
 func TestBlockingCommands(t *testing.T) {
+	t.Parallel()
 	s := openFile(t, described(t, "blocking", ""))
 	if found := explored(t, s); found.Bad > 0 || found.Runs < 2 {
 		t.Errorf("%d of %d are bad: %v", found.Bad, found.Runs, found.Causes())
@@ -319,6 +320,7 @@ func TestBlockingCommands(t *testing.T) {
 // TestLateSales: a request that comes when the customer has been answered is a step like others. Where the process
 // dies before it, the answer was a lie.
 func TestLateSales(t *testing.T) {
+	t.Parallel()
 	s := openFile(t, described(t, "late", ""))
 	if found := explored(t, s); found.Bad > 0 {
 		t.Errorf("%d of %d are bad: %v", found.Bad, found.Runs, found.Causes())
@@ -335,6 +337,7 @@ func TestLateSales(t *testing.T) {
 // TestWhoComesAfterAServerBroke: the second customer comes when Redis is there again, and another one in the place of
 // one whose sale fails. Where nobody is sold anything, the place decides nothing.
 func TestWhoComesAfterAServerBroke(t *testing.T) {
+	t.Parallel()
 	s := openFile(t, described(t, "lease", ""))
 	for _, event := range []schedule.Event{schedule.Restart, schedule.Failover} {
 		if r, err := s.Fault(t.Context(), event, 2, false); err != nil || r.Outcome.Cause != verdict.Forgotten || !r.Leaves || r.Behind != "A.select" {
@@ -354,6 +357,7 @@ func TestWhoComesAfterAServerBroke(t *testing.T) {
 
 // TestACrashIsFound: a sale that panics where it finds the item sold out.
 func TestACrashIsFound(t *testing.T) {
+	t.Parallel()
 	s := openFile(t, described(t, "panics", ""))
 	found := explored(t, s)
 	if found.Bad == 0 || found.Shortest[0].Outcome.Cause != verdict.Crash {
@@ -364,6 +368,7 @@ func TestACrashIsFound(t *testing.T) {
 // TestServicesThatDecideElsewhere hold: the stock in Redis is counted there, or by a request to a process of which
 // nothing is held; a worker decides; a heartbeat and locked tables hinder nothing.
 func TestServicesThatDecideElsewhere(t *testing.T) {
+	t.Parallel()
 	stockBy := func(left string) func(string) string {
 		return func(text string) string {
 			return strings.NewReplacer("  set: REPLACE INTO items (id, stock) VALUES ({item}, {stock})", "  set_redis: SET stock:{item} {stock}",
@@ -414,6 +419,7 @@ func TestServicesThatDecideElsewhere(t *testing.T) {
 // TestWhatDoesNotAddUp: who comes where a unit is left of which there are orders is sold it, too, or the orders and the stock do
 // not add up. What a worker writes later does.
 func TestWhatDoesNotAddUp(t *testing.T) {
+	t.Parallel()
 	s := open(t, "none")
 	s.Spare(true)
 	if r, err := s.InTime(t.Context(), "", 2, steptest.Parse(t, "A.select B.select")); err != nil || r.Outcome.Verdict != verdict.Oversold || r.Outcome.Cause != verdict.NoLock {
@@ -432,6 +438,7 @@ func TestWhatDoesNotAddUp(t *testing.T) {
 // TestBackground: requests that belong to no sale, and that come only once there was one, are named in the
 // description, or are learned where nobody buys.
 func TestBackground(t *testing.T) {
+	t.Parallel()
 	for _, named := range []string{`background: ["^INCR polls$"]`, ""} {
 		s := openFile(t, described(t, "polling", named))
 		if found := explored(t, s); found.Bad > 0 || found.Runs < 1 || len(found.Unreached) > 0 {
@@ -442,6 +449,7 @@ func TestBackground(t *testing.T) {
 
 // TestThreeCustomers: a release of who has lost the lock frees the third one's way. Each customer needs a process.
 func TestThreeCustomers(t *testing.T) {
+	t.Parallel()
 	order := steptest.Parse(t, "A.set A.select A.update A.insert A.commit wait B.set B.select A.del C.set C.select")
 	if _, err := open(t, "set-ex-nx").InTime(t.Context(), "", 2, order); err == nil || !strings.Contains(err.Error(), "want processes: 3") {
 		t.Errorf("three customers at two processes: %v", err)
@@ -454,6 +462,7 @@ func TestThreeCustomers(t *testing.T) {
 
 // TestAStageThatDidNotOpen is none.
 func TestAStageThatDidNotOpen(t *testing.T) {
+	t.Parallel()
 	on := started(t, described(t, "lease", ""))
 	probe, err := on.Probe(t.Context())
 	if err == nil {

@@ -103,6 +103,7 @@ func TestWhatIsFound(t *testing.T) {
 
 // TestALeaseThatNobodyRenews ends while its holder works, early and in its own time.
 func TestALeaseThatNobodyRenews(t *testing.T) {
+	t.Parallel()
 	s := open(t, "owner-get-del")
 	if leases, renewed := s.Leases(); !leases || renewed {
 		t.Fatalf("leases %v, renewed %v", leases, renewed)
@@ -125,6 +126,7 @@ func TestALeaseThatNobodyRenews(t *testing.T) {
 // TestALeaseThatIsRenewed does not end while its holder works. Where its process is stopped, or its renewals are
 // withheld, a lock without a fence lets both sell, and a fence refuses the first.
 func TestALeaseThatIsRenewed(t *testing.T) {
+	t.Parallel()
 	for strategy, want := range map[string]verdict.Kind{"reentrant": verdict.Oversold, "fenced-relative": verdict.Held} {
 		s := open(t, strategy)
 		if leases, renewed := s.Leases(); !leases || !renewed {
@@ -155,6 +157,7 @@ func TestALeaseThatIsRenewed(t *testing.T) {
 // TestAnOrderThatAnotherProcessWrites: what a process has noted in a stream before it was killed is written by another one.
 // How many of its requests come before that is not the same in each run.
 func TestAnOrderThatAnotherProcessWrites(t *testing.T) {
+	t.Parallel()
 	s := open(t, "redis-stream")
 	for steps := 5; steps < 12; steps++ {
 		r, err := s.Fault(t.Context(), schedule.Kill, steps, false)
