@@ -314,6 +314,8 @@ func TestWhatIsNoExerciseIsOneLine(t *testing.T) {
 		"exercise --hint":     "--check, --hint and --from want a lesson",
 		"exercise --from 2":   "--check, --hint and --from want a lesson",
 		"exercise 3 --from 3": "want an exercise before",
+		"exercise 2 --from 1": "want an exercise before",
+		"exercise 5 --from 4": "want an exercise before",
 		"exercise 7 --from 2": "want an exercise before",
 		"exercise 3 --from 2": "begin with loadtest exercise 2",
 		"exercise three":      "three",
@@ -329,6 +331,27 @@ func TestWhatIsNoExerciseIsOneLine(t *testing.T) {
 		code := run(t.Context(), strings.Fields(tt.args), &out, &errs)
 		if code != 0 || strings.Count(out.String(), "\n") != len(lessons) || !strings.Contains(out.String(), tt.task) {
 			t.Errorf("loadtest %s: exit code %d, %q, %q", tt.args, code, out.String(), errs.String())
+		}
+	}
+}
+
+// TestAnExerciseThatIsBegunStaysAsItIs: --from says so, and does not look as if it had gone on with anything.
+func TestAnExerciseThatIsBegunStaysAsItIs(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("go.mod", []byte("module stocklock\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"exercise 2", 0, "Begin in:"}, {"exercise 3", 0, "Begin in:"}, {"exercise 3", 0, "there already"},
+		{"exercise 3 --from 2", exitUsage, "is there already: move it away to go on with your code of lesson 2"},
+	} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), strings.Fields(tt.args), &out, &errs); code != tt.code || !strings.Contains(out.String()+errs.String(), tt.want) {
+			t.Errorf("loadtest %s: exit code %d, %q, %q, want %d and %q", tt.args, code, out.String(), errs.String(), tt.code, tt.want)
 		}
 	}
 }

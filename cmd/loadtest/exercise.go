@@ -17,7 +17,7 @@ type exerciseCommand struct {
 	redisSettings `embed:""`
 
 	Hint  int  `type:"counter" help:"A hint; more of them, the more often this is given."`
-	From  int  `placeholder:"LESSON" help:"Go on with your code of an earlier exercise, of lessons 1 to 5."`
+	From  int  `placeholder:"LESSON" help:"Go on with your code of an earlier exercise, of lessons 2 to 4."`
 	Shell bool `help:"Start a Redis and a MySQL, and a shell in which redis-cli and mysql reach them without a flag: to type the transcripts of the course. It says how another terminal does."`
 	Check bool `help:"Build the shop with your solution, and run what decides. Under a minute on a machine that has nothing else to do."`
 }
@@ -74,8 +74,8 @@ func (c *exerciseCommand) begin(s streams, e exercise.Exercise, root string) err
 	var from *exercise.Exercise
 	if c.From != 0 {
 		before, err := exercise.Of(c.From)
-		if err != nil || c.From >= e.Lesson || e.Lesson > exercise.Grown {
-			return usage("--from %d: want an exercise before that of lesson %d, of lessons 1 to %d", c.From, e.Lesson, exercise.Grown)
+		if err != nil || c.From < exercise.First || c.From >= e.Lesson || e.Lesson > exercise.Grown {
+			return usage("--from %d: want an exercise before that of lesson %d, both of lessons %d to %d", c.From, e.Lesson, exercise.First, exercise.Grown)
 		}
 		if _, err := os.Stat(filepath.Join(root, before.File())); err != nil {
 			return usage("%s is not there: begin with loadtest exercise %d", before.File(), before.Lesson)
@@ -85,6 +85,9 @@ func (c *exerciseCommand) begin(s streams, e exercise.Exercise, root string) err
 	written, err := e.Write(root, from)
 	if err != nil {
 		return err
+	}
+	if from != nil && !written {
+		return usage("%s is there already: move it away to go on with your code of lesson %d", e.File(), from.Lesson)
 	}
 	begun := "exercise.begun"
 	if written {
@@ -145,7 +148,9 @@ func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exerc
 		fmt.Fprintln(s.out, "  "+s.in().Say(line))
 	}
 	if v.Record != nil {
-		fmt.Fprintf(s.out, "%s --shop-binary %s --draw\n\n", v.StepCommand(), program)
+		if again := v.StepCommand(); again != "" {
+			fmt.Fprintf(s.out, "%s --shop-binary %s --draw\n\n", again, program)
+		}
 		schedule.Draw(s.out, s.in(), *v.Record, widthOf(s.out))
 	}
 	return errSurprised

@@ -234,7 +234,7 @@ func printResult(s streams, r survey.Result) {
 		case r.Reservations:
 			as = asReservations
 		}
-		fmt.Fprintf(s.out, "\n  %s\n  %s\n\n", s.in().Say(found.Sentence()), stepCommandOf(r.Strategy, found.Schedule, found.Customers, as))
+		fmt.Fprintf(s.out, "\n  %s\n  %s\n\n", s.in().Say(found.Sentence()), found.Command(as))
 		schedule.Draw(s.out, s.in(), found, widthOf(s.out))
 		fmt.Fprintln(s.out)
 	}

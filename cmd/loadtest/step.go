@@ -143,21 +143,8 @@ func (c *stepCommand) show(s streams, on step.As, record schedule.Record) error 
 		schedule.Print(people.out, s.in(), record)
 	}
 	fmt.Fprintln(people.out, s.in().Say(shown.Sentence()))
-	c.printCommand(people, record.Schedule, record.Customers)
+	fmt.Fprintln(people.out, record.Command(c.As))
 	return c.writeJSON(s, record)
-}
-
-// printCommand prints the command that plays a schedule again.
-func (c *stepCommand) printCommand(s streams, plan schedule.Schedule, customers int) {
-	fmt.Fprintln(s.out, stepCommandOf(c.Strategy, plan, customers, c.As))
-}
-
-// stepCommandOf is the command that plays a schedule.
-func stepCommandOf(strategy string, plan schedule.Schedule, customers int, as string) string {
-	if as != "" {
-		as = " --as " + as
-	}
-	return fmt.Sprintf("loadtest step %s %s%s%s", strategy, plan, as, plan.CustomersFlag(customers))
 }
 
 // interact lets a person choose. No sale waits for the person: each choice plays the schedule so
@@ -185,7 +172,7 @@ func (c *stepCommand) interact(ctx context.Context, s streams, on step.As, n int
 		if position.Ended {
 			fmt.Fprintln(s.out, s.in().Say(position.Sentence()))
 		}
-		c.printCommand(s, plan, n)
+		fmt.Fprintln(s.out, schedule.Record{Strategy: c.Strategy, Schedule: plan, Customers: n}.Command(c.As))
 		for i, option := range position.Options {
 			fmt.Fprintf(s.out, "  %d %s", i+1, option)
 		}

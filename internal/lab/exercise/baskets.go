@@ -1,12 +1,14 @@
 package exercise
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"strings"
 
 	"stocklock/internal/lab/matrix"
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/words"
@@ -68,6 +70,8 @@ func judgeCell(doc words.Text, r trial.Result) Verdict {
 	case v.Bad:
 		said := words.Of("exercise.broke", "doc", doc, "verdict", v.Kind, "n", v.Number(r.Facts()), "means", v.Means())
 		return Verdict{Cause: verdict.Cause(r.Scenario), Said: said, Story: r.Story}
+	case r.FirstError != "":
+		return Verdict{Cause: verdict.Crash, Said: words.Of("exercise.errors", "doc", doc, "error", cmp.Or(rig.Panicked(r.FirstError), r.FirstError)), Story: r.Story}
 	case strings.Contains(r.Problem, trial.ErrPassedBy.Error()):
 		return Verdict{Cause: verdict.NotSeen, Said: words.Of("exercise.not-seen", "doc", doc)}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"stocklock/internal/lab/catalog"
@@ -34,7 +33,7 @@ type Verdict struct {
 var leases = []time.Duration{300 * time.Millisecond, time.Second, 2 * time.Second}
 
 // Checker checks answers that one shop program has. Its servers start when the first check needs
-// them. One goroutine at a time may call Check; Play is safe for concurrent use.
+// them. One goroutine at a time may call Check.
 type Checker struct {
 	// Progress is called with the number of schedules that were run, and of those that are known to
 	// be left. It may be nil.
@@ -46,9 +45,7 @@ type Checker struct {
 	shop       *catalog.Catalog
 	ownSlots   int     // of each stage, 0 for as many as is best
 	market     *market // nil until a crowd was sent
-
-	mu     sync.Mutex // guards stages
-	stages map[time.Duration]*step.Shops
+	stages     map[time.Duration]*step.Shops
 }
 
 // Open makes a checker of a program that [Build] has built. It can check as long as ctx lasts. The
@@ -75,8 +72,6 @@ func (c *Checker) Close() error {
 
 // player is the one with this lease. Its stage is opened for the first that needs it.
 func (c *Checker) player(e Exercise, lease time.Duration, oneShop bool) (player, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.stages[lease] == nil {
 		s, err := step.OpenShops(c.background, c.shop, step.Options{Lease: lease, OwnSlots: c.ownSlots, RedisServer: c.RedisServer})
 		if err != nil {
@@ -87,8 +82,8 @@ func (c *Checker) player(e Exercise, lease time.Duration, oneShop bool) (player,
 	return player{c.stages[lease], e, oneShop}, nil
 }
 
-// Check has explorations decide, in the order of the exercise, then cells, and then a crowd. It ends with the first
-// that fails. Done is called for each step that held. An error means that nothing is known of the code.
+// Check has explorations decide, in the order of the exercise, then a crowd, and then cells. It ends with the first
+// that fails: a crowd says how code answers that sells nothing, and a cell has met nobody then. Done is called for each step that held. An error means that nothing is known of the code.
 func (c *Checker) Check(ctx context.Context, a Answer, done func(words.Text)) (Verdict, error) {
 	for _, s := range a.Exercise.Searches {
 		if v, err := c.search(ctx, a, s, done); err != nil || v.Cause != "" {
@@ -98,10 +93,10 @@ func (c *Checker) Check(ctx context.Context, a Answer, done func(words.Text)) (V
 	if v, err := c.owners(ctx, a, done); err != nil || v.Cause != "" {
 		return v, err
 	}
-	if v, err := c.baskets(ctx, a, done); err != nil || v.Cause != "" {
+	if v, err := c.crowd(ctx, a, done); err != nil || v.Cause != "" {
 		return v, err
 	}
-	if v, err := c.crowd(ctx, a, done); err != nil || v.Cause != "" {
+	if v, err := c.baskets(ctx, a, done); err != nil || v.Cause != "" {
 		return v, err
 	}
 	return Verdict{Solved: true}, nil
@@ -149,7 +144,8 @@ func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(word
 		if i > 0 {
 			continue
 		}
-		if v, err := c.crowd(ctx, a, done); err != nil || v.Cause != "" { // before the slow search
+		// Before the slow search. Where it holds, the last step says so.
+		if v, err := c.crowd(ctx, a, func(words.Text) {}); err != nil || v.Cause != "" {
 			return v, err
 		}
 	}
@@ -194,25 +190,6 @@ func (c *Checker) failsWith(ctx context.Context, a Answer, found schedule.Record
 		return false, nil
 	}
 	return again.Outcome.Cause == found.Outcome.Cause, err
-}
-
-// playLease is the lease of a schedule that is played by itself.
-const playLease = 600 * time.Millisecond
-
-// Play plays one schedule of an answer, and judges it as a check does.
-func (c *Checker) Play(ctx context.Context, a Answer, customers int, order schedule.Schedule, oneShop bool) (Verdict, error) {
-	on, err := c.player(a.Exercise, playLease, oneShop)
-	if err != nil {
-		return Verdict{}, err
-	}
-	record, err := on.PlaySchedule(ctx, a.Name, customers, order)
-	if err != nil {
-		return failed(ctx, on, err)
-	}
-	if !record.Outcome.Bad() {
-		return Verdict{Solved: true, Record: &record}, nil
-	}
-	return on.verdict(record), nil
 }
 
 func (a Answer) plan(s Search) step.Plan {

@@ -201,7 +201,7 @@ func lockRows(ctx context.Context, rows *sql.Tx, items []stock.Item) error {
 	return nil
 }
 
-// gathered waits until each customer is at the shop, or has its answer already.
+// gathered waits until each customer is at the shop, or has its answer already. Nobody is at a shop that has ended.
 func (b *buying) gathered(ctx context.Context, shop *rig.TestbedShop) error {
 	_, err := seen.Until(ctx, 5*time.Millisecond, func() (bool, error) {
 		b.mu.Lock()
@@ -209,7 +209,12 @@ func (b *buying) gathered(ctx context.Context, shop *rig.TestbedShop) error {
 		b.mu.Unlock()
 		metric, err := shop.Metrics(ctx)
 		if err != nil {
-			return false, fmt.Errorf("ask the shop how many customers are there: %w", err)
+			select {
+			case <-shop.Exited():
+				return true, nil
+			case <-ctx.Done():
+				return false, fmt.Errorf("ask the shop how many customers are there: %w", err)
+			}
 		}
 		return there+int(metric("shop_requests_in_flight")) >= crowdCustomers*len(b.items), nil
 	})
@@ -235,6 +240,12 @@ func (b *buying) verdict(ctx context.Context) (Verdict, error) {
 			}
 		}
 		if cause, said := compare(now.Stock, orders, answers); cause != "" {
+			for _, shop := range b.market.shops {
+				if why := shop.Panic(); cause == verdict.Crash && why != "" {
+					said = words.Of("exercise.panic", "said", said, "panic", why)
+					break
+				}
+			}
 			return Verdict{Cause: cause, Said: words.Of("exercise.of-crowd", "crowd", b.text(), "said", said)}, nil
 		}
 	}
@@ -297,10 +308,12 @@ func wrong(a load.Answer, f verdict.Facts, left int64) (cause verdict.Cause, why
 		return verdict.SoldAgain, words.Of("exercise.twice", "n", f.Twice+1)
 	case f.Unordered > 0:
 		return verdict.NoOrder, words.Of("exercise.no-order", "wanted", wanted, "sold", f.Sold)
+	case errors.Is(a.Err, context.DeadlineExceeded):
+		return verdict.TooSilent, words.Of("exercise.no-answer", "time", crowdTimeout.String())
+	case a.Err != nil:
+		return verdict.Crash, words.Of("exercise.gone", "error", a.Err.Error())
 	case f.Unanswered > 0:
 		return verdict.Denial, words.Of("exercise.denied", "outcome", a.Outcome)
-	case a.Err != nil:
-		return verdict.TooSilent, words.Of("exercise.no-answer", "time", crowdTimeout.String())
 	case a.Outcome == load.Failed || a.Outcome == load.Refused:
 		return verdict.Crash, words.Of("exercise.failed", "status", a.Status, "detail", a.Detail())
 	case a.Outcome != load.Sold && a.Outcome != load.SoldOut:

@@ -56,7 +56,7 @@ type Exercise struct {
 	// was lost.
 	LooksUp bool
 	// Baskets are the cells of sales of several items that must hold, in their order. They come after the
-	// searches.
+	// crowd.
 	Baskets []trial.Scenario
 	// MaxCommits bounds the commits of writing transactions for each sale to a crowd that waits. 0 is
 	// no bound.
@@ -141,7 +141,7 @@ var exercises = []Exercise{
 		Hints: []string{
 			"Between two commands, the process can die. How many commands does acquire send?",
 			"One command sets the key and its expiry: SET with NX and PX.",
-			"l.Redis.SetNX(ctx, key, 1, l.Lease): with a lease, go-redis sends SET NX PX.",
+			"l.Redis.SetNX(ctx, key, 1, l.Lease): with a lease, go-redis sends SET with NX and PX, or EX for whole seconds.",
 		},
 		Properties: declared.Properties{Has: leased, NotApplicable: declared.AtomicRelease},
 		GuardAlone: true,
@@ -153,7 +153,7 @@ var exercises = []Exercise{
 		Lesson: 3, Task: "free your own lock, and nobody else's",
 		Hints: []string{
 			"What does the key have to hold, so that a release can see whose lock it is?",
-			"A new random value for each acquisition, such as crypto/rand's Text. The check and the delete must be one step for Redis.",
+			"A new random value for each acquisition, such as crypto/rand's Text: containers share pids and counters. The check and the delete must be one step for Redis.",
 			"Eval: if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0",
 		},
 		Properties: declared.Properties{Has: leased | declared.OwnerChecked | declared.AtomicRelease},
@@ -179,7 +179,7 @@ var exercises = []Exercise{
 			{Play: "A wait kill:A"}, {Play: "A forget B wait A B"}},
 	},
 	{
-		Lesson: 5, Task: "have the database refuse every holder that was overtaken",
+		Lesson: 5, Task: "have no holder that was overtaken write over a sale",
 		Hints: []string{
 			"What has the new holder read when the old one writes?",
 			"Three steps: close the door, look into the room, write.",
@@ -232,7 +232,7 @@ var exercises = []Exercise{
 			basketCell("one-sold-out"), scenario.Beside},
 	},
 	{
-		Lesson: 10, Task: "sell no unit twice where reads go to a replica that is late, and refuse a holder that was overtaken",
+		Lesson: 10, Task: "sell no unit twice where reads go to a replica that is late, and have no holder that was overtaken write over a sale",
 		Hints: []string{
 			"Which server answers the read, which one takes the write, and which of them knows the last sale?",
 			"Read where you write. A transaction goes to the primary as a whole, and a statement that subtracts reads the row itself.",
@@ -277,9 +277,12 @@ func (e Exercise) File() string { return filepath.Join(e.Folder(), "mine.go") }
 
 func (e Exercise) name() string { return fmt.Sprintf("lesson%d", e.Lesson) }
 
-// Grown is the last lesson of the program that grows from the first one on. The exercises after it begin
+// The lessons of the program that grows: the lock of each goes on with that of the one before. The other exercises begin
 // alone.
-const Grown = 5
+const (
+	First = 2
+	Grown = 4
+)
 
 // Write puts the beginning of the exercise into the checkout. With an earlier exercise, it is the pupil's own
 // code of that, under this exercise's task. If the pupil has begun, it leaves the file as it is and returns false.

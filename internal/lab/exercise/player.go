@@ -1,7 +1,6 @@
 package exercise
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -174,20 +173,14 @@ func (p player) unresolved(r schedule.Record) (verdict.Cause, words.Text) {
 	return "", words.Text{}
 }
 
-// StepCommand plays the schedule of v.Record again, with the shop's program as one more flag.
+// StepCommand plays the schedule of v.Record again, with the shop's program as one more flag. It is empty where the
+// command would say that it held: it does not ask what only the exercise asks.
 func (v Verdict) StepCommand() string {
-	line := "loadtest step mine"
-	if v.OneShop {
-		line += " --as one-shop"
-	}
-	return line + v.Record.Schedule.CustomersFlag(v.Record.Customers) + " " + cmp.Or(v.Record.Schedule.String(), "A."+firstStep(*v.Record))
-}
-
-// firstStep is the first step of a run: a schedule that lists nothing would ask what to do.
-func firstStep(r schedule.Record) string {
-	i := slices.IndexFunc(r.Played, schedule.Choice.IsStep)
-	if i < 0 {
+	switch {
+	case v.Cause == verdict.Unlocked || v.Cause == verdict.Unresolved:
 		return ""
+	case v.OneShop:
+		return v.Record.Command("one-shop")
 	}
-	return r.Played[i].Step
+	return v.Record.Command("")
 }

@@ -190,6 +190,21 @@ func TestShop(t *testing.T) {
 	}
 }
 
+// TestPanicked: Go ends a process by a panic that nobody recovers, and by errors that nobody can.
+func TestPanicked(t *testing.T) {
+	for log, want := range map[string]string{
+		"":                                    "",
+		"{\"msg\":\"ready\"}\n":               "",
+		"panic: one\n\ngoroutine 7\n":         "panic: one",
+		`{"error":"panic: two\ngoroutine 7"}`: "panic: two",
+		"panic: one\nfatal error: concurrent map writes\n\ngoroutine 7": "fatal error: concurrent map writes",
+	} {
+		if got := rig.Panicked(log); got != want {
+			t.Errorf("%q: %q, want %q", log, got, want)
+		}
+	}
+}
+
 func TestShopThatCannotStartSaysWhy(t *testing.T) {
 	env := map[string]string{"SHOP_MYSQL": "shop:secret@tcp(127.0.0.1:3306)/stocklock", "SHOP_STRATEGY": "hope"}
 	_, err := newRig(t).Shop(t.Context(), rig.ShopOptions{Name: "one", Env: env})

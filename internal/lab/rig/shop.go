@@ -12,8 +12,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -29,6 +31,19 @@ type Shop struct {
 	URL      string
 	Staff    string // the URL of its staff, where SHOP_STAFF_SUBJECT_HEADER is set
 	Internal string // the URL of its metrics and profiles
+}
+
+var panicked = regexp.MustCompile(`(?:panic|fatal error): [^\n\\"]*`)
+
+// Panicked is the last panic that a shop's log tells of, or the last error by which Go ended it. It is empty without one.
+func Panicked(log string) string {
+	all := panicked.FindAllString(log, -1)
+	return strings.Join(all[max(0, len(all)-1):], "")
+}
+
+// Panic is that of this shop.
+func (s *Shop) Panic() string {
+	return Panicked(s.LogLine("panic: ") + "\n" + s.LogLine("fatal error: "))
 }
 
 // ShopOptions are the settings of a shop.

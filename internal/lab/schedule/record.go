@@ -1,8 +1,10 @@
 package schedule
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/load"
@@ -36,6 +38,23 @@ type Record struct {
 	LostUpdates int64 `json:"-"`
 
 	timeless bool // see [Record.WithoutTimes]
+}
+
+// Command is the command that plays the run again, with customers who buy as one --as of loadtest step says. It names the
+// first step where the schedule lists nothing, which would ask what to do.
+func (r Record) Command(as string) string {
+	plan := r.Schedule
+	if i := slices.IndexFunc(r.Played, Choice.IsStep); len(plan) == 0 && i >= 0 {
+		plan = r.Played[i : i+1]
+	}
+	line := strings.TrimSuffix("loadtest step "+r.Strategy+" "+plan.String(), " ")
+	if as != "" {
+		line += " --as " + as
+	}
+	if r.Customers > plan.Customers() {
+		line += fmt.Sprintf(" --customers %d", r.Customers)
+	}
+	return line
 }
 
 // Entry is one line of a record: a step with its answer, an event, or what a shop did on its own.

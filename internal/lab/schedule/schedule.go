@@ -122,14 +122,6 @@ func (s Schedule) Customers() int {
 	return n
 }
 
-// CustomersFlag is the flag of loadtest step with which so many customers buy, empty where the schedule names them.
-func (s Schedule) CustomersFlag(n int) string {
-	if n <= s.Customers() {
-		return ""
-	}
-	return fmt.Sprintf(" --customers %d", n)
-}
-
 // InOrder says whether A comes first, and C after B: customers are alike, and one of the schedules
 // that differ only in their names is enough.
 func (s Schedule) InOrder() bool {

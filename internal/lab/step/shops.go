@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"stocklock/internal/lab/bench"
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explore"
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/words"
@@ -135,15 +135,13 @@ func (s *Shops) Shop() *catalog.Catalog { return s.shop }
 // Script is the source of a script that was sent, empty for one that is not known.
 func (s *Shops) Script(sha string) string { return s.reports.script(sha) }
 
-var panicked = regexp.MustCompile(`panic: [^\n\\"]*`)
-
 // Panic returns what a shop of the stage said when it last panicked, empty where none did.
 func (s *Shops) Panic() string {
 	logs, _ := filepath.Glob(filepath.Join(s.servers.Rig.Dir(), "shop-*", "log")) // the pattern is right
 	for _, log := range logs {
 		if content, err := os.ReadFile(log); err == nil {
-			if all := panicked.FindAll(content, -1); len(all) > 0 {
-				return string(all[len(all)-1])
+			if why := rig.Panicked(string(content)); why != "" {
+				return why
 			}
 		}
 	}

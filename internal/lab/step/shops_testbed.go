@@ -53,7 +53,7 @@ func (l *slot) dead() string {
 	var said []string
 	for _, shop := range l.Shops {
 		if !shop.Alive() {
-			said = append(said, fmt.Sprintf("%s has ended: %s", shop.Name, cmp.Or(shop.LogLine("panic: "), lastLine(shop.LogTail()))))
+			said = append(said, fmt.Sprintf("%s has ended: %s", shop.Name, cmp.Or(shop.Panic(), lastLine(shop.LogTail()))))
 		}
 	}
 	return strings.Join(said, "; ")

@@ -73,7 +73,7 @@ type Result struct {
 	CostPerSale  *Cost    `json:"cost_per_sale,omitempty"` // nil where it could not be counted
 	Deadlocks    *int64   `json:"deadlocks,omitempty"`     // that the database has resolved; nil likewise
 
-	FirstError string `json:"-"` // one of Errors
+	FirstError string `json:"-"` // one of Errors, also of a play that failed
 
 	Starves  bool             `json:"starves,omitempty"` // the strategy declares that demand may be left
 	Verdict  verdict.Kind     `json:"verdict"`

@@ -316,7 +316,7 @@ func (s *Show) finish(ctx context.Context, failed bool) error {
 // conclude counts and judges the cell of a few. failed is why the play could not be played, nil where it could.
 func (s *Show) conclude(ctx context.Context, failed error) error {
 	r := s.result
-	r.Story = s.story
+	r.Story, r.FirstError = s.story, s.firstFailure()
 	if err := errors.Join(failed, s.problem); err != nil {
 		r.Conclude(verdict.Failed("%v", err))
 		return nil

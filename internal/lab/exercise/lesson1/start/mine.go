@@ -6,8 +6,8 @@
 //
 // Store.Transact runs a function in a transaction. Its Tx has Query, Exec and Record:
 //
-//	var stock []int64
-//	err := tx.Query(&stock, "SELECT stock FROM items WHERE id = ?", wanted.ItemID)
+//	var left []int64
+//	err := tx.Query(&left, "SELECT stock FROM items WHERE id = ?", wanted.ItemID)
 //	matched, _, err := tx.Exec("UPDATE items SET stock = ? WHERE id = ?", 7, wanted.ItemID)
 //	order, err := tx.Record(wanted, 8, 7) // the order, with the stock before and after
 package mine

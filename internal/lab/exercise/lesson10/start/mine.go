@@ -2,7 +2,8 @@
 //
 // The lock and the fence of this file are right: it is an answer to exercise 5. Here the shop's reads
 // outside of a transaction go to a replica, which has not applied the last sale. Change sell so that it
-// sells no unit twice, however late the replica is. A holder that was overtaken must still be refused.
+// sells no unit twice, however late the replica is. A holder that was overtaken must still not write over a
+// sale.
 //
 // The store reads and writes at these servers:
 //

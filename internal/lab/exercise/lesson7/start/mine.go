@@ -8,7 +8,7 @@
 //	store.DecrementBatch(ctx, itemID, sales) // sells to all that fit, in one transaction
 //
 // Its outcomes have the order of each sale, or its error. Several items can be sold at the same
-// time, and no customer waits longer than d.Wait.
+// time.
 package mine
 
 import (
