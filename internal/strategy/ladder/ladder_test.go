@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	mysqldriver "github.com/go-sql-driver/mysql"
+	"github.com/google/uuid"
 	"github.com/ngrok/sqlmw"
 	"github.com/redis/go-redis/v9"
 
@@ -384,6 +386,120 @@ func TestTheStateOfAHoldDecides(t *testing.T) {
 		_, err := strategytest.NewSeller(t, reservation.Strategy, d).Sell(ctx, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
 		if swept == 0 && err != nil || swept == 1 && !errors.Is(err, stock.ErrConflict) {
 			t.Errorf("a hold that is overdue, and of which %d were swept: %v", swept, err)
+		}
+	}
+}
+
+// meeting calls a function before each statement and COMMIT. What it returns an error for is not carried out.
+type meeting struct {
+	sqlmw.NullInterceptor
+	before func(statement string, args []driver.NamedValue) error
+}
+
+func (m *meeting) ConnExecContext(ctx context.Context, conn driver.ExecerContext, query string, args []driver.NamedValue) (driver.Result, error) {
+	if err := m.before(query, args); err != nil {
+		return nil, err
+	}
+	return conn.ExecContext(ctx, query, args)
+}
+
+func (m *meeting) ConnQueryContext(ctx context.Context, conn driver.QueryerContext, query string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
+	if err := m.before(query, args); err != nil {
+		return ctx, nil, err
+	}
+	rows, err := conn.QueryContext(ctx, query, args)
+	return ctx, rows, err
+}
+
+func (m *meeting) TxCommit(_ context.Context, tx driver.Tx) error {
+	if err := m.before("COMMIT", nil); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+// TestUnitsThatComeBackAreNotSoldOut has a sweep end the only hold while another sale looks why it finds no unit.
+func TestUnitsThatComeBackAreNotSoldOut(t *testing.T) {
+	dsn := stocktest.Database(t)
+	direct := stocktest.OpenAt(t, dsn)
+	item := strategytest.NewItem(t, strategy.Deps{Store: direct}, 1)
+	r, wanted := &reservations{}, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"} // whose holds are overdue
+	if _, err := r.hold(t.Context(), direct, wanted); err != nil {
+		t.Fatal(err)
+	}
+	ended := 0
+	store := stocktest.OpenAt(t, dsn, stock.WithPool(testserver.Intercept(&meeting{before: func(statement string, _ []driver.NamedValue) (err error) {
+		if strings.Contains(statement, "SUM(quantity)") {
+			ended, _, _, err = direct.EndHolds(t.Context(), "test", 1)
+		}
+		return err
+	}})))
+	if _, err := r.hold(t.Context(), store, wanted); !errors.Is(err, stock.ErrConflict) || ended != 1 {
+		t.Errorf("while %d units come back: %v, want ErrConflict", ended, err)
+	}
+}
+
+// TestAnUnansweredCommitStaysUnknown: that of the first try is under way when the second one loses against it, and is
+// done before a third one, or later. Or the time of the request is over.
+func TestAnUnansweredCommitStaysUnknown(t *testing.T) {
+	errOver := errors.New("nothing was done")
+	for _, tt := range []struct {
+		Rung
+		meanwhile string
+	}{{retryWithKey, "it is done"}, {retryWithKey, "it is under way"}, {retryWithKey, "the time is over"}, {retryWithoutKey, "the time is over"}} {
+		dsn := stocktest.Database(t)
+		direct := stocktest.OpenAt(t, dsn)
+		item := strategytest.NewItem(t, strategy.Deps{Store: direct}, 2)
+		first := stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		commits, updates := 0, 0
+		d := strategy.Deps{Options: strategy.Options{Wait: time.Second, Retry: time.Millisecond}}
+		d.Store = stocktest.OpenAt(t, dsn, stock.WithPool(testserver.Intercept(&meeting{before: func(statement string, args []driver.NamedValue) (err error) {
+			switch verb, _, _ := strings.Cut(statement, " "); verb {
+			case "INSERT":
+				for _, arg := range args {
+					if id, _ := arg.Value.(string); first.OrderID == "" && uuid.Validate(id) == nil {
+						first.OrderID = id
+					}
+				}
+			case "COMMIT":
+				if commits++; commits == 1 {
+					if tt.meanwhile == "the time is over" {
+						cancel(errOver)
+					}
+					return &mysqldriver.MySQLError{Number: 1180}
+				}
+			case "UPDATE":
+				if updates++; updates == 2 || updates > 2 && tt.meanwhile == "it is under way" {
+					return &mysqldriver.MySQLError{Number: 1205}
+				}
+				if updates == 3 {
+					_, err = direct.Decrement(t.Context(), first)
+				}
+			}
+			return err
+		}})))
+		wanted := first
+		_, err := strategytest.NewSeller(t, tt.Strategy, d).Sell(ctx, wanted)
+		orders, listErr := direct.ItemOrders(t.Context(), item.ID)
+		if !errors.Is(err, stock.ErrUnknown) || errors.Is(err, errOver) || listErr != nil || len(orders) > 1 || first.OrderID == "" {
+			t.Errorf("%s, and %s: %v, and %d orders, %v; want ErrUnknown", tt.Name, tt.meanwhile, err, len(orders), listErr)
+		}
+		cancel(nil)
+	}
+}
+
+// TestMoreThanThePoolIsSold, and no unit of the pool is left out.
+func TestMoreThanThePoolIsSold(t *testing.T) {
+	d := strategytest.Deps(t)
+	item := strategytest.NewItem(t, d, 2*unitPool+500)
+	seller := strategytest.NewSeller(t, skipLocked.Strategy, d)
+	for _, tt := range []struct {
+		quantity int64
+		want     error
+	}{{1, nil}, {2 * unitPool, nil}, {2 * unitPool, stock.ErrSoldOut}, {500, stock.ErrSoldOut}, {499, nil}, {1, stock.ErrSoldOut}} {
+		if _, err := seller.Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: tt.quantity, RequestID: "r", Shop: "test"}); !errors.Is(err, tt.want) {
+			t.Errorf("%d units: %v, want %v", tt.quantity, err, tt.want)
 		}
 	}
 }

@@ -133,16 +133,15 @@ func (r *reservations) hold(ctx context.Context, store *stock.Store, wanted stoc
 
 // soldOut says why there are too few units: they are sold, or others hold them.
 func (r *reservations) soldOut(ctx context.Context, store *stock.Store, wanted stock.Sale) error {
-	item, err := store.Read(ctx, wanted.ItemID)
-	if err != nil {
-		return err
-	}
 	return store.Transact(ctx, func(tx stock.Tx) error {
-		var held []int64
-		if err := tx.Query(&held, reserved.Remaining, wanted.ItemID); err != nil {
+		var units []int64 // free and held, of one moment
+		err := tx.Query(&units, "SELECT stock + ("+reserved.Remaining+") FROM items WHERE id = ?", wanted.ItemID, wanted.ItemID)
+		switch {
+		case err != nil:
 			return err
-		}
-		if len(held) == 1 && item.Stock+held[0] >= wanted.Quantity {
+		case len(units) == 0:
+			return stock.ErrNotFound
+		case units[0] >= wanted.Quantity:
 			return stock.ErrConflict
 		}
 		return stock.ErrSoldOut

@@ -1,6 +1,11 @@
 package ladder
 
 import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/declared"
 )
@@ -10,7 +15,13 @@ var retryWithKey = Declare(strategy.Strategy{
 	Doc:          "retry-without-key whose order has an id from the beginning, unique in the database: what was done already is found",
 	WithoutRedis: true,
 	Mixable:      true,
-	Build:        strategy.Retrying(sellOnceAgain),
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		sell := strategy.RetryConflicts(d.Options, sellOnceAgain)
+		return strategy.Unguarded{}, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+			wanted.OrderID = uuid.Must(uuid.NewV7()).String()
+			return sell(ctx, store, wanted)
+		}
+	},
 }, declared.Strategy{
 	Source:       "idempotent retries: the key is made before the first try",
 	Guard:        "nothing",

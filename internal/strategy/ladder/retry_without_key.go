@@ -1,10 +1,9 @@
 package ladder
 
 import (
+	"cmp"
 	"context"
 	"errors"
-
-	"github.com/google/uuid"
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
@@ -39,18 +38,26 @@ func repeated(once declared.Property) declared.Properties {
 const triesWithoutAnswer = 3
 
 // sellAgain takes a COMMIT without an answer for one that was not carried out.
-func sellAgain(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+func sellAgain(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	order, _, err := sellUntilAnswered(ctx, store, wanted)
+	return order, err
+}
+
+// sellUntilAnswered also returns the error of the last try without an answer, if there was one.
+func sellUntilAnswered(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, unknown, err error) {
 	sale.At(ctx, sale.Read)
 	for range triesWithoutAnswer {
 		if ctx.Err() != nil {
-			return stock.Order{}, context.Cause(ctx)
+			return stock.Order{}, unknown, cmp.Or(unknown, context.Cause(ctx))
 		}
 		sale.At(ctx, sale.Write)
 		if order, err = takeAndRecord(ctx, store, wanted); !errors.Is(err, stock.ErrUnknown) {
 			break
 		}
+		unknown = err
 	}
-	return strategy.Written(ctx, order, err)
+	order, err = strategy.Written(ctx, order, err)
+	return order, unknown, err
 }
 
 // takeAndRecord sells in one transaction. Unlike [stock.Store.Decrement] it does not look for the order of a
@@ -71,19 +78,20 @@ func takeAndRecord(ctx context.Context, store *stock.Store, wanted stock.Sale) (
 	return order, err
 }
 
-// sellOnceAgain gives the order an id before the first try. A later try finds the order by it, if an earlier
-// one was carried out: its INSERT is refused, or the units are gone.
+// sellOnceAgain makes an order that has its id before the first try. A later try finds the order by it, if an earlier
+// one was carried out: its INSERT is refused, or the units are gone. A later try that has not had the item's row
+// does not say what became of an earlier one: that may still be under way.
 func sellOnceAgain(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
-	wanted.OrderID = uuid.Must(uuid.NewV7()).String()
-	order, err := sellAgain(ctx, store, wanted)
-	if errors.Is(err, stock.ErrRepeated) || errors.Is(err, stock.ErrSoldOut) || errors.Is(err, stock.ErrConflict) {
-		made, missing := store.Order(ctx, wanted.OrderID)
-		if missing == nil {
-			return strategy.Written(ctx, made, nil)
-		}
-		if !errors.Is(missing, stock.ErrNotFound) { // it may be there
-			return stock.Order{}, missing
-		}
+	order, unknown, err := sellUntilAnswered(ctx, store, wanted)
+	if err == nil || unknown == nil {
+		return order, err
 	}
-	return order, err
+	made, missing := store.Order(ctx, wanted.OrderID)
+	if missing == nil {
+		return strategy.Written(ctx, made, nil)
+	}
+	if errors.Is(missing, stock.ErrNotFound) && (errors.Is(err, stock.ErrRepeated) || errors.Is(err, stock.ErrSoldOut)) {
+		return order, err
+	}
+	return stock.Order{}, unknown
 }

@@ -32,11 +32,15 @@ var skipLocked = Declare(strategy.Strategy{
 // pool without a bound makes every sale slower.
 const unitPool = 1000
 
-// sellUnits sells free rows. If too few are unlocked, it refills the pool and tries once more.
-// An order's stock_read is the number of its highest unit.
+// sellUnits sells free rows. If too few are unlocked, it refills the pool and tries again. An order of more than the
+// pool is sold from the item's row. An order's stock_read is the number of its highest unit.
 func sellUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	sale.At(ctx, sale.Read)
 	sale.At(ctx, sale.Write)
+	if wanted.Quantity > unitPool {
+		order, err := sellFromRow(ctx, store, wanted)
+		return strategy.Written(ctx, order, err)
+	}
 	for {
 		order, err := sellFreeUnits(ctx, store, wanted)
 		if err != nil || order.ID != 0 {
@@ -55,9 +59,6 @@ func sellUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (stoc
 
 // sellFreeUnits returns no order and no error if too few rows are unlocked.
 func sellFreeUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
-	if wanted.Quantity > unitPool {
-		return stock.Order{}, nil
-	}
 	err = store.Transact(ctx, func(tx stock.Tx) error {
 		var units []int64
 		err := tx.Query(&units, "SELECT unit FROM stock_units WHERE item_id = ? LIMIT ? FOR UPDATE SKIP LOCKED", wanted.ItemID, wanted.Quantity)
@@ -92,7 +93,7 @@ func refillUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (fi
 		if err := tx.Query(&pool, "SELECT COUNT(*) FROM stock_units WHERE item_id = ?", wanted.ItemID); err != nil {
 			return err
 		}
-		if left[0]+pool[0] < wanted.Quantity || wanted.Quantity > unitPool {
+		if left[0]+pool[0] < wanted.Quantity {
 			return stock.ErrSoldOut
 		}
 		n := min(left[0], unitPool-pool[0])
@@ -111,6 +112,26 @@ func refillUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (fi
 		return err
 	})
 	return filled, err
+}
+
+// sellFromRow puts the pool back into the item's row, under its lock, and sells from there.
+func sellFromRow(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+	err = store.Transact(ctx, func(tx stock.Tx) error {
+		if _, err := tx.Lock(wanted.ItemID); err != nil {
+			return err
+		}
+		pool, _, err := tx.Exec("DELETE FROM stock_units WHERE item_id = ?", wanted.ItemID)
+		if err != nil {
+			return err
+		}
+		left, err := tx.Take(wanted.ItemID, wanted.Quantity-pool)
+		if err != nil {
+			return err
+		}
+		order, err = tx.Record(wanted, left+wanted.Quantity, left)
+		return err
+	})
+	return order, err
 }
 
 // list writes numbers for an IN list.
