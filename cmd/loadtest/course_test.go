@@ -113,6 +113,23 @@ func TestLessonsAreMarked(t *testing.T) {
 	}
 }
 
+// TestChinesePagesExplainChineseOutputs: what a drawing says in Chinese is not to be found under its English words.
+func TestChinesePagesExplainChineseOutputs(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(courseFolder, "*"+chineseSuffix))
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("there are no Chinese pages: %v", err)
+	}
+	for _, path := range pages {
+		page := readPage(t, path)
+		for key, said := range words.English.Messages() {
+			inDrawing := key == "at" || strings.HasPrefix(key, "step-")
+			if chinese := words.Chinese.Messages()[key]; inDrawing && chinese != said && strings.Contains(page, "`"+said+"`") {
+				t.Errorf("%s explains `%s`, and a drawing in Chinese has %s", path, said, chinese)
+			}
+		}
+	}
+}
+
 // missing lists the marked words that an output does not have.
 func missing(in *words.Language, marks, out string) []string {
 	var wrong []string
