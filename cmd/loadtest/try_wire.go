@@ -104,9 +104,6 @@ func (t *try) step(ctx context.Context, on *step.Service) []task {
 	}}}
 }
 
-// longestSearched is the longest lease whose end is searched in its own time: each schedule takes one.
-const longestSearched = 3 * time.Second
-
 // explore plays every order of two sales, and those in which a lease ends; and orders of three, where those have
 // shown nothing bad.
 func (t *try) explore(ctx context.Context, on *step.Service) (tasks []task) {
@@ -143,10 +140,10 @@ func (t *try) explore(ctx context.Context, on *step.Service) (tasks []task) {
 	switch {
 	case !renewed:
 		return tasks
-	case on.Lease() > longestSearched:
+	case on.Lease() > step.LongestSearched:
 		t.add(report.TriedPart{Part: "explore", Verdict: verdict.Skipped, Reason: fmt.Sprintf(
 			"every order of two sales, while the lease of one ends: it is renewed, and ends in its own time, which %s are too long for: give it at most %s in start.env",
-			on.Lease().Round(time.Second), longestSearched)})
+			on.Lease().Round(time.Second), step.LongestSearched)})
 		return tasks
 	}
 	// A renewed lease ends only where its process is stopped, or its renewals are withheld. The process can

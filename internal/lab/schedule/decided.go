@@ -37,8 +37,10 @@ func (r Record) Undecided() string {
 		return ""
 	case r.Queued:
 		return "an order is missing, and a queue of Redis still has what a sale wrote"
-	case r.keptOutByTime():
-		return "who came afterwards was answered with busy, and " + r.Unended
+	case r.keptByTime() && r.LostUpdates < 0:
+		return "a unit is missing, and " + r.Unended
+	case r.keptByTime():
+		return "who came afterwards was answered with " + r.Outcome.Ordinary + ", and " + r.Unended
 	}
 	return r.undecided(decides(r.Outcome.Ordinary))
 }

@@ -44,6 +44,25 @@ func TestWhatIsQueued(t *testing.T) {
 	}
 }
 
+// TestAUnitInALease is neither left nor lost where that lease has not ended, and decides nothing.
+func TestAUnitInALease(t *testing.T) {
+	for _, tt := range []struct {
+		unended, ordinary string
+		lost              int64
+		want              verdict.Kind
+	}{
+		{"", "sold_out", 0, verdict.Left}, {"leases run", "sold_out", 0, verdict.Held},
+		{"", "sold", -1, verdict.Unbalanced}, {"leases run", "sold", -1, verdict.Held},
+		{"leases run", "sold", 1, verdict.Unbalanced}, {"leases run", "busy", 1, verdict.Unbalanced}, {"", "busy", 0, verdict.Stuck}, {"leases run", "busy", 0, verdict.Held},
+	} {
+		r := Record{Wire: true, Customers: 2, Unended: tt.unended, LostUpdates: tt.lost, Struck: []Customer{'A'}, Played: Schedule{{Event: Kill, Customer: 'A'}},
+			Outcome: Outcome{Stock: 2, Ordinary: tt.ordinary, Orders: []Order{{Customer: "B"}}, Answers: map[string]string{"A": "no answer", "B": "sold"}}}
+		if r.Decide(); r.Outcome.Verdict != tt.want || (r.Undecided() == "") != r.Outcome.Bad() {
+			t.Errorf("%+v: %s, undecided: %q", tt, r.Outcome.Verdict, r.Undecided())
+		}
+	}
+}
+
 // TestAPartIsHeld where a run decided behind each request that leaves something.
 func TestAPartIsHeld(t *testing.T) {
 	run := func(behind string, leaves bool, b string) Record {

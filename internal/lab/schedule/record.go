@@ -32,7 +32,7 @@ type Record struct {
 	Behind string     `json:"-"` // the request behind which the event happened, or the second customer came
 	Leaves bool       `json:"-"` // that request has left something in Redis, or an open transaction
 	Queued bool       `json:"-"` // an order is missing, and a queue of Redis still has what the sales wrote there
-	// Unended are the leases that time has not ended, as none is in a row of SQL: somebody can be rightly kept out by one.
+	// Unended are the leases that time has not ended, as none is in a row of SQL: one can rightly keep out somebody, or a unit.
 	Unended string `json:"-"`
 	// LostUpdates are the units both in orders and left, negative for those in neither.
 	LostUpdates int64 `json:"-"`
@@ -193,14 +193,17 @@ func (r *Record) decide() {
 	for _, c := range Customers(r.Customers) {
 		f.Left = max(f.Left, r.refused(c))
 	}
-	if o.Ordinary == string(load.SoldOut) { // two leases later, when nobody has a unit without an order
+	switch {
+	case r.keptByTime():
+		f.LostUpdates = max(0, f.LostUpdates)
+	case o.Ordinary == string(load.SoldOut): // two leases later, when nobody has a unit without an order
 		f.Left = f.Remaining
 	}
 	if r.Queued { // whose order that is
 		f.Left, f.LostUpdates = 0, 0
 	}
 	broken := slices.ContainsFunc(r.Played.Events(), Event.Forgets) && failed(o.Ordinary) // a server was: that says nothing of what the service keeps
-	f.Stuck = f.Remaining > 0 && !decides(o.Ordinary) && !broken && !r.keptOutByTime()
+	f.Stuck = f.Remaining > 0 && !decides(o.Ordinary) && !broken && !r.keptByTime()
 	r.rule(f)
 }
 
@@ -239,9 +242,12 @@ func (r *Record) keptOut(c Customer) bool {
 	return !r.Wire && o.Answers[c.String()] == string(load.Busy) && !r.hit(c) && r.Played.Has(Kill) && decides(o.Ordinary)
 }
 
-// keptOutByTime says whether who came afterwards was rejected as busy, and that can be because of a lease that was not ended.
-func (r *Record) keptOutByTime() bool {
-	return r.Unended != "" && r.Outcome.Ordinary == string(load.Busy)
+// keptByTime says whether who came afterwards was sent away, or a unit is missing, and that can be because of a lease that was
+// not ended.
+func (r *Record) keptByTime() bool {
+	o := &r.Outcome
+	unsold := int64(len(o.Orders)) < o.Stock
+	return r.Unended != "" && (o.Ordinary == string(load.Busy) || unsold && (o.Ordinary == string(load.SoldOut) || r.LostUpdates < 0))
 }
 
 // turnedAway says whether a customer was neither answered as sold nor as sold out, although nothing had happened. A

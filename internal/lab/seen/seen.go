@@ -28,6 +28,24 @@ func Until(ctx context.Context, every time.Duration, is func() (bool, error)) (b
 	}
 }
 
+// Quiet is how much of a silence was looked at. Where a look is late, its process was not run, and what it looks at may not
+// have been. The zero value has no look.
+type Quiet struct {
+	since, last time.Time
+	looked      time.Duration
+}
+
+// Until takes in a look that is made now, of one each so often, and returns what was seen of the silence since something was
+// heard.
+func (q *Quiet) Until(heard, now time.Time, every time.Duration) time.Duration {
+	if q.since != heard {
+		*q = Quiet{since: heard, last: heard}
+	}
+	q.looked += min(now.Sub(q.last), 2*every)
+	q.last = now
+	return q.looked
+}
+
 // Pause waits for a time, or until ctx ends, whose cause it returns then.
 func Pause(ctx context.Context, d time.Duration) error {
 	select {

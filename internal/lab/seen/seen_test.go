@@ -49,6 +49,20 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestSilenceThatNobodyHasSeen does not count: the machine may not have run who is silent either.
+func TestSilenceThatNobodyHasSeen(t *testing.T) {
+	const every = 3 * time.Millisecond
+	var q seen.Quiet
+	heard := time.Now()
+	q.Until(heard, heard.Add(every), every)
+	if got := q.Until(heard, heard.Add(time.Second), every); got != 3*every {
+		t.Errorf("a look after %s and the next one after a second have seen %s", every, got)
+	}
+	if got := q.Until(heard.Add(time.Second), heard.Add(time.Second), every); got != 0 {
+		t.Errorf("who has just been heard is silent for %s", got)
+	}
+}
+
 // TestUntil asks at once, ends with an error, and with its context.
 func TestUntil(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())

@@ -95,7 +95,7 @@ func command(text string, values map[string]string) (words []any) {
 	return words
 }
 
-// Left is how many units of an item are left.
+// Left is how many units of an item are left. A counter outside of SQL may go below zero for each customer who finds none.
 func (s *Service) Left(ctx context.Context, item int64) (int64, error) {
 	values := Sale{Item: item}.values()
 	if r := s.File.Stock.LeftRequest; r.Path != "" {
@@ -111,7 +111,7 @@ func (s *Service) Left(ctx context.Context, item int64) (int64, error) {
 		if err != nil {
 			return 0, s.inStock("left_request", err)
 		}
-		return n, nil
+		return max(0, n), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, countLimit)
 	defer cancel()
@@ -124,7 +124,7 @@ func (s *Service) Left(ctx context.Context, item int64) (int64, error) {
 		if err != nil {
 			return 0, s.inStock("left_redis", err)
 		}
-		return n, nil
+		return max(0, n), nil
 	}
 	var n sql.NullInt64
 	if err := s.DB.QueryRowContext(ctx, fill(s.File.Stock.Left, values)).Scan(&n); err != nil {
@@ -186,11 +186,12 @@ const (
 	countEvery = 100 * time.Millisecond
 )
 
-// Still waits until the count of an item has not changed for stillFor, and says whether that came within stillLimit.
+// Still waits until the count of an item was seen not to change for stillFor. It says false where it still changes after
+// stillLimit.
 func (s *Service) Still(ctx context.Context, item int64) (bool, error) {
-	began := time.Now()
+	began, quiet := time.Now(), seen.Quiet{}
 	was, since := "", began
-	for time.Since(began) < stillLimit {
+	for {
 		left, err := s.Left(ctx, item)
 		if err != nil {
 			return false, err
@@ -200,14 +201,15 @@ func (s *Service) Still(ctx context.Context, item int64) (bool, error) {
 			return false, err
 		}
 		if now := fmt.Sprint(left, orders); now != was {
-			was, since = now, time.Now()
+			if was, since = now, time.Now(); since.Sub(began) > stillLimit {
+				return false, nil
+			}
 		}
-		if time.Since(since) > stillFor {
+		if quiet.Until(since, time.Now(), countEvery) > stillFor {
 			return true, nil
 		}
 		if err := seen.Pause(ctx, countEvery); err != nil {
 			return false, err
 		}
 	}
-	return false, nil
 }

@@ -128,6 +128,11 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 		p.Sold, p.SoldReply = append(steps, late...), reply
 	}
 	left, err := s.Left(ctx, item)
+	if err == nil && left != 0 { // a worker can be late
+		if _, err = s.Still(ctx, item); err == nil {
+			left, err = s.Left(ctx, item)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -300,20 +305,38 @@ func (p *Probe) Sends(shape string) bool {
 // Beyond says what of a sale was not attacked, although it sends it: a lease in a row of SQL, or as a deadline in a value of
 // Redis, ends by a clock that the lab does not move, and a procedure, or a text of several statements, is one request.
 func (p *Probe) Beyond() (all []string) {
-	for _, of := range []struct {
-		form *regexp.Regexp
-		says string
-	}{{rowLease, "leases in rows were not ended"}, {procedure, "what a CALL does inside is one step"}, {several, "several statements in one text are one step"}} {
-		if slices.ContainsFunc(p.Sold, func(s Step) bool {
-			return s.Server == wire.MySQL && of.form.MatchString(varying.ReplaceAllString(s.Sent, "?"))
-		}) {
-			all = append(all, of.says)
+	var statements []string
+	for _, s := range p.Sold {
+		if s.Server == wire.MySQL {
+			statements = append(statements, varying.ReplaceAllString(s.Sent, "?"))
 		}
+	}
+	if slices.ContainsFunc(statements, rowLease.MatchString) || setsWhatItCompares(statements) {
+		all = append(all, "leases in rows were not ended")
+	}
+	if slices.ContainsFunc(statements, procedure.MatchString) {
+		all = append(all, "what a CALL does inside is one step")
+	}
+	if slices.ContainsFunc(statements, several.MatchString) {
+		all = append(all, "several statements in one text are one step")
 	}
 	if slices.ContainsFunc(p.Sold, func(s Step) bool { return s.Server == wire.Redis && deadline.MatchString(s.Sent) }) {
 		all = append(all, "leases in values of Redis were not ended")
 	}
 	return all
+}
+
+// setsWhatItCompares says whether a sale writes a time that it compares with now, as a lease. Others are those of an offer.
+func setsWhatItCompares(statements []string) bool {
+	for _, s := range statements {
+		if column := compared.FindStringSubmatch(s); column != nil && slices.ContainsFunc(statements, func(s string) bool {
+			set, _, _ := strings.Cut(strings.ToUpper(s), " WHERE ")
+			return writes.MatchString(set) && strings.Contains(set, strings.ToUpper(column[1]))
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // Unended are those of Beyond that are about leases.
@@ -322,7 +345,9 @@ func (p *Probe) Unended() []string {
 }
 
 var (
-	rowLease  = regexp.MustCompile(`(?i)^(?:INSERT|UPDATE|REPLACE|DELETE)\b.*(?:\b\w*(?:until|expir|lease|locked_)\w*\b|\bINTERVAL\b|[<>]=? ?(?:NOW|CURRENT_TIMESTAMP|UTC_TIMESTAMP|UNIX_TIMESTAMP)\b)`)
+	rowLease  = regexp.MustCompile(`(?i)^(?:INSERT|UPDATE|REPLACE|DELETE)\b.*(?:\b\w*(?:until|expir|locked_)\w*\b|\b(?:\w*_)?lease\w*\b|\bINTERVAL\b)`)
+	compared  = regexp.MustCompile("(?i)^(?:INSERT|UPDATE|REPLACE|DELETE)\\b.*\\b(\\w+)`? ?[<>]=? ?(?:NOW|CURRENT_TIMESTAMP|UTC_TIMESTAMP|UNIX_TIMESTAMP)\\b")
+	writes    = regexp.MustCompile(`^(?:INSERT|UPDATE|REPLACE)\b`)
 	deadline  = regexp.MustCompile(`(?i)^(?:(?:SETNX|GETSET|HSETNX)\b.* 1\d{9}(?:\d{3})?|SET \S+ 1\d{9}(?:\d{3})? NX)$`) // in seconds or milliseconds
 	several   = regexp.MustCompile(`; ?\S`)
 	procedure = regexp.MustCompile(`(?i)(?:^|; ?)CALL\b`)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/seen"
 )
 
 type state int
@@ -42,7 +43,7 @@ type buyer struct {
 	process  process
 	state    state
 	heard    time.Time
-	quiet    quiet
+	quiet    seen.Quiet
 	first    *held   // what it is known to send first, nil where it is not
 	queue    []*held // what it is held at; the first is its next step
 	flying   *held   // what a server works on, nil for nothing

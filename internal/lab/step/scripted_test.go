@@ -210,9 +210,12 @@ func TestFaultsOfLocks(t *testing.T) {
 		{"a name in bytes", []string{"?redis SET {java}lock:{item} {customer} NX PX 1000"}, schedule.Kill, 2, verdict.Held, ""},
 		{"a guard before it", []string{"?redis SET dup:{customer} 1 NX PX 1000", "?redis SET lock:{item} {customer} NX PX 2000"}, schedule.Pause, 3, verdict.Oversold, ""},
 		{"a guard before it", []string{"?redis SET dup:{customer} 1 NX PX 1000", "?redis SET lock:{item} {customer} NX PX 2000"}, schedule.Kill, 3, verdict.Held, ""},
+		{"a guard before a long one", []string{"?redis SET dup:{customer} 1 NX PX 1000", "?redis SET lock:{item} {customer} NX EX 120"}, schedule.Pause, 3, verdict.Oversold, ""},
 		{"a reservation that counts", []string{"%redis EVAL return_#redis.call('KEYS','hold:'..ARGV[1]..':*')<1 0 {item}", "redis SETEX hold:{item}:{customer} 300 1"}, schedule.Kill, 3, verdict.Held, ""},
 		{"a row", inRow("1500000 MICROSECOND"), schedule.Kill, 3, verdict.Held, ""},
 		{"a row for an hour", inRow("1 HOUR"), schedule.Kill, 3, verdict.Held, "who came afterwards was answered with busy, and leases in rows were not ended"},
+		{"a row that counts", []string{"%INSERT IGNORE INTO leases SELECT {item}, NOW(3) + INTERVAL 1 HOUR FROM DUAL WHERE 1 AND 1"}, schedule.Kill, 1, verdict.Held, "who came afterwards was answered with sold_out, and leases in rows were not ended"},
+		{"one without an end behind a row", []string{"REPLACE INTO leases VALUES ({item}, NOW(3) + INTERVAL 1 HOUR)", "?redis SETNX lock:{item} 1"}, schedule.Kill, 2, verdict.Stuck, ""},
 		{"a deadline", []string{"?redis SETNX lock:{item} 1999999999"}, schedule.Kill, 2, verdict.Held, "who came afterwards was answered with busy, and leases in values of Redis were not ended"},
 		{"a long name with a space", []string{"?redis SET lock:{item}_" + strings.Repeat("x", 300) + " {customer} NX PX 1000"}, schedule.Pause, 2, verdict.Oversold, ""},
 	} {
@@ -262,15 +265,27 @@ func TestALeaseOfAnHour(t *testing.T) {
 	lease("1000")
 	s := openFile(t, path)
 	lease("3600000")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
 	for _, order := range []string{"A.set wait B.set B.select", "A.set A.select kill:A"} {
-		if _, err := s.InTime(ctx, "", 2, steptest.Parse(t, order)); err == nil || !strings.Contains(err.Error(), "too long to be awaited") {
+		if _, err := s.InTime(t.Context(), "", 2, steptest.Parse(t, order)); err == nil || !strings.Contains(err.Error(), "too long to be awaited") {
 			t.Errorf("%s: %v", order, err)
 		}
 		if r, err := s.PlaySchedule(t.Context(), "", 2, steptest.Parse(t, order)); err != nil || r.Outcome.Bad() != strings.Contains(order, "wait") {
 			t.Errorf("%s, early: %+v %v", order, r.Outcome, err)
 		}
+	}
+}
+
+// TestTwoLeasesThatEndAtOnce end in one wait of the two that a search has needed.
+func TestTwoLeasesThatEndAtOnce(t *testing.T) {
+	steps := filepath.Join(t.TempDir(), "steps")
+	t.Setenv("STEPS", steps)
+	both := "?redis EVAL return_redis.call('SET','lock:'..ARGV[1],'x','NX','PX',1500)_and_redis.call('SET','beside:'..ARGV[1],'x','PX',1500) 0 {item}"
+	if err := os.WriteFile(steps, []byte(strings.Join([]string{both, read, write, order, unlock}, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := openFile(t, described(t, "scripted", "")).InTime(t.Context(), "", 2, steptest.Parse(t, "A.eval wait wait B.eval B.select"))
+	if err != nil || r.Outcome.Verdict != verdict.Oversold {
+		t.Errorf("%+v %v", r.Outcome, err)
 	}
 }
 

@@ -54,8 +54,8 @@ import (
 //
 // Whatever command gave a key of the sale its end, that end is played. It is called the lock where
 // the sale makes the key only if there is none, or deletes it. Elsewhere, as for a cache or a
-// session, it is called a key that ends. A key that lives for more than a minute and is no lock
-// always ends early. While a lock is renewed, no other key ends.
+// session, it is called a key that ends. A key that lives for more than 45 seconds and is no
+// lock always ends early. While a lock is renewed, no other key ends.
 //
 // Locks end where the server says so. A second BEGIN, DDL, LOCK TABLES, SET autocommit=1, XA COMMIT
 // and a reset of the connection are steps, as is a SET with a SELECT in it. A text of several
@@ -121,14 +121,12 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 		if some = some || len(leases) > 0; !learned {
 			return nil
 		}
-		for _, name := range slices.Backward(leases) { // a shorter one that is there afterwards is renewed
-			if watched[service.Shape(name)], err = r.watchRenewals(ctx, name); err != nil {
-				return err
-			}
+		if err := r.watchRenewals(ctx, leases, watched); err != nil {
+			return err
 		}
 		for _, name := range leases {
 			shape, left, rank := service.Shape(name), time.Duration(r.seen[name].ttl)*time.Millisecond, 1
-			for i, is := range []bool{left <= longestEnd, s.deletes[shape], watched[shape]} {
+			for i, is := range []bool{left <= longestEnd || s.deletes[shape], s.deletes[shape], watched[shape]} {
 				if is {
 					rank += 1 << i
 				}
@@ -142,7 +140,7 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 	s.learning = true
 	for _, learned = range []bool{false, true} { // the second time it is known which keys are deleted: they are locks, however they are made
 		for try := 0; try == 0 || try < slowTries && (s.outlasted && !learned || errors.Is(err, errLearned) || errors.As(err, new(slowError))); try++ {
-			best, s.lock, s.outlasted = 0, "", false
+			best, s.leases, s.lock, s.lease, s.renews, s.outlasted = 0, false, "", 0, false, false
 			clear(watched)
 			_, err = s.play(ctx, s.Plan(2), explore.Follow(nil), look, false)
 		}

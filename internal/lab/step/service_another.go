@@ -28,8 +28,8 @@ func failed(reply *service.Reply) bool {
 }
 
 // othersMayCome says whether the time for that is not over.
-func (r *serviceRun) othersMayCome(came int) bool {
-	return came < maxOthers && time.Since(r.eventAt) < r.service.lease+othersLimit
+func (r *serviceRun) othersMayCome(came int, since time.Time) bool {
+	return came < maxOthers && time.Since(since) < r.service.lease+othersLimit
 }
 
 // anotherComes has another customer come in the place of each one whom an event has not struck, and whose sale
@@ -39,7 +39,7 @@ func (r *serviceRun) anotherComes(ctx context.Context) (came bool, err error) {
 		return false, nil
 	}
 	for i, b := range r.customers {
-		if b.state != ended || !failed(b.reply) || slices.Contains(r.struck, b.customer) || r.service.dirty[i] || !r.othersMayCome(b.others) {
+		if b.state != ended || !failed(b.reply) || slices.Contains(r.struck, b.customer) || r.service.dirty[i] || !r.othersMayCome(b.others, r.eventAt) {
 			continue
 		}
 		if err := seen.Pause(ctx, min(firstOther<<b.others, lastOther)); err != nil {
@@ -58,10 +58,10 @@ func (r *serviceRun) anotherComes(ctx context.Context) (came bool, err error) {
 // the next one comes: connections to a server that was broken may be open still. So it is while it is busy, where a lease
 // may end yet that cannot be ended.
 func (r *serviceRun) ordinary(ctx context.Context, unended bool) string {
-	last := r.customers[len(r.customers)-1]
+	last, began := r.customers[len(r.customers)-1], time.Now()
 	for came := 1; ; came++ {
 		reply := r.service.on.Buy(ctx, last.at, r.service.on.NewSale(r.item, fmt.Sprintf("item%d-ordinary%d", r.item, came)))
-		if !failed(&reply) && !(unended && reply.Outcome == load.Busy) || r.used == 0 || !r.othersMayCome(came) || seen.Pause(ctx, min(firstOther<<came, lastOther)) != nil {
+		if !failed(&reply) && !(unended && reply.Outcome == load.Busy) || r.used == 0 || !r.othersMayCome(came, began) || seen.Pause(ctx, min(firstOther<<came, lastOther)) != nil {
 			return reply.String()
 		}
 	}

@@ -22,7 +22,9 @@ func (r *serviceRun) inapplicable(e schedule.Event) words.Text {
 
 func (r *serviceRun) canHappen(e schedule.Event) bool {
 	if e == schedule.Wait {
-		return r.ending != "" && (r.plan.Everything || r.ending != r.main || !r.renews)
+		// Of what a search has ended one after the other, all may end in the first wait of its own time.
+		again := r.plan.Everything && !r.plan.Early && len(r.chosen) > 0 && r.chosen[len(r.chosen)-1].Event == schedule.Wait
+		return again || r.ending != "" && (r.plan.Everything || r.ending != r.main || !r.renews)
 	}
 	return e.Forgets() && (r.keeps || r.plan.Everything)
 }

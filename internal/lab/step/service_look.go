@@ -187,7 +187,7 @@ func (r *serviceRun) lockAmong(all map[string]key, sent string, by schedule.Cust
 }
 
 // leases are the keys that end by which a customer keeps others out, or any customer for 0, what ends first at first. Those
-// that live for more than a minute are only among them where all do: such as who asks again is known by.
+// that live for long, and that sales leave, are only among them where all do: such as who asks again is known by.
 func (r *serviceRun) leases(of schedule.Customer) (all []string) {
 	for name, by := range r.made {
 		if name == r.main {
@@ -198,8 +198,11 @@ func (r *serviceRun) leases(of schedule.Customer) (all []string) {
 		}
 	}
 	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(r.seen[a].ttl, r.seen[b].ttl), cmp.Compare(a, b)) })
-	if long := slices.IndexFunc(all, func(name string) bool { return r.seen[name].ttl > longestEnd.Milliseconds() }); long > 0 {
-		all = all[:long]
+	left := func(name string) bool {
+		return name != r.main && r.seen[name].ttl > longestEnd.Milliseconds() && !r.service.deletes[service.Shape(name)]
+	}
+	if some := slices.DeleteFunc(slices.Clone(all), left); len(some) > 0 {
+		return some
 	}
 	return all
 }
@@ -273,42 +276,49 @@ func (r *serviceRun) lookAtLock(ctx context.Context, by schedule.Customer) (now 
 	return now, true, nil
 }
 
-// watchRenewals watches a lock, whose holder is held, until something renews it, or it ends. A lease that is longer than
-// longestWatch is watched for that long.
-func (r *serviceRun) watchRenewals(ctx context.Context, name string) (bool, error) {
+// watchRenewals watches locks, whose holder is held, until something renews each, or it ends. It notes in renewed, by their
+// form, which are. A lease that is longer than longestWatch is watched for that long.
+func (r *serviceRun) watchRenewals(ctx context.Context, names []string, renewed map[string]bool) error {
 	r.ended = true
-	left, err := r.ttl(ctx, name)
-	if err != nil || left < 0 {
-		return false, err
-	}
-	var last, gap time.Duration
-	for began := time.Now(); time.Since(began) < min(left+time.Second, longestWatch); {
-		elapsed := time.Since(began) // before Redis is asked: this process can be late afterwards
-		gap, last = max(gap, elapsed-last), elapsed
+	left := map[string]time.Duration{} // of those of which nothing is known yet
+	for _, name := range names {
 		now, err := r.ttl(ctx, name)
 		if err != nil {
-			return false, err
+			return err
 		}
-		switch {
-		case now < 0 && gap > left/slowGap: // the service can have been as late as this process
-			return false, slowError{why: "the lease has ended, and was not watched closely"}
-		case now < 0:
-			return false, nil
-		case now+elapsed > left+renewalMargin:
-			return true, nil
+		if renewed[service.Shape(name)] = false; now >= 0 {
+			left[name] = now
+		}
+	}
+	var last, gap time.Duration
+	for began := time.Now(); len(left) > 0; {
+		elapsed := time.Since(began) // before Redis is asked: this process can be late afterwards
+		gap, last = max(gap, elapsed-last), elapsed
+		for name, first := range left {
+			now, err := r.ttl(ctx, name)
+			rises := now >= 0 && now+elapsed > first+renewalMargin
+			switch {
+			case err != nil:
+				return err
+			case now < 0 && gap > first/slowGap: // the service can have been as late as this process
+				return slowError{why: "the lease has ended, and was not watched closely"}
+			case now < 0 || rises || elapsed > min(first+time.Second, longestWatch):
+				renewed[service.Shape(name)] = rises
+				delete(left, name)
+			}
 		}
 		select {
 		case m := <-r.messages:
 			if err := r.handle(ctx, m); err != nil {
-				return false, err
+				return err
 			}
-			r.passRenewals([]string{name})
+			r.passRenewals(names)
 		case <-time.After(lookEvery):
 		case <-ctx.Done():
-			return false, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
-	return false, nil
+	return nil
 }
 
 const (
@@ -326,8 +336,23 @@ func (r *serviceRun) ttl(ctx context.Context, name string) (time.Duration, error
 
 var errRenewed = errors.New("the lease was renewed, and did not end")
 
-// longestEnd is the longest life of a key that is waited for. No sale goes by a clock of its own beyond it, but under a lock.
-const longestEnd = time.Minute
+const (
+	// longestEnd is the longest life of a key that is waited for. No sale goes by a clock of its own beyond it, but under a
+	// lock. A request of a customer who is stopped meanwhile lasts longer.
+	longestEnd = 45 * time.Second
+	// LongestSearched is that of one whose end is searched in its own time: each schedule takes one.
+	LongestSearched = 3 * time.Second
+)
+
+// awaits says whether the end of a key, to which so much is left, is waited for where leases end in their own time. While a
+// lock is renewed all do: what is beside it, and sales leave, ends at once where that takes long.
+func (r *serviceRun) awaits(name string, left time.Duration) bool {
+	if name == r.main {
+		return true
+	}
+	beside := r.service.renews && !r.service.deletes[service.Shape(name)]
+	return left <= longestEnd && (!beside || left <= LongestSearched)
+}
 
 // endKey has a key end as its time would end it: at once, or in its own time.
 func (r *serviceRun) endKey(ctx context.Context, name string, early bool) error {
@@ -336,7 +361,7 @@ func (r *serviceRun) endKey(ctx context.Context, name string, early bool) error 
 	if err != nil || left < 0 {
 		return err
 	}
-	inTime := !early && (name == r.main || left <= longestEnd)
+	inTime := !early && r.awaits(name, left)
 	switch {
 	case inTime && left > longestEnd:
 		return fmt.Errorf("a lease of %s is too long to be awaited: give %s a shorter one", left.Round(time.Second), wire.Word(name))

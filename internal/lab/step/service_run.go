@@ -382,7 +382,7 @@ func (r *serviceRun) conclude(ctx context.Context) (schedule.Record, error) {
 		return schedule.Record{}, err
 	}
 	record := r.record(o)
-	record.Wire, record.LeaseMS, record.Unended = true, 0, strings.Join(r.service.probe.Unended(), ", ")
+	record.Wire, record.LeaseMS, record.Unended = true, 0, r.unended(false)
 	sold := int64(len(o.Orders))
 	if sold < o.Stock || sold == o.Stock && end.Stock > 0 || o.Lies() > 0 || record.NeedsAnother() {
 		if end, err = r.afterwards(ctx, &record); err != nil {
@@ -418,8 +418,22 @@ func (r *serviceRun) afterwards(ctx context.Context, record *schedule.Record) (e
 		end, err = r.addedUp(ctx, o, end)
 	}
 	record.Queued = record.Queued && int64(len(o.Orders)) < o.Stock
+	if o.Ordinary == string(load.Busy) && end.Locked() && end.TTLMS == -1 {
+		record.Unended = r.unended(true)
+	}
 	r.note(schedule.Entry{Note: ordinaryNote(before, o.Ordinary)})
 	return end, err
+}
+
+// unended are the leases that the run has met and not ended. Behind a key that has no end, it is no row that keeps others out.
+func (r *serviceRun) unended(endless bool) string {
+	var sent service.Probe
+	for _, e := range r.entries {
+		if !endless || e.Server == wire.Redis {
+			sent.Sold = append(sent.Sold, service.Step{Server: e.Server, Sent: e.Sent})
+		}
+	}
+	return strings.Join(sent.Unended(), ", ")
 }
 
 // free holds nothing any more, in any process: a worker that is held, or killed, would write nothing.
@@ -447,6 +461,7 @@ func (r *serviceRun) addedUp(ctx context.Context, o *schedule.Outcome, end sched
 	if err := r.free(ctx); err != nil {
 		return end, err
 	}
+	r.ended = true // that takes longer than a lease can be
 	if still, err := r.service.on.Still(ctx, r.item); err != nil || !still {
 		return end, cmp.Or(err, errors.New("the orders and the stock change all the time"))
 	}

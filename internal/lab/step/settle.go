@@ -83,22 +83,6 @@ type silence struct {
 	theirs   bool              // and another customer has it
 }
 
-// quiet is how much of a silence was looked at. Where this process was late for a look, it was not run, and that
-// of the customer may not have been.
-type quiet struct {
-	since, last time.Time
-	seen        time.Duration
-}
-
-func (q *quiet) until(heard, now time.Time) time.Duration {
-	if q.since != heard {
-		*q = quiet{since: heard, last: heard}
-	}
-	q.seen += min(now.Sub(q.last), 2*lookAfter)
-	q.last = now
-	return q.seen
-}
-
 // why says in which state the customer is, and what keeps it there.
 func (s silence) why() (now state, blocked words.Text) {
 	switch {
@@ -124,7 +108,7 @@ func (s silence) why() (now state, blocked words.Text) {
 
 // probe finds out why a customer is silent.
 func (r *run) probe(ctx context.Context, b *buyer) (err error) {
-	s := silence{since: time.Since(b.heard), quiet: b.quiet.until(b.heard, time.Now()), answered: b.answer != ""}
+	s := silence{since: time.Since(b.heard), quiet: b.quiet.Until(b.heard, time.Now(), lookAfter), answered: b.answer != ""}
 	if b.flying != nil {
 		s.server = b.flying.Server
 	}

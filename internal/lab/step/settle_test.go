@@ -40,16 +40,22 @@ func TestWhyACustomerIsSilent(t *testing.T) {
 	}
 }
 
-// TestSilenceThatNobodyHasSeen does not count: the machine may not have run the customer's process either.
-func TestSilenceThatNobodyHasSeen(t *testing.T) {
-	var q quiet
-	heard := time.Now()
-	q.until(heard, heard.Add(lookAfter))
-	if got := q.until(heard, heard.Add(time.Second)); got != 3*lookAfter {
-		t.Errorf("a look after %s and the next one after a second have seen %s", lookAfter, got)
-	}
-	if got := q.until(heard.Add(time.Second), heard.Add(time.Second)); got != 0 {
-		t.Errorf("who has just been heard is silent for %s", got)
+// TestWhatIsAwaitedBesideARenewedLock: each run takes what is awaited. A key that sales leave ends at once where it is long.
+func TestWhatIsAwaitedBesideARenewedLock(t *testing.T) {
+	r := &serviceRun{main: "lock:1", service: &Service{renews: true, deletes: map[string]bool{"guard:?": true}}}
+	for _, tt := range []struct {
+		name   string
+		left   time.Duration
+		renews bool
+		want   bool
+	}{
+		{"lock:1", time.Hour, true, true},
+		{"guard:1", 40 * time.Second, true, true}, {"guard:1", time.Minute, true, false},
+		{"known:1", LongestSearched, true, true}, {"known:1", 40 * time.Second, true, false}, {"known:1", 40 * time.Second, false, true},
+	} {
+		if r.service.renews = tt.renews; r.awaits(tt.name, tt.left) != tt.want {
+			t.Errorf("%+v: %v", tt, !tt.want)
+		}
 	}
 }
 
