@@ -45,7 +45,7 @@ type offer struct {
 type placed struct {
 	labmode.Fault
 	shop  int
-	ended chan time.Duration // how long the request took, when it is over
+	ended chan load.Answer // to the request, when it is over
 }
 
 // customers buy one order each. Without an answer, or with one that leaves the outcome open, they
@@ -209,7 +209,7 @@ func (c *customers) answered(a load.Answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if p.fault != nil && p.tries == 1 {
-		p.fault.ended <- a.Latency
+		p.fault.ended <- a
 	}
 	p.story = append(p.story, fmt.Sprintf("%s by shop %d", a.Outcome, p.shop+1))
 	offer := c.offer(p.customer)
@@ -271,10 +271,9 @@ func (c *customers) askAgain(p *purchase) {
 	c.again = slices.Insert(c.again, at, p)
 }
 
-// place injects a fault into the next purchase, at the shop. The channel says how long that request
-// took, when it is over.
-func (c *customers) place(shop int, fault labmode.Fault) <-chan time.Duration {
-	f := &placed{Fault: fault, shop: shop, ended: make(chan time.Duration, 1)}
+// place injects a fault into the next purchase, at the shop. The channel has the answer to that request.
+func (c *customers) place(shop int, fault labmode.Fault) <-chan load.Answer {
+	f := &placed{Fault: fault, shop: shop, ended: make(chan load.Answer, 1)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.faults = append(c.faults, f)

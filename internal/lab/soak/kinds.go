@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/seen"
 	"stocklock/internal/shop/labmode"
@@ -106,14 +107,18 @@ func killShop(ctx context.Context, s *soak, f fault) (time.Time, error) {
 // killInSale kills the shop when a sale reaches the point. If the sale never does, it kills the
 // shop afterwards.
 func killInSale(ctx context.Context, s *soak, f fault) (time.Time, error) {
-	if _, err := s.placeAndWait(ctx, f, labmode.Fault{Point: f.point, Action: labmode.Kill}); err != nil {
+	answer, err := s.placeAndWait(ctx, f, labmode.Fault{Point: f.point, Action: labmode.Kill})
+	if err != nil {
 		return time.Time{}, err
 	}
-	var missed error
-	select {
-	case <-s.testbed.Shops[f.shop].Exited():
-	case <-time.After(short): // a connection breaks a little before its process has ended
-		missed = errMissed
+	missed := errMissed
+	if answer.Outcome == load.Unknown { // a connection breaks before its process has ended
+		select {
+		case <-s.testbed.Shops[f.shop].Exited():
+			missed = nil
+		case <-time.After(patience):
+		case <-ctx.Done():
+		}
 	}
 	ended, err := killShop(ctx, s, f)
 	return ended, cmp.Or(err, missed)
@@ -132,24 +137,24 @@ func stopShop(ctx context.Context, s *soak, f fault) (time.Time, error) {
 // or have found no stock.
 func stopInSale(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	for range 5 {
-		took, err := s.placeAndWait(ctx, f, labmode.Fault{Point: f.point, Action: labmode.Stop, For: f.lasts})
+		answer, err := s.placeAndWait(ctx, f, labmode.Fault{Point: f.point, Action: labmode.Stop, For: f.lasts})
 		if err != nil {
 			return time.Time{}, err
 		}
-		if took >= f.lasts {
+		if answer.Latency >= f.lasts {
 			return time.Now(), nil
 		}
 	}
 	return time.Now(), errMissed
 }
 
-// placeAndWait returns how long the request took that had the fault.
-func (s *soak) placeAndWait(ctx context.Context, f fault, placed labmode.Fault) (time.Duration, error) {
+// placeAndWait returns the answer to the request that had the fault.
+func (s *soak) placeAndWait(ctx context.Context, f fault, placed labmode.Fault) (load.Answer, error) {
 	select {
-	case took := <-s.customers.place(f.shop, placed):
-		return took, nil
+	case answer := <-s.customers.place(f.shop, placed):
+		return answer, nil
 	case <-ctx.Done():
-		return 0, context.Cause(ctx)
+		return load.Answer{}, context.Cause(ctx)
 	}
 }
 

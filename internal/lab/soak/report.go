@@ -166,8 +166,8 @@ func (r *Report) recoveryTable() string {
 	w := newTable("fault", "times", "worst\nrecovery", "average\nrecovery")
 	times := 0
 	for i := range kinds {
-		if f := r.Recoveries[&kinds[i]]; f.Times > 0 {
-			w.AppendRow(table.Row{kinds[i].title(), f.Times, r.seconds(f.Worst), r.seconds(f.Total / time.Duration(f.Times))})
+		if f := r.Recoveries[&kinds[i]]; f != (Recovery{}) {
+			w.AppendRow(table.Row{kinds[i].title(), f.Times, r.seconds(f.Worst), r.seconds(f.Total / time.Duration(max(f.Times, 1)))})
 			times += f.Times
 		}
 	}

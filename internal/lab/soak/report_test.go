@@ -120,6 +120,10 @@ func TestAFaultThatNoSaleMet(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", kinds[at].title(), got, want)
 		}
 	}
+	r := Report{Recoveries: recoveries{&kinds[3]: {Worst: time.Second, Never: 1}}}
+	if !strings.Contains(r.recoveryTable(), kinds[3].title()) {
+		t.Error("a finding has a fault that the table leaves out")
+	}
 	for latency, missed := range map[time.Duration]bool{time.Second: true, lease: false} {
 		s := &soak{customers: newCustomers(1, []*rig.TestbedShop{{Shop: &rig.Shop{}}}, []*items{{strategies: []declared.Strategy{{}}, all: []audit.Run{{}}, inTurn: true}})}
 		f := fault{kind: &kinds[3], lasts: lease}

@@ -344,8 +344,8 @@ const (
 	LongestSearched = 3 * time.Second
 )
 
-// awaits says whether the end of a key, to which so much is left, is waited for where leases end in their own time. While a
-// lock is renewed all do: what is beside it, and sales leave, ends at once where that takes long.
+// awaits says whether the end of a key, to which so much is left, is waited for where leases end in their own time. Beside a
+// renewed lock they do so in each run: a key that sales leave ends at once there, where it is long.
 func (r *serviceRun) awaits(name string, left time.Duration) bool {
 	if name == r.main {
 		return true

@@ -461,7 +461,7 @@ func (r *serviceRun) addedUp(ctx context.Context, o *schedule.Outcome, end sched
 	if err := r.free(ctx); err != nil {
 		return end, err
 	}
-	r.ended = true // that takes longer than a lease can be
+	r.ended = true // what follows takes longer than many a lease
 	if still, err := r.service.on.Still(ctx, r.item); err != nil || !still {
 		return end, cmp.Or(err, errors.New("the orders and the stock change all the time"))
 	}

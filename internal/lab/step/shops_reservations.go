@@ -48,7 +48,7 @@ func reserving(customers int) map[schedule.Customer][]Request {
 
 // send sends a request about a reservation for a customer.
 func (to Address) send(ctx context.Context, o load.Order) load.Answer {
-	ctx, cancel := context.WithTimeout(ctx, 2*labmode.HoldLimit)
+	ctx, cancel := context.WithTimeout(ctx, labmode.StepTime+labmode.HoldLimit)
 	defer cancel()
 	o.Shop, o.ItemID, o.RequestID, o.Strategy, o.Subject = to.URL, to.Items[0], to.ID, to.Strategy, to.ID
 	if o.Act.Staff() {

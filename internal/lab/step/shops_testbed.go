@@ -81,7 +81,7 @@ func (l *slot) patience() time.Duration { return (leasesToWait + 4) * l.lease }
 // buy is one customer: it sends an order of one unit of each item, and returns the outcome as the customer
 // sees it.
 func (l *slot) buy(ctx context.Context, shop string, items []uint64, by, id string) string {
-	ctx, cancel := context.WithTimeout(ctx, leasesToWait*l.lease+labmode.HoldLimit+20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, leasesToWait*l.lease+labmode.StepTime+20*time.Second)
 	defer cancel()
 	return answerOf(load.Send(ctx, load.Order{
 		Shop: shop, ItemID: items[0], More: items[1:], AsPosted: len(items) > 1, Quantity: 1, RequestID: id, Strategy: by,

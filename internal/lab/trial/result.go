@@ -11,6 +11,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/words"
+	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
 )
@@ -254,11 +255,12 @@ func (r *Result) count(a *attack) {
 }
 
 // faultsMet counts the sales that have reached the point of their fault. Without traces, they are those whose shop broke the
-// connection as it was to.
+// connection as it was to, or was to die once it had answered.
 func (a *attack) faultsMet() (met int64) {
 	if len(a.traces) == 0 {
 		for _, h := range a.customers.hits {
-			if h.fault.Action == labmode.Kill && h.Outcome == load.Unknown && broken(h.Answer) {
+			died := h.Outcome == load.Unknown && broken(h.Answer) || h.fault.Point == sale.Answered && h.Outcome == load.Sold
+			if h.fault.Action == labmode.Kill && died {
 				met++
 			}
 		}

@@ -93,26 +93,28 @@ func TestJudge(t *testing.T) {
 
 // TestAShopThatWasNotKilled: shops that were given by address hold only where one was seen to die.
 func TestAShopThatWasNotKilled(t *testing.T) {
-	kill := labmode.Fault{Point: sale.Read, Action: labmode.Kill}
 	for _, tt := range []struct {
 		what   string
+		at     sale.Point
 		traces []traceFile
 		answer load.Answer
 		met    bool // by the trace
 		want   verdict.Kind
 	}{
-		{"its customer was sold out", nil, load.Answer{Outcome: load.SoldOut, Status: 409}, false, verdict.Invalid},
-		{"its customer ran out of time", nil, load.Answer{Outcome: load.Unknown, Err: &timeout{}}, false, verdict.Invalid},
-		{"the connection broke", nil, load.Answer{Outcome: load.Unknown, Err: io.EOF}, false, verdict.Held},
-		{"the connection broke, and no trace has the point", []traceFile{{}}, load.Answer{Outcome: load.Unknown, Err: io.EOF}, false, verdict.Invalid},
-		{"its trace has the point", []traceFile{{}}, load.Answer{Outcome: load.Unknown, Err: io.EOF}, true, verdict.Held},
+		{"its customer was sold out", sale.Read, nil, load.Answer{Outcome: load.SoldOut, Status: 409}, false, verdict.Invalid},
+		{"its customer was sold a unit first", sale.Read, nil, load.Answer{Outcome: load.Sold, Status: 201}, false, verdict.Invalid},
+		{"it was to be behind the answer", sale.Answered, nil, load.Answer{Outcome: load.Sold, Status: 201}, false, verdict.Held},
+		{"its customer ran out of time", sale.Read, nil, load.Answer{Outcome: load.Unknown, Err: &timeout{}}, false, verdict.Invalid},
+		{"the connection broke", sale.Read, nil, load.Answer{Outcome: load.Unknown, Err: io.EOF}, false, verdict.Held},
+		{"the connection broke, and no trace has the point", sale.Read, []traceFile{{}}, load.Answer{Outcome: load.Unknown, Err: io.EOF}, false, verdict.Invalid},
+		{"its trace has the point", sale.Read, []traceFile{{}}, load.Answer{Outcome: load.Unknown, Err: io.EOF}, true, verdict.Held},
 	} {
 		s := attackOf(Options{}).Show
 		s.customers, s.traces = newCustomers(1, "", wishes{}), tt.traces
 		h := s.customers.add()
-		h.fault, h.Answer = kill, tt.answer
+		h.fault, h.Answer = labmode.Fault{Point: tt.at, Action: labmode.Kill}, tt.answer
 		if tt.met {
-			s.feed.add(labmode.Event{Request: h.id, Point: sale.Read, Facts: map[string]any{"fault": kill.String()}})
+			s.feed.add(labmode.Event{Request: h.id, Point: tt.at, Facts: map[string]any{"fault": h.fault.String()}})
 		}
 		a, r := newAttack(s), Result{}
 		a.kills = map[int]bool{0: true}

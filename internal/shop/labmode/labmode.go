@@ -64,8 +64,8 @@ func Attach(s *shop.Shop, cfg Config) {
 	if cfg.Stepper != nil {
 		cfg.Stepper.nameScripts(cfg.Strategies)
 	}
-	s.ExtraTime = cfg.Work + MaxDuration // no deadline may end what a scenario makes slow
-	s.SweepInterval = -1                 // see [SweepPath]
+	s.ExtraTime = cfg.Work + extraTime(cfg.Stepper)
+	s.SweepInterval = -1 // see [SweepPath]
 	s.UseLab(&Lab{Config: cfg, deps: s.Deps, usual: s.Seller(), name: s.Name, log: s.Log, sellers: map[chosen]*strategy.Seller{}})
 }
 

@@ -101,7 +101,7 @@ func (s Settings) Open(shopName string, offered []ladder.Rung) (*Opened, error) 
 
 // StoreOptions returns how the store is to be opened.
 func (o *Opened) StoreOptions() []stock.Option {
-	options := []stock.Option{stock.WithExtraTime(MaxDuration)} // no deadline may end what a scenario makes slow
+	options := []stock.Option{stock.WithExtraTime(extraTime(o.stepper))}
 	if o.settings.Lab {
 		options = append(options, stock.WithConnector(o.commits.Connector))
 	}

@@ -19,6 +19,17 @@ import (
 // control of the sale, and learns it from the report that the request was done.
 const HoldLimit = time.Minute
 
+// StepTime is what the requests of a sale may be held for together: one that is held for too long is seen before any deadline.
+const StepTime = 20 * HoldLimit
+
+// extraTime is what a shop in the lab adds to its deadlines: none may end what a scenario makes slow, or a stepper holds.
+func extraTime(holds *Stepper) time.Duration {
+	if holds != nil {
+		return StepTime
+	}
+	return MaxDuration
+}
+
 // StepReport is what a shop reports to the scheduler, one JSON line each, over a TCP connection that the
 // shop opens when it starts. The first one has the shop's name alone.
 type StepReport struct {

@@ -170,6 +170,14 @@ func TestNothingIsHeldForASchedulerThatHasGone(t *testing.T) {
 	}
 }
 
+// TestHoldsAtTheLimitEndNoSale by a deadline: each is seen by itself.
+func TestHoldsAtTheLimitEndNoSale(t *testing.T) {
+	stepper, _ := newStepper(t)
+	if with, without := extraTime(stepper), extraTime(nil); with < 10*HoldLimit || without != MaxDuration {
+		t.Errorf("a deadline is %s later where requests are held, and %s elsewhere", with, without)
+	}
+}
+
 func TestTheTimeForWhichARequestIsHeldDoesNotCount(t *testing.T) {
 	over, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
