@@ -175,7 +175,7 @@ func (t *try) search(ctx context.Context, on *step.Service, plan step.Plan, what
 		return err
 	}
 	bad, decided := found.Repeated(), found.Decided()
-	part := report.TriedPart{Part: "explore", Verdict: verdict.Held, Schedules: found.Runs, Bad: found.Bad, Undecided: decided.Undecided}
+	part := report.TriedPart{Part: "explore", Verdict: verdict.Held, Schedules: decided.Runs, Bad: found.Bad, Undecided: decided.Undecided}
 	part.Reason = played(what, "schedule", part, decided)
 	if err != nil {
 		part.Reason += "; " + firstLine(err)
