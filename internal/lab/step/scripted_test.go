@@ -277,13 +277,13 @@ func TestALeaseOfAnHour(t *testing.T) {
 
 // TestTwoLeasesThatEndAtOnce end in one wait of the two that a search has needed.
 func TestTwoLeasesThatEndAtOnce(t *testing.T) {
-	steps := filepath.Join(t.TempDir(), "steps")
-	t.Setenv("STEPS", steps)
+	t.Parallel()
+	path := described(t, "scripted", "")
 	both := "?redis EVAL return_redis.call('SET','lock:'..ARGV[1],'x','NX','PX',1500)_and_redis.call('SET','beside:'..ARGV[1],'x','PX',1500) 0 {item}"
-	if err := os.WriteFile(steps, []byte(strings.Join([]string{both, read, write, order, unlock}, "\n")), 0o600); err != nil {
+	if err := os.WriteFile(stepsOf(path), []byte(strings.Join([]string{both, read, write, order, unlock}, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := openFile(t, described(t, "scripted", "")).InTime(t.Context(), "", 2, steptest.Parse(t, "A.eval wait wait B.eval B.select"))
+	r, err := openFile(t, path).InTime(t.Context(), "", 2, steptest.Parse(t, "A.eval wait wait B.eval B.select"))
 	if err != nil || r.Outcome.Verdict != verdict.Oversold {
 		t.Errorf("%+v %v", r.Outcome, err)
 	}

@@ -160,7 +160,7 @@ func serve(mode string) error {
 			}
 		case "orders", "recount":
 			if mode == "orders" {
-				if taken := cache.Do(ctx, "SET", "lock:"+item, customer, "NX", "PX", 1000); taken.Value == nil {
+				if taken := cache.Do(ctx, "SET", "lock:"+item, customer, "NX", "PX", 2000); taken.Value == nil {
 					return false, nil, cmp.Or(taken.Err, errBusy)
 				}
 				defer cache.Do(context.WithoutCancel(ctx), "DEL", "lock:"+item)
