@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"stocklock/internal/lab/matrix"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 )
 
@@ -56,12 +57,14 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// replay is the command that runs a cell again, with a shop program where one was given. Addresses
+// replay is the command that runs a cell of the plan again, with a shop program where one was given. Addresses
 // that came from the environment stay there, and those with passwords are to be put there.
 func replay(c trial.Result, p matrix.Plan, shop string) string {
 	if c.Group != trial.OneServer {
 		return fmt.Sprintf("%s run %s --seed %d --draw", program(), c.Name(), c.Seed)
 	}
+	sc, _ := scenario.ByName(c.Scenario)
+	p = *p.Of(sc)
 	words := []string{program(), "run", c.Name(), "--seed", fmt.Sprint(c.Seed),
 		"--stock", fmt.Sprint(p.Stock), "--requests", fmt.Sprint(p.Requests),
 		"--workers", fmt.Sprint(p.Workers), "--lease", p.Lease.String(), "--wait", p.Wait.String(),

@@ -106,7 +106,10 @@ func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) e
 		return failed
 	}
 	if requests != nil {
-		if err := errors.Join(plan.Records.Flush(), requests.Commit()); err != nil {
+		if err := plan.Records.Flush(); err != nil {
+			return err
+		}
+		if err := requests.Commit(); err != nil {
 			return err
 		}
 	}
@@ -126,7 +129,10 @@ func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) e
 	}
 	err = c.finish(r, s)
 	if failed != nil { // the cells that were run before are still shown and written
-		return failed
+		if errors.Is(err, errSurprised) {
+			return failed
+		}
+		return errors.Join(failed, err)
 	}
 	if !one {
 		saved := ""

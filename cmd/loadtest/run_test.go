@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"stocklock/internal/flags"
+	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
@@ -160,6 +161,23 @@ func TestCommandLineHidesPasswords(t *testing.T) {
 	got := commandLine([]string{"run", "--mysql", "user:geheim@x", "--redis=redis://:geheim@y", "--shop", "http://a:geheim@z:1", "--shop=http://b:geheim@z:2=/trace/2", "--fail-if", "p99>5ms"})
 	if strings.Contains(got, "geheim") || !strings.HasSuffix(got, "@z:2=/trace/2 --fail-if 'p99>5ms'") {
 		t.Errorf("commandLine = %q", got)
+	}
+}
+
+// TestCellsAreRunAgainAsTheyWere: beside scenarios with faults, contention has the conditions of a comparison.
+func TestCellsAreRunAgainAsTheyWere(t *testing.T) {
+	var p matrix.Plan
+	for _, name := range []string{"pause", trial.Contention} {
+		sc, err := scenario.ByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Pairs = append(p.Pairs, matrix.Pair{Scenario: sc})
+	}
+	for name, want := range map[string]string{"pause": "--lease 500ms --wait 375ms --retry 2ms --work 0s", trial.Contention: "--lease 10s --wait 5s --retry 2ms --work 10ms"} {
+		if got := replay(trial.Result{Scenario: name}, p.OneServer(), ""); !strings.Contains(got, want) {
+			t.Errorf("%s is run again by %s, want %s", name, got, want)
+		}
 	}
 }
 

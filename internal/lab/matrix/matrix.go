@@ -25,20 +25,25 @@ import (
 // Run runs the cells of a plan, and ends the servers and shops that it started. Those of one server come first, then those
 // of baskets, of reservations and of topologies. When ctx ends it, or an error, the report has what there is. Shops or servers of the plan
 // that cannot be used are an [AddressError].
-func Run(ctx context.Context, p Plan, status *Status) (all report.Report, err error) {
-	for _, part := range p.parts() {
-		r, err := part.run(ctx, status)
+func Run(ctx context.Context, p Plan, status *Status) (report.Report, error) {
+	return joined(p.parts(), func(part Plan) (report.Report, error) { return part.run(ctx, status) })
+}
+
+// joined is one report of all parts. Without one of them it is interrupted.
+func joined(parts []Plan, run func(Plan) (report.Report, error)) (all report.Report, err error) {
+	for _, part := range parts {
+		r, err := run(part)
 		if len(all.Cells) == 0 {
 			all = r
 		} else {
-			all.Cells, all.Interrupted = append(all.Cells, r.Cells...), r.Interrupted
+			all.Cells = append(all.Cells, r.Cells...)
 			for _, of := range r.Strategies {
 				if !slices.ContainsFunc(all.Strategies, func(s declared.Strategy) bool { return s.Name == of.Name }) {
 					all.Strategies = append(all.Strategies, of)
 				}
 			}
 		}
-		if err != nil || all.Interrupted {
+		if all.Interrupted = r.Interrupted || err != nil; all.Interrupted {
 			return all, err
 		}
 	}
@@ -62,7 +67,7 @@ func (p Plan) run(ctx context.Context, status *Status) (report.Report, error) {
 	if ctx.Err() != nil {
 		err = nil // what there is, is the result
 	}
-	return report.Report{Environment: t.environment(), Strategies: t.plan.Strategies, Cells: cells, Interrupted: ctx.Err() != nil || err != nil}, err
+	return report.Report{Environment: t.environment(), Strategies: t.plan.Strategies, Cells: cells, Interrupted: ctx.Err() != nil}, err
 }
 
 // Session is a bench that stays between cells. Cells run on it one after another: it is not for

@@ -259,8 +259,8 @@ func (p Plan) poolSize(most int) (int, error) {
 	return min(pool, stock.PoolSize), nil
 }
 
-// of is the plan by which the cells of a scenario run.
-func (p *Plan) of(sc trial.Scenario) *Plan {
+// Of is the plan by which the cells of a scenario run.
+func (p *Plan) Of(sc trial.Scenario) *Plan {
 	if p.calm != nil && sc.Comparable {
 		return p.calm
 	}

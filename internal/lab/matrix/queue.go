@@ -164,7 +164,7 @@ func (t *testbeds) runTask(ctx context.Context, open opener, next task) ([]trial
 		return nil, err
 	}
 	defer done()
-	return trial.Run(ctx, bench, next.scenario, next.strategies, next.seed, t.plan.of(next.scenario).options())
+	return trial.Run(ctx, bench, next.scenario, next.strategies, next.seed, t.plan.Of(next.scenario).options())
 }
 
 // merge makes one result of several runs of a cell: the first surprising run, or else the one with

@@ -1,9 +1,11 @@
 package matrix
 
 import (
+	"errors"
 	"testing"
 
 	"stocklock/internal/lab/bench"
+	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/stock"
@@ -24,6 +26,20 @@ func TestMergeShowsTheSurprise(t *testing.T) {
 	got := merge([]trial.Result{good, bad, good})
 	if got.Seed != 2 || got.Runs != 3 || got.Agreed != 2 || got.Seconds != 3 || !got.Surprise() {
 		t.Errorf("merge = %+v, want the surprising run, 2 of 3 agreed", got)
+	}
+}
+
+// TestAReportWithoutAPartIsInterrupted: the servers of the second one were not started.
+func TestAReportWithoutAPartIsInterrupted(t *testing.T) {
+	failed := errors.New("no servers")
+	r, err := joined([]Plan{{Runs: 1}, {Runs: 2}, {Runs: 3}}, func(part Plan) (report.Report, error) {
+		if part.Runs == 1 {
+			return report.Report{Cells: []trial.Result{{Strategy: "none"}}}, nil
+		}
+		return report.Report{}, failed
+	})
+	if err != failed || !r.Interrupted || len(r.Cells) != 1 {
+		t.Errorf("%+v, %v, want the cells of the first part, interrupted", r, err)
 	}
 }
 
