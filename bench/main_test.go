@@ -42,6 +42,8 @@ func TestUsage(t *testing.T) {
 		{[]string{"--seconds", "NaN"}, exitUsage, "--seconds NaN: want 0.1 to 60"},
 		{[]string{"--loadtest", "main_test.go"}, exitUsage, "permission denied"},
 		{[]string{"everything"}, exitUsage, "bench: unexpected argument everything; see bench --help\n"},
+		{[]string{"--shapes", "pairs", "--sections", "mysql"}, exitUsage, `shape "pairs" has no work under the lock`},
+		{[]string{"--shapes", "hold-5", "--locks", "mutex"}, exitFailed, "nothing was measured"},
 		{[]string{"--fast"}, exitUsage, "unknown flag --fast"},
 	} {
 		var out bytes.Buffer
@@ -121,7 +123,7 @@ func TestInterruptedLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestInterruptedShowsWhatThereIs interrupts a run in its second repetition.
+// TestInterruptedShowsWhatThereIs interrupts a run in its second repetition. The saved file stays as it was.
 func TestInterruptedShowsWhatThereIs(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	progress := writer(func(line []byte) {
@@ -130,7 +132,14 @@ func TestInterruptedShowsWhatThereIs(t *testing.T) {
 		}
 	})
 	var out bytes.Buffer
-	code := run(ctx, []string{"--locks", "mutex,stocklock", "--shapes", "1x2", "--repeat", "2", "--seconds", "0.1"}, &out, progress)
+	file := filepath.Join(t.TempDir(), "bench.txt")
+	if err := os.WriteFile(file, []byte("of before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code := run(ctx, []string{"--locks", "mutex,stocklock", "--shapes", "1x2", "--repeat", "2", "--seconds", "0.1", "--save", file}, &out, progress)
+	if kept, err := os.ReadFile(file); string(kept) != "of before" {
+		t.Errorf("the file of --save has %q, %v, want what it had: a part of the measurements is no baseline", kept, err)
+	}
 	if code != exitInterrupted {
 		t.Errorf("exit code %d, want %d", code, exitInterrupted)
 	}

@@ -15,7 +15,7 @@ import (
 type options struct {
 	Locks    []string `placeholder:"LOCK" help:"Locks to measure. Default: all that need one Redis and nothing else, except none, which is no lock."`
 	Shapes   []string `placeholder:"SHAPE" help:"PROCESSESxGOROUTINES such as 4x8, with added latency such as 4x8+500us or a pause between two holds such as 8x1/1ms; hold-LOCKS such as hold-1000; pairs, pairs-cancellable or pairs-wait. Default: those of --list, or 4x8 with --sections."`
-	Sections []string `placeholder:"SECTION" help:"Work under the lock: redis, mysql, sleep, sleep-10ms or empty. Default: those of --list, or redis with --shapes."`
+	Sections []string `placeholder:"SECTION" help:"Work under the lock: redis, mysql, sleep, sleep-10ms or empty. Default: those of --list, or redis with --shapes. Pairs and hold-LOCKS have none, which is empty."`
 	Repeat   int      `default:"3" help:"Number of repetitions. The results are medians over them."`
 	Seconds  float64  `default:"0.5" help:"Duration of one measurement of one lock in one shape."`
 	Loadtest string   `type:"existingfile" placeholder:"PROGRAM" help:"Also compare sales through this cmd/loadtest: the lock, a mutex, and the row lock of the database."`
@@ -70,7 +70,13 @@ func (o options) chosen() (cells []measure.Cell, err error) {
 	for _, shape := range shapes {
 		s, shapeErr := measure.ParseShape(shape)
 		err = errors.Join(err, shapeErr)
-		for _, name := range sections {
+		of := sections
+		if s.Pairs || s.Hold > 0 {
+			if of = []string{"empty"}; slices.ContainsFunc(o.Sections, func(name string) bool { return name != "empty" }) {
+				err = errors.Join(err, fmt.Errorf("shape %q has no work under the lock: want --sections empty", shape))
+			}
+		}
+		for _, name := range of {
 			work, workErr := choose("section", name, section.All, func(s section.Section) string { return s.Name })
 			err = errors.Join(err, workErr)
 			cells = append(cells, measure.Cell{Shape: s, Section: work})

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -58,12 +59,16 @@ func (k *kept) check() error {
 	return wholefile.Check(k.Save)
 }
 
-// finish compares and saves. The code is [exitWorse] where something became worse.
-func (k *kept) finish(out io.Writer, results []*benchfmt.Result, tables []measure.Table) (code int, err error) {
+// finish compares and saves. The code is [exitWorse] where something became worse. When ctx has ended, the file stays as it
+// was: a part of a baseline would never be compared with the rest.
+func (k *kept) finish(ctx context.Context, out io.Writer, results []*benchfmt.Result, tables []measure.Table) (code int, err error) {
+	if len(results) == 0 {
+		return exitFailed, errors.New("nothing was measured")
+	}
 	if k.Baseline != "" && printChanges(out, k.Baseline, k.before, tables) > 0 {
 		code = exitWorse
 	}
-	if k.Save == "" {
+	if k.Save == "" || ctx.Err() != nil {
 		return code, nil
 	}
 	return code, wholefile.Write(k.Save, func(to io.Writer) error { return measure.Write(to, results) })
@@ -102,9 +107,9 @@ func (p plan) run(ctx context.Context, stdout, stderr io.Writer) (code int, err 
 			}
 		}
 	}
-	compared, err := p.kept.finish(stdout, results, tables)
+	compared, err := p.kept.finish(ctx, stdout, results, tables)
 	if ctx.Err() != nil {
-		fmt.Fprintln(stdout, "interrupted: measurements are missing")
+		fmt.Fprintln(stdout, "interrupted: measurements are missing, and --save has written nothing")
 	}
 	fmt.Fprintln(stdout, "medians; ±: where the median is with a confidence of 95 %, or the range of fewer than six repetitions")
 	fmt.Fprintln(stdout, measure.Environment(&benchfmt.Result{Config: config}))

@@ -77,6 +77,9 @@ const (
 )
 
 func (c *scaleCommand) check() error {
+	if len(c.Connections) == 0 {
+		return errors.New("--connections: want one number or more")
+	}
 	var errs []error
 	for _, limit := range []struct {
 		flag     string
@@ -128,7 +131,7 @@ func (c *scaleCommand) run(ctx context.Context, stdout, stderr io.Writer) (code 
 		fmt.Fprintln(stdout, note)
 	}
 	fmt.Fprintf(stdout, "units sold, as ratios; medians of %d rounds of %s · %d cores for everything\n", c.Repeat, c.Each, runtime.NumCPU())
-	return c.kept.finish(stdout, results, tables)
+	return c.kept.finish(ctx, stdout, results, tables)
 }
 
 // measure measures every demand once in each round.

@@ -148,22 +148,12 @@ func at[T any](all *[]T, meant func(T) bool, fallback T) *T {
 
 // TableOf returns the table of that name, without rows if there is none.
 func TableOf(tables []Table, name string) Table {
-	for _, t := range tables {
-		if t.Name == name {
-			return t
-		}
-	}
-	return Table{}
+	return *at(&tables, func(t Table) bool { return t.Name == name }, Table{})
 }
 
 // Row returns the row of that name, without results if there is none.
 func (t Table) Row(name string) Row {
-	for _, r := range t.Rows {
-		if r.Name == name {
-			return r
-		}
-	}
-	return Row{}
+	return *at(&t.Rows, func(r Row) bool { return r.Name == name }, Row{})
 }
 
 // Sample returns one number of each result that has it.

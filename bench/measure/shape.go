@@ -69,7 +69,7 @@ func ParseShape(name string) (Shape, error) {
 	}
 	s.Processes, _ = strconv.Atoi(m[1])
 	s.Goroutines, _ = strconv.Atoi(m[2])
-	if s.Processes < 1 || s.Processes > maxProcesses || s.Goroutines < 1 || s.Processes*s.Goroutines > maxGoroutines {
+	if s.Processes < 1 || s.Processes > maxProcesses || s.Goroutines < 1 || s.Goroutines > maxGoroutines || s.Processes*s.Goroutines > maxGoroutines {
 		return Shape{}, fmt.Errorf("shape %q: want 1 to %d processes, and at most %d goroutines in all", name, maxProcesses, maxGoroutines)
 	}
 	return s, nil

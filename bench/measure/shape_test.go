@@ -23,7 +23,7 @@ func TestParseShape(t *testing.T) {
 			t.Errorf("ParseShape(%q) = %+v, %v; want %+v", test.name, got, err, test.want)
 		}
 	}
-	for _, wrong := range []string{"", "4", "4x", "x8", "0x8", "4x0", "4x8+", "4x8+fast", "4x8+-1ms", "4x8+1h", "hold-0", "129x1", "100x100", "99999999999999999999x1", "4x8/", "4x8/0s", "4x8/1h", "4x8/1ms+500us", "hold-1000+1ms", "hold-1000/1ms", "pairs+1ms"} {
+	for _, wrong := range []string{"", "4", "4x", "x8", "0x8", "4x0", "4x8+", "4x8+fast", "4x8+-1ms", "4x8+1h", "hold-0", "129x1", "100x100", "99999999999999999999x1", "2x9223372036854775807", "4x4611686018427387904", "4x8/", "4x8/0s", "4x8/1h", "4x8/1ms+500us", "hold-1000+1ms", "hold-1000/1ms", "pairs+1ms"} {
 		if got, err := ParseShape(wrong); err == nil {
 			t.Errorf("ParseShape(%q) = %+v, want an error", wrong, got)
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/uuid"
 
+	lab "stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/testserver"
 )
@@ -122,16 +123,16 @@ type result struct {
 }
 
 var units = []struct {
-	head string
+	name string // in the format of Go's benchmarks, without spaces
 	of   func(result) float64
 }{
 	{"answers/s", func(r result) float64 { return float64(r.orders) / r.took.Seconds() }},
 	{"lines/s", func(r result) float64 { return float64(r.lines) / r.took.Seconds() }},
-	{"refused %", func(r result) float64 { return 100 * float64(r.requests-r.orders) / float64(max(1, r.requests)) }},
-	{"conflict %", func(r result) float64 { return 100 * float64(r.conflicts) / float64(max(1, r.requests)) }},
-	{"p95 ms", func(r result) float64 { return 1000 * r.p95.Seconds() }},
-	{"shop µs", func(r result) float64 { return 1e6 * r.shop.Seconds() / float64(max(1, r.orders)) }},
-	{"all µs", func(r result) float64 { return 1e6 * r.all.Seconds() / float64(max(1, r.orders)) }},
+	{"refused-%", func(r result) float64 { return 100 * float64(r.requests-r.orders) / float64(max(1, r.requests)) }},
+	{"conflict-%", func(r result) float64 { return 100 * float64(r.conflicts) / float64(max(1, r.requests)) }},
+	{"p95-ms", func(r result) float64 { return 1000 * r.p95.Seconds() }},
+	{"shop-µs", func(r result) float64 { return 1e6 * r.shop.Seconds() / float64(max(1, r.orders)) }},
+	{"all-µs", func(r result) float64 { return 1e6 * r.all.Seconds() / float64(max(1, r.orders)) }},
 }
 
 // bench has the servers. Each program has a database of its own, with its schema.
@@ -400,7 +401,7 @@ func (l *load) sell(ctx context.Context, long time.Duration) result {
 	customers.Wait()
 	r.took = time.Since(begun)
 	if slices.Sort(took); len(took) > 0 {
-		r.p95 = took[len(took)*95/100]
+		r.p95 = lab.Percentile(took, 95)
 	}
 	return r
 }

@@ -58,7 +58,12 @@ func (o options) run(ctx context.Context, out, log io.Writer) (err error) {
 			chosen = append(chosen, cases[i])
 		}
 	}
-	if o.Save != "" {
+	switch {
+	case o.Repeat < 1 || o.Repeat > 100:
+		return errors.New("--repeat: want 1 to 100")
+	case o.Length < 100*time.Millisecond || o.Length > time.Hour:
+		return errors.New("--for: want 100ms to 1h")
+	case o.Save != "":
 		if err := wholefile.Check(o.Save); err != nil {
 			return err
 		}
@@ -71,7 +76,7 @@ func (o options) run(ctx context.Context, out, log io.Writer) (err error) {
 	defer func() { err = errors.Join(err, bench.rig.Close()) }()
 	for _, c := range chosen {
 		sellers := slices.DeleteFunc(slices.Clone(c.sellers), func(s seller) bool { return s.before && o.Before == "" })
-		results := make([][]result, len(sellers))
+		var results []*benchfmt.Result
 		for round := range o.Repeat {
 			for n := range sellers {
 				i := (n + round) % len(sellers) // no seller is always first
@@ -80,11 +85,11 @@ func (o options) run(ctx context.Context, out, log io.Writer) (err error) {
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", c.name, sellers[i], err)
 				}
-				results[i] = append(results[i], got)
-				all = append(all, got.named(c, sellers[i]))
+				results = append(results, got.named(c, sellers[i]))
 			}
 		}
-		print(out, c, sellers, results)
+		all = append(all, results...)
+		print(out, c, sellers, measure.Tables(results)[0])
 	}
 	if o.Save == "" {
 		return nil
@@ -92,28 +97,31 @@ func (o options) run(ctx context.Context, out, log io.Writer) (err error) {
 	return wholefile.Write(o.Save, func(to io.Writer) error { return measure.Write(to, all) })
 }
 
-// named is a result in the format of Go's benchmarks, in which units and names have no spaces.
+// named is a result in the format of Go's benchmarks.
 func (r result) named(c testCase, s seller) *benchfmt.Result {
 	sample := measure.Sample{Operations: r.orders}
 	for _, u := range units {
-		sample.Values = append(sample.Values, benchfmt.Value{Value: u.of(r), Unit: strings.ReplaceAll(u.head, " ", "-")})
+		sample.Values = append(sample.Values, benchfmt.Value{Value: u.of(r), Unit: u.name})
 	}
 	doc := []benchfmt.Config{{Key: "doc", Value: []byte(c.doc), File: true}}
-	return measure.NewResult("Shop/"+c.name, strings.ReplaceAll(s.String(), " ", "_"), doc, sample)
+	return measure.NewResult("Shop/"+c.name, inName(s), doc, sample)
 }
 
+// inName is a seller among results. Names in the format of Go's benchmarks have no spaces.
+func inName(s seller) string { return strings.ReplaceAll(s.String(), " ", "_") }
+
 // print prints the medians of a case, and what they are of those of its first seller.
-func print(out io.Writer, c testCase, sellers []seller, results [][]result) {
+func print(out io.Writer, c testCase, sellers []seller, results measure.Table) {
 	w := tabular.New()
 	head := table.Row{"shop"}
 	for _, u := range units {
-		head = append(head, u.head, "of the first")
+		head = append(head, strings.ReplaceAll(u.name, "-", " "), "of the first")
 	}
 	w.AppendHeader(head)
-	for i, s := range sellers {
+	for _, s := range sellers {
 		row := table.Row{s}
 		for _, u := range units {
-			is, first := median(results[i], u.of), median(results[0], u.of)
+			is, first := results.Row(inName(s)).Median(u.name), results.Row(inName(sellers[0])).Median(u.name)
 			ratio := "" // of nothing there is none
 			if first != 0 {
 				ratio = fmt.Sprintf("%.2f", is/first)
@@ -124,13 +132,4 @@ func print(out io.Writer, c testCase, sellers []seller, results [][]result) {
 	}
 	w.SetColumnConfigs(tabular.Right(2, len(head)))
 	fmt.Fprintf(out, "%s: %s\n%s\n\n", c.name, c.doc, w.Render())
-}
-
-func median(of []result, value func(result) float64) float64 {
-	values := make([]float64, len(of))
-	for i, r := range of {
-		values[i] = value(r)
-	}
-	slices.Sort(values)
-	return values[len(values)/2]
 }

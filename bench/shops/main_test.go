@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/perf/benchfmt"
+
+	"stocklock/bench/measure"
 	"stocklock/internal/testserver"
 )
 
@@ -70,9 +73,30 @@ func TestConflictsAreCounted(t *testing.T) {
 	}
 }
 
-func TestAnUnknownCase(t *testing.T) {
-	err := options{Cases: []string{"hundred"}}.run(t.Context(), &bytes.Buffer{}, &bytes.Buffer{})
-	if err == nil || !strings.Contains(err.Error(), "want one of one-item, 64-items") {
-		t.Errorf("an unknown case: %v, want those that there are", err)
+func TestWhatCannotBeMeasured(t *testing.T) {
+	for _, tt := range []struct {
+		options
+		want string
+	}{
+		{options{Cases: []string{"hundred"}}, "want one of one-item, 64-items"},
+		{options{Repeat: 0, Length: time.Second}, "--repeat: want 1 to 100"},
+		{options{Repeat: 1, Length: -time.Second}, "--for: want 100ms to 1h"},
+	} {
+		if err := tt.run(t.Context(), &bytes.Buffer{}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%+v: %v, want %s", tt.options, err, tt.want)
+		}
+	}
+}
+
+// TestTheMedianOfTwoIsBetweenThem, and not the larger one.
+func TestTheMedianOfTwoIsBetweenThem(t *testing.T) {
+	c, s := testCase{name: "two"}, seller{strategy: "conditional"}
+	var results []*benchfmt.Result
+	for _, orders := range []int{100, 300} {
+		results = append(results, result{orders: orders, took: time.Second}.named(c, s))
+	}
+	var out bytes.Buffer
+	if print(&out, c, []seller{s}, measure.Tables(results)[0]); !strings.Contains(out.String(), " 200 ") {
+		t.Errorf("the median of 100 and 300 is not in\n%s", &out)
 	}
 }

@@ -199,9 +199,8 @@ func (w *watcher) measure() {
 	}
 	span := min(time.Since(w.reader.began), sampleFor).Seconds()
 	w.counts.Rate = float64(sold) / max(span, 0.2)
-	if n := len(latencies); n > 0 {
-		slices.Sort(latencies)
-		w.counts.P50, w.counts.P99 = latencies[n/2], latencies[n*99/100]
+	if slices.Sort(latencies); len(latencies) > 0 {
+		w.counts.P50, w.counts.P99 = load.Percentile(latencies, 50), load.Percentile(latencies, 99)
 	}
 }
 

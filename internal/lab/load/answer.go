@@ -75,3 +75,6 @@ func (a Answer) Detail() string {
 	}
 	return string(bytes.TrimSpace(a.Body))
 }
+
+// Percentile returns the smallest of sorted values that at least so many percent of them do not exceed.
+func Percentile[T any](sorted []T, percent int) T { return sorted[(len(sorted)*percent+99)/100-1] }

@@ -65,3 +65,15 @@ func FuzzClassify(f *testing.F) {
 		}
 	})
 }
+
+func TestPercentile(t *testing.T) {
+	var hundred []int
+	for i := range 100 {
+		hundred = append(hundred, i+1)
+	}
+	for _, of := range [][3]int{{100, 99, 99}, {100, 95, 95}, {99, 99, 99}, {3, 50, 2}, {2, 50, 1}, {1, 99, 1}} {
+		if got := Percentile(hundred[:of[0]], of[1]); got != of[2] {
+			t.Errorf("the percentile %d of 1 to %d is %d, want %d", of[1], of[0], got, of[2])
+		}
+	}
+}

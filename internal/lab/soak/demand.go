@@ -80,7 +80,7 @@ func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err 
 	})
 	of.Sold, of.Rejected = of.Sold/lasted.Seconds(), of.Rejected/lasted.Seconds()
 	if slices.Sort(took); len(took) > 0 {
-		of.P99 = took[len(took)*99/100]
+		of.P99 = load.Percentile(took, 99)
 	}
 	if err := errors.Join(err, context.Cause(ctx)); err != nil {
 		return of, err
