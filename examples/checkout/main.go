@@ -69,6 +69,7 @@ func paid(staff listener, id, reference string) error {
 			fmt.Printf("the money of %s goes back: %v\n", reference, err) // ask the provider to return it once, and then:
 			_, _, returned := staff.post("/payments/"+reference+"/return", "")
 			return returned
+		case status == http.StatusRequestTimeout || status == http.StatusTooManyRequests: // a slow network, a gateway's limit
 		case status >= 400 && status < 500:
 			return err // a defect of this program
 		}

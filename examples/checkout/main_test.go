@@ -1,0 +1,30 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// answers are those of a shop, in this order.
+type answers []int
+
+func (a *answers) RoundTrip(*http.Request) (*http.Response, error) {
+	status := (*a)[0]
+	*a = (*a)[1:]
+	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader("{}"))}, nil
+}
+
+// TestPaidAsksUntilTheOutcomeIsKnown: after each of these answers nothing is known of the money.
+func TestPaidAsksUntilTheOutcomeIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shop := answers{http.StatusServiceUnavailable, http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusOK}
+		client.Transport = &shop
+		defer func() { client.Transport = nil }()
+		if err := paid(listener{url: "http://shop"}, "r", "stub"); err != nil || len(shop) > 0 {
+			t.Errorf("%v; not asked for: %v", err, shop)
+		}
+	})
+}
