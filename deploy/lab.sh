@@ -1,8 +1,8 @@
 #!/bin/sh
 # Starts the lab in its container. A mounted /out belongs to a user of the host: it is opened to the
-# user lab, who runs everything.
+# user lab, who runs everything, and has no home: the template of MySQL is kept in /tmp.
 set -eu
 if [ "$(id -u)" != 0 ]; then exec loadtest "$@"; fi
 mkdir -p /out
 chmod 0777 /out
-exec setpriv --reuid=lab --regid=lab --clear-groups loadtest "$@"
+HOME=/tmp exec setpriv --reuid=lab --regid=lab --clear-groups loadtest "$@"
