@@ -12,14 +12,15 @@ if [ "${1-}" = java ]; then
 	cd java
 	exec mvn --quiet --batch-mode package
 fi
-if command -v python3 >/dev/null 2>&1; then
-	[ -x python/.venv/bin/python3 ] || python3 -m venv python/.venv
+if ! command -v python3 >/dev/null 2>&1; then
+	echo "install.sh: no python3: the Python shop stays without its packages" >&2
+elif [ -x python/.venv/bin/pip ] || python3 -m venv --clear python/.venv; then # what a failure has left has no pip
 	python/.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r python/requirements.txt
 else
-	echo "install.sh: no python3: the Python shop stays without its packages" >&2
+	echo "install.sh: python3 cannot make a venv: the Python shop stays without its packages" >&2
 fi
 if command -v npm >/dev/null 2>&1; then
-	(cd node && npm ci --silent --no-audit --no-fund --ignore-scripts)
+	(cd node && npm ci --loglevel=error --no-audit --no-fund --ignore-scripts)
 else
 	echo "install.sh: no npm: the Node shop stays without its packages" >&2
 fi

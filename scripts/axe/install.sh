@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")"
 if command -v npm >/dev/null 2>&1; then
-	npm ci --silent --no-audit --no-fund --ignore-scripts
+	npm ci --loglevel=error --no-audit --no-fund --ignore-scripts
 else
 	echo "install.sh: no npm: the page is not held against axe-core" >&2
 fi
