@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -176,6 +179,45 @@ func TestTryExamples(t *testing.T) {
 				t.Errorf("a schedule that cannot be: exit code %d:\n%s", code, said)
 			}
 		})
+	}
+}
+
+// TestTheNodeShopOutlivesAClient who leaves in the middle of a body.
+func TestTheNodeShopOutlivesAClient(t *testing.T) {
+	needs(t, "node")
+	port, err := testserver.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	ask := func(request string) (answer []byte, err error) {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			return nil, err
+		}
+		defer conn.Close()
+		fmt.Fprint(conn, request)
+		err = conn.(*net.TCPConn).CloseWrite()
+		answer, _ = io.ReadAll(conn) // until the shop has noticed
+		return answer, err
+	}
+	ready := func(context.Context) error {
+		answer, err := ask("GET / HTTP/1.1\r\nHost: shop\r\n\r\n")
+		if err == nil && !bytes.Contains(answer, []byte("ready")) {
+			err = fmt.Errorf("answered with %q", answer)
+		}
+		return err
+	}
+	shop := &testserver.Process{Program: testserver.Program{Name: "the shop", Args: []string{"node", "shop.js"}, Env: []string{"PORT=" + strconv.Itoa(port)},
+		Dir: t.TempDir(), Cwd: examples + "/node", Ready: ready}}
+	if err := testserver.Start(t).Launch(t.Context(), shop); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ask("POST /items/1/orders HTTP/1.1\r\nHost: shop\r\nContent-Length: 99\r\n\r\n{"); err != nil {
+		t.Errorf("half a body: %v", err)
+	}
+	if err := ready(t.Context()); err != nil {
+		t.Errorf("after half a body: %v", err)
 	}
 }
 

@@ -78,9 +78,9 @@ function reply(response, code, answer) {
 
 const server = http.createServer(async (request, response) => {
   if (request.method === 'GET') return reply(response, 200, 'ready')
-  let body = ''
-  for await (const chunk of request) body += chunk
   try {
+    let body = ''
+    for await (const chunk of request) body += chunk
     const item = Number(request.url.split('/')[2])
     const answer = await buy(item, JSON.parse(body).customer)
     reply(response, status[answer], answer)
