@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"regexp"
 	"slices"
@@ -464,7 +465,11 @@ func (s *Shop) endReservations(ctx context.Context) {
 
 func (s *Shop) endOverdue(ctx context.Context) (more bool, err error) {
 	ended, late, more, err := s.store.EndHolds(ctx, s.Name, sweepBatch)
-	s.metrics.lateness.Set(late.Seconds())
+	lateness := late.Seconds()
+	if err != nil && late == 0 { // it could not look
+		lateness = math.NaN()
+	}
+	s.metrics.lateness.Set(lateness)
 	s.metrics.reservations.WithLabelValues(string(stock.Expired)).Add(float64(ended))
 	return more, err
 }

@@ -84,7 +84,8 @@ func (m *reservationMetrics) open(s *Shop, registry *prometheus.Registry) {
 		m.liveReservations.WithLabelValues(string(state)).Set(math.NaN())
 		m.heldUnits.WithLabelValues(string(state)).Set(math.NaN())
 	}
-	m.lateness = auto.NewGauge(gauge("shop_reservation_lateness_seconds", "How long the longest overdue reservation was overdue when this shop last looked; 0 for none."))
+	m.lateness = auto.NewGauge(gauge("shop_reservation_lateness_seconds", "How long the longest overdue reservation was overdue when this shop last looked; 0 for none, NaN where it could not look."))
+	m.lateness.Set(math.NaN())
 	m.toReturn = auto.NewGauge(gauge("shop_payments_to_return", "Payments of all shops that were not taken, and whose money was not given back yet; NaN before this shop has counted."))
 	m.toReturn.Set(math.NaN())
 	m.refusedPayments = auto.NewCounter(counter("shop_payments_refused_total", "Confirmations whose payment was not taken: late, second, of another reservation or of none, one too many, or malformed."))

@@ -3,6 +3,7 @@ package shop
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -577,6 +578,14 @@ func TestAShopThatCannotSweep(t *testing.T) {
 			!strings.Contains(got, `shop_clearing_failures_total{what="reservations"} 0`) && !strings.Contains(got, "shop_reservation_sweep_failures_total 0")
 	})
 	r.measures(`shop_clearing_failures_total{what="order-keys"} 0`, `shop_clearing_failures_total{what="reservation-keys"} 0`)
+	late := func() float64 { return r.scrape()["shop_reservation_lateness_seconds"] }
+	if late() <= 0 {
+		t.Errorf("what it cannot end is %v s late", late())
+	}
+	if _, err := store.Pool().ExecContext(t.Context(), "RENAME TABLE holds TO hidden_too"); err != nil {
+		t.Fatal(err)
+	}
+	testserver.Await(t, "the lateness to be unknown", func() bool { return math.IsNaN(late()) })
 	if !strings.Contains(r.log.String(), `"what":"reservations"`) {
 		t.Error("the log does not say what was not cleared")
 	}
@@ -589,7 +598,7 @@ func TestAShopThatMakesNoReservations(t *testing.T) {
 	if got := r.reserve("ann", r.key(), one(item)); got.problem() != "too-many-reservations" || !strings.Contains(got.body, "no new ones") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	r.measures(`shop_reservations_live{state="held"} NaN`, `shop_reserved_units{state="paying"} NaN`, "shop_payments_to_return NaN") // nobody has counted
+	r.measures(`shop_reservations_live{state="held"} NaN`, `shop_reserved_units{state="paying"} NaN`, "shop_payments_to_return NaN", "shop_reservation_lateness_seconds NaN") // nobody has counted
 }
 
 func TestReservationsOfACustomer(t *testing.T) {
