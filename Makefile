@@ -66,7 +66,7 @@ out/matrix.json: | ready
 # Chromium for the pages.
 .PHONY: test
 test: ## run every test once, against real servers; with the race detector where goroutines meet
-	@scripts/servers.sh redis mysql etcd cc chromium
+	@scripts/servers.sh bash redis mysql etcd cc chromium
 	@scripts/test.sh
 
 .PHONY: nightly

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks that the programs which stocklock starts are on this machine:
 #
-#   scripts/servers.sh redis mysql etcd cc chromium img2webp promtool
+#   scripts/servers.sh bash redis mysql etcd cc chromium img2webp promtool
 #
 # On Debian and Ubuntu it installs missing programs if it may. On other systems, and without the
 # right to install, it prints what to install. It starts no service: stocklock runs private servers.
@@ -23,10 +23,15 @@ any() { # any PROGRAM...: succeeds if one of them is on the PATH
 	return 1
 }
 
-look() { # look NEED...: sets $missing, and its packages in $apt, $dnf, $apk and $brew
-	missing='' apt='' dnf='' apk='' brew=''
+look() { # look NEED...: sets $missing, and its packages in $apt, $dnf, $apk and $brew, and $by_hand
+	missing='' apt='' dnf='' apk='' brew='' by_hand=''
 	for need; do
 		case $need in
+		bash) # which Alpine has not
+			if any bash; then continue; fi
+			missing="$missing, bash"
+			apt="$apt bash" dnf="$dnf bash" apk="$apk bash" brew="$brew bash"
+			;;
 		redis)
 			if any redis-server valkey-server; then continue; fi
 			missing="$missing, Redis or Valkey (redis-server or valkey-server)"
@@ -47,7 +52,12 @@ look() { # look NEED...: sets $missing, and its packages in $apt, $dnf, $apk and
 			if any chromium-headless-shell chromium chromium-browser google-chrome google-chrome-stable; then continue; fi
 			if [ -x "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome" ]; then continue; fi
 			missing="$missing, Chromium (chromium-headless-shell, chromium or google-chrome)"
-			apt="$apt chromium-headless-shell fonts-dejavu-core" dnf="$dnf chromium-headless" apk="$apk chromium font-dejavu" brew="$brew --cask google-chrome"
+			apt="$apt fonts-dejavu-core" dnf="$dnf chromium" apk="$apk chromium font-dejavu" brew="$brew google-chrome"
+			if grep -qs '^ID.*ubuntu' /etc/os-release; then # it has Chromium as a snap alone
+				by_hand=' and Google Chrome, from https://www.google.com/chrome'
+			else
+				apt="$apt chromium-headless-shell"
+			fi
 			;;
 		etcd)
 			if any etcd; then continue; fi
@@ -65,7 +75,7 @@ look() { # look NEED...: sets $missing, and its packages in $apt, $dnf, $apk and
 			apt="$apt webp" dnf="$dnf libwebp-tools" apk="$apk libwebp-tools" brew="$brew webp"
 			;;
 		*)
-			say "servers.sh: unknown program \"$need\": want redis, mysql, etcd, cc, chromium, img2webp or promtool"
+			say "servers.sh: unknown program \"$need\": want bash, redis, mysql, etcd, cc, chromium, img2webp or promtool"
 			exit 2
 			;;
 		esac
@@ -88,7 +98,7 @@ if [ "$(id -u)" = 0 ]; then
 elif any sudo && sudo -n true 2>/dev/null; then
 	as_root='sudo -n env'
 else
-	refuse "sudo apt-get install$apt"
+	refuse "sudo apt-get install$apt$by_hand"
 fi
 
 say "installing$apt for: $missing"
@@ -114,8 +124,9 @@ apt_get update || say "apt-get update failed; continuing with the existing packa
 # shellcheck disable=SC2086 # one word per package
 if ! apt_get install --no-install-recommends $apt; then
 	tail -n 15 "$log" >&2
-	refuse "sudo apt-get install$apt (the attempt above failed)"
+	refuse "sudo apt-get install$apt$by_hand (the attempt above failed)"
 fi
 wanted=$apt
 look "$@"
+if [ -n "$by_hand" ]; then refuse "hand:${by_hand# and}"; fi
 if [ -n "$missing" ]; then refuse "hand: the packages$wanted are installed, but their programs are not on the PATH ($PATH)"; fi
