@@ -87,7 +87,7 @@ func (g *Group) Galera(ctx context.Context, nodes int) (Galera, error) {
 			return nil, err
 		}
 		c = append(c, node)
-		if err := node.synced(ctx, i+1); err != nil {
+		if err := node.AwaitMembers(ctx, i+1); err != nil {
 			return nil, err
 		}
 		if at, err = node.Status(ctx, "wsrep_last_committed"); err != nil {
@@ -95,7 +95,7 @@ func (g *Group) Galera(ctx context.Context, nodes int) (Galera, error) {
 		}
 	}
 	for _, node := range c {
-		if err := node.synced(ctx, nodes); err != nil {
+		if err := node.AwaitMembers(ctx, nodes); err != nil {
 			return nil, err
 		}
 	}
@@ -110,8 +110,8 @@ func clusterID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// synced waits until the node is a working member of a cluster of so many.
-func (m *MySQL) synced(ctx context.Context, size int) error {
+// AwaitMembers waits until the node is a working member of a cluster of so many.
+func (m *MySQL) AwaitMembers(ctx context.Context, size int) error {
 	return m.await(ctx, fmt.Sprintf("one of %d nodes in sync", size), func() (bool, error) {
 		for name, want := range map[string]string{"wsrep_local_state_comment": "Synced", "wsrep_ready": "ON", "wsrep_cluster_size": strconv.Itoa(size)} {
 			if is, err := m.Status(ctx, name); err != nil || is != want {
@@ -133,9 +133,6 @@ func (m *MySQL) awaitNode(ctx context.Context, of *MySQL) error {
 		return is >= want, err
 	})
 }
-
-// AwaitMembers waits until the node sees a cluster of so many and works.
-func (m *MySQL) AwaitMembers(ctx context.Context, nodes int) error { return m.synced(ctx, nodes) }
 
 // HoldApplying keeps what other nodes have committed from being applied on this one, until release. Its
 // own readers see what was there before, and its own writers wait for certification. The server does so for a

@@ -2,7 +2,6 @@ package testserver_test
 
 import (
 	"os"
-	"os/signal"
 	"testing"
 )
 
@@ -14,5 +13,3 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-func notify(c chan os.Signal) { signal.Notify(c, os.Interrupt) }

@@ -21,7 +21,7 @@ import (
 type MySQL struct {
 	*Process
 	Addr     string // host:port
-	program  string
+	words    pairWords
 	socket   string
 	password string
 	alone    []string // statements that keep those of prepare from servers that copy this one
@@ -79,7 +79,7 @@ func (g *Group) mysql(ctx context.Context, server *MySQL, arrange func(data stri
 			return nil, err
 		}
 	}
-	server.program, server.socket = program, socket
+	server.words, server.socket = wordsOf(program), socket
 	err = WithPort(func(port int) error {
 		server.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		args := []string{
@@ -108,7 +108,10 @@ const mysqlEnv = "TESTSERVER_MYSQL"
 
 func findMySQL() (program string, err error) {
 	if given := os.Getenv(mysqlEnv); given != "" {
-		return find("the server of "+mysqlEnv, "want the path of a mysqld or mariadbd", given)
+		if program, err = find("the server of "+mysqlEnv, "want the path of a mysqld or mariadbd", given); err != nil {
+			return "", err
+		}
+		return filepath.Abs(program) // it runs in another folder
 	}
 	return find("MySQL or MariaDB", "install one with: apt-get install mariadb-server, or: brew install mysql", "mariadbd", "mysqld")
 }
@@ -136,7 +139,10 @@ func Settings(variables []string) (options []string) {
 func (g *Group) initialise(ctx context.Context, program, dir, data string) error {
 	args := []string{program, "--no-defaults", "--initialize-insecure", "--datadir=" + data, tmpdir(dir)}
 	if !isMySQL(program) {
-		install, err := find("MariaDB's mariadb-install-db", "it comes with: apt-get install mariadb-server", "mariadb-install-db", "mysql_install_db")
+		const script = "mariadb-install-db" // one beside the program is of its version
+		bin := filepath.Dir(program)
+		install, err := find("MariaDB's "+script, "it comes with: apt-get install mariadb-server",
+			filepath.Join(bin, script), filepath.Join(bin, "../scripts", script), script, "mysql_install_db")
 		if err != nil {
 			return err
 		}

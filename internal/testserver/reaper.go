@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -40,7 +41,8 @@ while read -r what group; do
 	[ "$what" = forget ] || groups="$groups $group"
 done
 for each in $groups; do kill -s KILL -- "-$each" 2>/dev/null; done
-for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf "$1" 2>/dev/null && break; sleep 0.2; done`
+for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf "$1" 2>/dev/null && break; sleep 0.2; done
+[ ! -e "$1" ]`
 )
 
 func startReaper(dir string) (*reaper, error) {
@@ -58,7 +60,7 @@ func startReaper(dir string) (*reaper, error) {
 func startAnchor(attr *syscall.SysProcAttr, script, dir string) (*anchor, error) {
 	a := &anchor{Cmd: exec.Command("/bin/sh", "-c", script, "stocklock-reaper", dir)}
 	a.SysProcAttr = attr
-	a.Env = []string{"PATH=/usr/bin:/bin"} // for rm, whatever our own says
+	a.Env = []string{"PATH=/usr/bin:/bin:" + os.Getenv("PATH")} // for rm, whatever our own says
 	var err error
 	if a.lifeline, err = a.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("start the reaper: %w", err)
