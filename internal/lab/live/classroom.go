@@ -110,7 +110,9 @@ func (s *Server) phonesMay() *http.ServeMux {
 			mux.Handle("GET /{$}", http.RedirectHandler(votePage, http.StatusFound))
 		case votePage + ".html":
 			mux.HandleFunc("GET "+votePage, func(w http.ResponseWriter, r *http.Request) {
-				if s.letIn(w, r) {
+				if dest := r.Header.Get("Sec-Fetch-Dest"); dest != "" && dest != "document" {
+					refuse(w, http.StatusForbidden, "phone", errors.New("this page is opened, and not a part of another one"))
+				} else if s.letIn(w, r) {
 					file.ServeHTTP(w, r)
 				}
 			})

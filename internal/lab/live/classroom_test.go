@@ -159,6 +159,9 @@ func TestOneVoteAPhone(t *testing.T) {
 func TestPhonesAreBounded(t *testing.T) {
 	s := unservedClass(t)
 	first := phone(t, s)
+	if w := send(s, request("GET", votePage, "", "Host", classHost, "Sec-Fetch-Dest", "image")); w.Code != http.StatusForbidden || len(s.class.phones) != 1 {
+		t.Errorf("an image of another site: %d, and %d phones", w.Code, len(s.class.phones))
+	}
 	for range maxPhones - 1 {
 		phone(t, s)
 	}

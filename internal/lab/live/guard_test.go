@@ -100,6 +100,7 @@ func TestLimits(t *testing.T) {
 		name, method, path, body string
 		want                     int
 	}{
+		{"no cells", "POST", "/api/runs", `{"cells":[]}`, http.StatusBadRequest},
 		{"too many cells", "POST", "/api/runs", `{"cells":[` + cells + oneCell[len(`{"cells":[`):], http.StatusTooManyRequests},
 		{"a strategy that there is not", "POST", "/api/runs", `{"cells":[{"strategy":"magic","scenario":"pause","seed":1}]}`, http.StatusBadRequest},
 		{"a scenario that there is not", "POST", "/api/runs", `{"cells":[{"strategy":"none","scenario":"magic","seed":1}]}`, http.StatusBadRequest},
@@ -154,8 +155,10 @@ func TestTheWholeMatrixFits(t *testing.T) {
 	}
 }
 
-func TestAShortToken(t *testing.T) {
-	if _, err := New(Options{Shop: &catalog.Catalog{}, Token: "short"}); err == nil || !strings.Contains(err.Error(), "16 characters") {
-		t.Errorf("%v, want to hear how long it must be", err)
+func TestTokensThatAreRefused(t *testing.T) {
+	for token, want := range map[string]string{"short": "16 characters", "correct horse battery": "letters, digits", "一二三四五六七八九十": "letters, digits", "sixteen&characters": "letters, digits"} {
+		if _, err := New(Options{Shop: &catalog.Catalog{}, Token: token}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want to hear %s", token, err, want)
+		}
 	}
 }

@@ -39,7 +39,11 @@ type keeper struct {
 
 // files are those of the folder, the oldest first.
 func (k *keeper) files() ([]string, error) {
-	return filepath.Glob(filepath.Join(k.folder, "run-*.json"))
+	files, err := fs.Glob(os.DirFS(k.folder), "run-*.json")
+	for i, name := range files {
+		files[i] = filepath.Join(k.folder, name)
+	}
+	return files, err
 }
 
 // open makes the folder, and returns the runs that it has. An error says what of them cannot be shown, or that none can be
@@ -104,8 +108,11 @@ func (k *keeper) keep(r *run) error {
 	if r.record != nil {
 		kept.Scene, kept.Entries = r.record.scene, r.record.entries
 	}
-	k.last++
-	path := filepath.Join(k.folder, fmt.Sprintf("run-%06d.json", k.last))
+	path := ""
+	for taken := error(nil); taken == nil; _, taken = os.Stat(path) { // by another page that keeps its runs here
+		k.last++
+		path = filepath.Join(k.folder, fmt.Sprintf("run-%06d.json", k.last))
+	}
 	if err := wholefile.Write(path, func(w io.Writer) error { return json.NewEncoder(w).Encode(kept) }); err != nil {
 		return err
 	}

@@ -23,8 +23,8 @@ func keeping(t *testing.T, folder string) *Server {
 // TestRunsAreShownAgain: a page that starts again has the runs of before with their records, and nothing that was typed. A
 // file that is no run is left out.
 func TestRunsAreShownAgain(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "runs")
-	s := keeping(t, folder)
+	folder := filepath.Join(t.TempDir(), "runs[1]") // no pattern
+	s, beside := keeping(t, folder), keeping(t, folder)
 	five := int64(5)
 	for _, c := range savedReport(t).Cells[:3] {
 		r := &run{cellName: cellName{c.Strategy, c.Scenario}, Seed: c.Seed, Prediction: "oversold", record: &record{scene{Initial: 30}, []Entry{{AtMS: 1, Kind: Ordered, Read: &five, Stock: &five}}}}
@@ -32,6 +32,7 @@ func TestRunsAreShownAgain(t *testing.T) {
 		if err := s.keeper.keep(r); err != nil {
 			t.Fatal(err)
 		}
+		s, beside = beside, s
 	}
 	for name, text := range map[string]string{"run-000004.json": "{", "run-000005.json": `{"entries": [{"kind": "order"}]}`} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {

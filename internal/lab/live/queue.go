@@ -43,6 +43,9 @@ func (s *Server) mostWaiting() int { return len(s.o.Plan.Pairs) + maxWaiting }
 
 // enqueue puts cells at the end of the queue, with the comparison that they are of.
 func (s *Server) enqueue(cells []wanted, of *comparison) ([]*run, error) {
+	if len(cells) == 0 {
+		return nil, errors.New("no cell: want one or more")
+	}
 	for _, c := range cells {
 		if _, err := s.pair(c.cellName); err != nil {
 			return nil, err
@@ -215,9 +218,12 @@ func (s *Server) runNext(ctx context.Context) {
 	s.mu.Unlock()
 
 	results, watched, err := s.attack(ctx, together, of)
+	var seen *record
+	if watched != nil {
+		seen = watched.record()
+	}
 
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.stop, s.watching = nil, nil
 	for i, r := range together {
 		switch {
@@ -227,15 +233,20 @@ func (s *Server) runNext(ctx context.Context) {
 			r.State, r.Error = failed, words.Why(err)
 		default:
 			s.concluded(r, results[i])
-			if watched != nil {
-				s.keep(r, watched.record())
-			}
-			if r.Load == 0 {
-				if err := s.keeper.keep(r); err != nil {
-					slog.Warn(fmt.Sprintf("run %d is not kept in %s: %v", r.ID, s.o.Keep, err))
-				}
+			if seen != nil && r.Load == 0 { // nobody steps through a load
+				s.keep(r, seen)
 			}
 		}
+	}
+	s.mu.Unlock()
+	for _, r := range together {
+		if r.State == ended {
+			s.write(r, seen)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range together {
 		s.feed.publish("ended", struct {
 			*run
 			Score score `json:"score"`
@@ -251,9 +262,19 @@ func (s *Server) keep(r *run, kept *record) {
 		s.records[0].record = nil
 		s.records = s.records[1:]
 	}
-	if s.o.Record != "" {
-		if err := kept.keep(s.o.Record, *r); err != nil {
+}
+
+// write writes what is kept of a run that has ended. It is called without mu: nobody waits for the disk.
+func (s *Server) write(r *run, seen *record) {
+	if seen != nil && s.o.Record != "" {
+		s.recorded++
+		if err := seen.keep(s.o.Record, s.recorded, *r); err != nil {
 			s.log("the record of run %d is not kept: %v", r.ID, err)
+		}
+	}
+	if r.Load == 0 {
+		if err := s.keeper.keep(r); err != nil {
+			slog.Warn(fmt.Sprintf("run %d is not kept in %s: %v", r.ID, s.o.Keep, err))
 		}
 	}
 }
@@ -308,15 +329,27 @@ func (s *Server) attack(ctx context.Context, together []*run, of *comparison) ([
 		return nil, w, cmp.Or(context.Cause(ctx), err)
 	}
 	for i := range results {
-		results[i].Replay = fmt.Sprintf("loadtest run %s --seed %d", results[i].Name(), r.Seed)
-		switch {
-		case pair.Scenario.Few != nil:
-			results[i].Replay += " --draw"
-		case r.Shops != 0:
-			results[i].Replay += fmt.Sprintf(" --shops %d", r.Shops)
-		}
+		results[i].Replay = again(results[i], pair.Scenario, o, plan.Shops)
 	}
 	return results, w, nil
+}
+
+// again is the command that runs a cell again as it was run here.
+func again(c trial.Result, sc trial.Scenario, o trial.Options, shops int) string {
+	command := fmt.Sprintf("loadtest run %s --seed %d", c.Name(), c.Seed)
+	if sc.Few != nil {
+		return command + " --draw"
+	}
+	if shops != matrix.DefaultShops {
+		command += fmt.Sprintf(" --shops %d", shops)
+	}
+	if sc.Comparable { // beside faults, it has their stock
+		command += fmt.Sprintf(" --stock %d", o.Stock)
+	}
+	if !o.Shape.IsZero() {
+		command += " --rate " + o.Shape.String()
+	}
+	return command
 }
 
 // tellStory adds a line to the story of runs.

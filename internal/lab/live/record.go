@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -248,19 +249,26 @@ func (r *record) write(w io.Writer) error {
 	return nil
 }
 
-// keep writes the record of a run into a folder: first a line with the run itself, then the entries.
-func (r *record) keep(folder string, of run) error {
-	name := fmt.Sprintf("%03d-%s-%s-%d.jsonl", of.ID, of.Strategy, of.Scenario, of.Seed)
-	file, err := wholefile.Create(filepath.Join(folder, strings.ReplaceAll(name, "/", "-")))
-	if err != nil {
-		return err
+// keep writes the record of a run into a folder, with the number of the file: first a line with the run itself, then the
+// entries.
+func (r *record) keep(folder string, number int, of run) error {
+	name := fmt.Sprintf("%03d-%s-%s-%d.jsonl", number, of.Strategy, of.Scenario, of.Seed)
+	return wholefile.Write(filepath.Join(folder, strings.ReplaceAll(name, "/", "-")), func(w io.Writer) error {
+		if err := json.NewEncoder(w).Encode(of); err != nil {
+			return err
+		}
+		return r.write(w)
+	})
+}
+
+// recorded is the number of the newest record of a folder, 0 without one.
+func recorded(folder string) (last int) {
+	files, _ := os.ReadDir(folder)
+	for _, file := range files {
+		number := 0
+		if _, err := fmt.Sscanf(file.Name(), "%d-", &number); err == nil {
+			last = max(last, number)
+		}
 	}
-	defer file.Discard()
-	if err := json.NewEncoder(file).Encode(of); err != nil {
-		return err
-	}
-	if err := r.write(file); err != nil {
-		return err
-	}
-	return file.Commit()
+	return last
 }

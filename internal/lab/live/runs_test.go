@@ -3,11 +3,15 @@ package live
 import (
 	"context"
 	"fmt"
+	"net"
+	"os"
 	"sync"
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/trial"
@@ -150,6 +154,56 @@ func TestOldRecordsAreForgotten(t *testing.T) {
 	}
 	if kept != keptRecords || s.runs[2].record != nil || s.runs[3].record == nil {
 		t.Errorf("%d records are kept, want the last %d", kept, keptRecords)
+	}
+}
+
+// TestRecordsStay: another session in the same folder has numbers behind them.
+func TestRecordsStay(t *testing.T) {
+	folder := t.TempDir()
+	for want := 1; want <= 2; want++ {
+		s, err := New(Options{Shop: &catalog.Catalog{}, Token: testToken, Record: folder})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.write(&run{ID: 1, cellName: cellName{"none", "contention"}, Seed: 1, Load: 1}, &record{})
+		if files, err := os.ReadDir(folder); err != nil || len(files) != want {
+			t.Errorf("%d files, %v, want %d", len(files), err, want)
+		}
+	}
+}
+
+// TestTheCommandOfACell names what it does not have by itself.
+func TestTheCommandOfACell(t *testing.T) {
+	shape, err := load.ParseShape("50..600/8s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := trial.Result{Strategy: "none", Scenario: "contention", Seed: 7}
+	for _, tt := range []struct {
+		sc    trial.Scenario
+		o     trial.Options
+		shops int
+		want  string
+	}{
+		{trial.Scenario{Comparable: true}, trial.Options{Stock: 2340, Shape: shape}, 3, " --stock 2340 --rate 50..600/8s"},
+		{trial.Scenario{}, trial.Options{Stock: matrix.FaultStock}, 5, " --shops 5"},
+		{trial.Scenario{}, trial.Options{Stock: matrix.FaultStock}, 3, ""},
+	} {
+		if got := again(c, tt.sc, tt.o, tt.shops); got != "loadtest run none:contention --seed 7"+tt.want {
+			t.Errorf("%s, want %s", got, tt.want)
+		}
+	}
+}
+
+// TestAListenerThatFails ends the server.
+func TestAListenerThatFails(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Close()
+	if err := unserved(t).Serve(t.Context(), listener); err == nil {
+		t.Error("it ended without an error")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"sync"
 	"time"
 
@@ -71,8 +72,11 @@ type Server struct {
 	stop        context.CancelFunc // ends the run that runs
 	records     []*run             // that have their entries, the oldest first
 	keeper      keeper
+	recorded    int // the number of the newest file of Record
 	before      int // how many of the runs are of a page before
 }
+
+var inLink = regexp.MustCompile(`^[\w.~+/=-]+$`)
 
 // New makes a server. The error says what is wrong with the options.
 func New(o Options) (*Server, error) {
@@ -86,6 +90,9 @@ func New(o Options) (*Server, error) {
 	}
 	if len(o.Token) < 16 {
 		return nil, errors.New("the token is shorter than 16 characters: it could be guessed")
+	}
+	if !inLink.MatchString(o.Token) {
+		return nil, errors.New("the token has other characters than letters, digits and ._~+/=-: they do not stay as they are in a link")
 	}
 	o.Plan.Seed = cmp.Or(o.Plan.Seed, 1)
 	o.Plan.Shops = cmp.Or(o.Plan.Shops, matrix.DefaultShops)
@@ -105,6 +112,7 @@ func New(o Options) (*Server, error) {
 	if o.Keep != "" {
 		s.showKept()
 	}
+	s.recorded = recorded(o.Record)
 	s.feed.publish("begun", struct{}{}) // so that every state has an id
 	return s, nil
 }
@@ -134,6 +142,8 @@ func (s *Server) Token() string { return s.o.Token }
 // Serve answers requests and runs what is asked for until ctx ends. Then it ends everything that
 // it has started.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	s.background = ctx
 	var first []wanted
 	for _, p := range s.o.First {
@@ -168,6 +178,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 			server.Close()
 		}
 	}
+	end() // the listener may have failed
 	working.Wait()
 	release, _ := s.machine(context.Background()) // a schedule that is played ends with ctx
 	defer release()
