@@ -60,6 +60,9 @@ func (s *Store) decrementEach(ctx context.Context, itemID uint64, sales []Sale) 
 // fails locks gaps of the index, and batches of other items could meet there.
 func (s *Store) decrementBatch(ctx context.Context, itemID uint64, likely []Sale, gather func() []Sale) (outcomes []Outcome, sales []Sale, err error) {
 	var orders []Order
+	if s.repeats.Load() > 0 {
+		likely = nil // the units of repeats would be written, and put back
+	}
 	err = s.transaction(ctx, rowTimeout, nil, func(tx *gorm.DB) error {
 		found, taken, err := lockAndTake(tx, itemID, likely)
 		if err != nil {
@@ -141,7 +144,7 @@ var errNothingSold = errors.New("stock: nothing of the batch is sold")
 // lockAndTake locks the row of an item, and takes the units of sales if there are so many. It returns the
 // stock that it found, and how many units it took.
 func lockAndTake(tx *gorm.DB, itemID uint64, sales []Sale) (found, taken int64, err error) {
-	if taken, ok := total(sales); ok {
+	if taken, ok := total(sales); ok && taken > 0 {
 		if left, err := take(tx, itemID, taken); !errors.Is(err, ErrSoldOut) {
 			return left + taken, taken, err
 		}
