@@ -29,7 +29,8 @@ tested() { scripts/lab-go.sh list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Imp
 # shellcheck disable=SC2086 # a list of packages
 met=$(tested $meet) && others=$(tested ./... | grep -vxF -e stocklock -e "$met") || exit 1
 # Much to compute, or many runs of what other tests of the package run under the race detector.
-searches='TestModel|TestBothSteppers|TestWhatIsFound|TestKeptSchedules|TestServicesThatDecideElsewhere|TestThreeCustomers'
+searches='Test(Model|BothSteppers|WhatIsFound|KeptSchedules|ServicesThatDecideElsewhere|ThreeCustomers|FaultsOfLocks|OddServices|WhatDoesNotAddUp'
+searches+='|RedisLosesTheLock|WhoComesAfterAServerBroke|ALeaseThat|AnOrderThatAnotherProcessWrites|TwoLeases)'
 
 # Tests of both halves bring bin/shop up to date. Built before, it is built once.
 scripts/lab-go.sh build -o bin/ ./cmd/shop || exit 1

@@ -11,7 +11,6 @@ import (
 
 // TestFaults: a process that dies at each of its requests, and a connection that is cut before each answer.
 func TestFaults(t *testing.T) {
-	t.Parallel()
 	s := open(t, "conditional")
 	for _, event := range []schedule.Event{schedule.Kill, schedule.Lose} {
 		for steps := 1; steps <= 2; steps++ {

@@ -255,7 +255,6 @@ func TestFaultsOfLocks(t *testing.T) {
 
 // TestALeaseOfAnHour ends early, and is not awaited.
 func TestALeaseOfAnHour(t *testing.T) {
-	t.Parallel()
 	path := described(t, "scripted", "")
 	lease := func(ms string) {
 		if err := os.WriteFile(stepsOf(path), []byte(strings.Join([]string{"?redis SET lock:{item} {customer} NX PX " + ms, read, write, order, unlock}, "\n")), 0o600); err != nil {
@@ -291,7 +290,6 @@ func TestTwoLeasesThatEndAtOnce(t *testing.T) {
 
 // TestStockInAHash: no name of a key has the item, and a unit that Redis forgets is one of the stock still.
 func TestStockInAHash(t *testing.T) {
-	t.Parallel()
 	takes := "%redis EVAL local_n=tonumber(redis.call('HGET','stock',ARGV[1])_or_0)_if_n>0_then_redis.call('HINCRBY','stock',ARGV[1],-1)_end_return_n>0 0 {item}"
 	path := described(t, "scripted", "")
 	text, err := os.ReadFile(path)
@@ -310,7 +308,6 @@ func TestStockInAHash(t *testing.T) {
 
 // TestAProcessDiesWithItsWorkers: what a shell, php -S or gunicorn has started sells no more.
 func TestAProcessDiesWithItsWorkers(t *testing.T) {
-	t.Parallel()
 	path := described(t, "family", "")
 	text, err := os.ReadFile(path)
 	if err == nil {

@@ -305,7 +305,6 @@ stock:
 
 // TestBlockingCommands: who waits in Redis is seen to, and nothing else.
 func TestBlockingCommands(t *testing.T) {
-	t.Parallel()
 	s := openFile(t, described(t, "blocking", ""))
 	if found := explored(t, s); found.Bad > 0 || found.Runs < 2 {
 		t.Errorf("%d of %d are bad: %v", found.Bad, found.Runs, found.Causes())
@@ -326,7 +325,6 @@ func TestBlockingCommands(t *testing.T) {
 // TestLateSales: a request that comes when the customer has been answered is a step like others. Where the process
 // dies before it, the answer was a lie.
 func TestLateSales(t *testing.T) {
-	t.Parallel()
 	s := openFile(t, described(t, "late", ""))
 	if found := explored(t, s); found.Bad > 0 {
 		t.Errorf("%d of %d are bad: %v", found.Bad, found.Runs, found.Causes())
@@ -363,7 +361,6 @@ func TestWhoComesAfterAServerBroke(t *testing.T) {
 
 // TestACrashIsFound: a sale that panics where it finds the item sold out.
 func TestACrashIsFound(t *testing.T) {
-	t.Parallel()
 	s := openFile(t, described(t, "panics", ""))
 	found := explored(t, s)
 	if found.Bad == 0 || found.Shortest[0].Outcome.Cause != verdict.Crash {
@@ -444,7 +441,6 @@ func TestWhatDoesNotAddUp(t *testing.T) {
 // TestBackground: requests that belong to no sale, and that come only once there was one, are named in the
 // description, or are learned where nobody buys.
 func TestBackground(t *testing.T) {
-	t.Parallel()
 	for _, named := range []string{`background: ["^INCR polls$"]`, ""} {
 		s := openFile(t, described(t, "polling", named))
 		if found := explored(t, s); found.Bad > 0 || found.Runs < 1 || len(found.Unreached) > 0 {
@@ -468,7 +464,6 @@ func TestThreeCustomers(t *testing.T) {
 
 // TestAStageThatDidNotOpen is none.
 func TestAStageThatDidNotOpen(t *testing.T) {
-	t.Parallel()
 	on := started(t, described(t, "lease", ""))
 	probe, err := on.Probe(t.Context())
 	if err == nil {

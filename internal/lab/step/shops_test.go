@@ -21,7 +21,6 @@ import (
 
 // TestARunThatIsGivenUp while its slots start leaves them to the next one.
 func TestARunThatIsGivenUp(t *testing.T) {
-	t.Parallel()
 	s := steptest.Open(t, "", step.Options{Lease: 300 * time.Millisecond, OwnSlots: 1})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -36,7 +35,6 @@ func TestARunThatIsGivenUp(t *testing.T) {
 
 // TestStage plays on one stage what does not stop a process.
 func TestStage(t *testing.T) {
-	t.Parallel()
 	const lease = 600 * time.Millisecond
 	s := steptest.Open(t, "", step.Options{Lease: lease})
 	t.Run("twenty replays end alike", func(t *testing.T) {
@@ -172,7 +170,6 @@ func TestStage(t *testing.T) {
 
 // TestALeaseIsEndedEarly where nothing but Redis goes by it.
 func TestALeaseIsEndedEarly(t *testing.T) {
-	t.Parallel()
 	const lease = 20 * time.Second
 	s := steptest.Open(t, "", step.Options{Lease: lease})
 	order := steptest.Parse(t, "A.set wait B.set B.select")
