@@ -13,8 +13,8 @@
 #   scripts/check.sh mutations-lock     the code of the lock is broken in one place at a time: a test fails;
 #                                       goes on where it ended, by out/mutations-lock.json; hours
 #   scripts/check.sh mysql-on SERVER    the shop's tests on another server, such as /opt/mysql/bin/mysqld
-#   scripts/check.sh nightly            all of copies, explore, fuzz, migration, model, mutations, mutations-lock,
-#                                       programs and soak; hours
+#   scripts/check.sh nightly            all of alerts, copies, explore, fuzz, migration, model, mutations,
+#                                       mutations-lock, programs and soak; hours
 #   scripts/check.sh programs           5,000 random programs: pruning loses no outcome; minutes
 #   scripts/check.sh soak               a soak of ten minutes, with another seed each day
 #
@@ -24,7 +24,7 @@ cd "$(dirname "$0")/.."
 GO=${GO:-go}
 
 usage() {
-	sed -n 's/^#   //p' "$0" >&2
+	sed -n 's/^#   //p' scripts/check.sh >&2
 	exit 2
 }
 [ $# -gt 0 ] || usage
@@ -98,9 +98,9 @@ programs)
 	;;
 nightly)
 	failed=
-	for check in copies explore fuzz migration model mutations mutations-lock programs soak; do
+	for check in alerts copies explore fuzz migration model mutations mutations-lock programs soak; do
 		echo "== $check"
-		"$0" "$check" || failed="$failed $check"
+		scripts/check.sh "$check" || failed="$failed $check"
 	done
 	if [ -n "$failed" ]; then
 		echo "check.sh: failed:$failed" >&2

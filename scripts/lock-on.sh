@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the lock's tests that a server can make fail on three servers: the redis-server of the PATH, and
 # Redis 8 and Valkey 9 from Debian unstable, which are unpacked below out/servers and not installed. That
-# takes apt-get and dpkg, and no rights. The first one is Redis 7.0, the lowest version that the lock is
+# takes apt-get, dpkg and Debian's keys, and no rights. The first one is Redis 7.0, the lowest version that the lock is
 # for, where it comes from Debian 12 or Ubuntu 24.04, as in CI. Redis 8 comes from experimental, where that
 # has a later one: Redis 8.4 and later know DELEX.
 #
@@ -18,9 +18,10 @@ TESTS=${TESTS:-'Cluster|Slot|Moving|Failover|Replica|Pattern|Sentinel|StaysBehin
 unpack() { # unpack: Debian's servers, and the libraries that they were built with
 	to=$PWD/out/servers
 	if [ -e "$to/done" ]; then return; fi
-	for program in apt-get dpkg; do
-		if ! command -v $program >/dev/null; then
-			echo "lock-on.sh: no $program to get Redis 8 and Valkey 9 with: name a server, as in make lock-on SERVER=/opt/valkey/bin/valkey-server" >&2
+	keys=/usr/share/keyrings/debian-archive-keyring.gpg # on Ubuntu, of the package debian-archive-keyring
+	for needed in apt-get dpkg $keys; do
+		if ! command -v $needed >/dev/null && [ ! -e $needed ]; then
+			echo "lock-on.sh: no $needed to get Redis 8 and Valkey 9 with: name a server, as in make lock-on SERVER=/opt/valkey/bin/valkey-server" >&2
 			exit 1
 		fi
 	done
@@ -29,7 +30,7 @@ unpack() { # unpack: Debian's servers, and the libraries that they were built wi
 	mkdir -p "$to/lists/partial" "$to/archives/partial" "$to/root"
 	: >"$to/status"
 	for suite in sid experimental; do
-		echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $suite main"
+		echo "deb [signed-by=$keys] http://deb.debian.org/debian $suite main"
 	done >"$to/sources.list"
 	printf 'Package: redis-*\nPin: release a=experimental\nPin-Priority: 900\n' >"$to/preferences"
 	set -- -q -o Dir::Etc::SourceList="$to/sources.list" -o Dir::Etc::SourceParts=- \

@@ -58,10 +58,10 @@ awk -v hz="$(getconf CLK_TCK)" -v cores="$(nproc)" -v seconds="$took" '
 echo "Of the time of one shop, with what was called from there:"
 go tool pprof -top -cum -nodecount=100000 "$work/profile" 2>/dev/null >"$work/top"
 part() { # FUNCTION WHAT
-	awk -v function_="$1" -v what="$2" '$6 == function_ { printf "  %-60s %s\n", what, $5; found = 1 } END { if (!found) printf "  %-60s 0%%\n", what }' "$work/top"
+	awk -v function_="$1" -v what="$2" '$6 == function_ { printf "  %-60s %s\n", what, $5; found = 1 } END { if (!found) printf "  %-60s not seen\n", what }' "$work/top"
 }
 part 'net/http.(*conn).serve' "HTTP: a request, read and answered, with its sale"
-part 'stocklock/internal/shop.(*Shop).postOrder' "the handler of an order, a part of it"
+part 'stocklock/internal/shop.(*Shop).answerOrder' "the handler of an order, a part of it"
 part 'stocklock/internal/stock.(*Store).transaction' "SQL, from BEGIN to COMMIT"
 part 'runtime.schedule' "Go: choosing what runs next"
 part 'runtime.gcBgMarkWorker' "Go: collecting garbage"

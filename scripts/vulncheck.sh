@@ -6,6 +6,7 @@
 # It fails only when it finds one. If the vulnerability database cannot be reached, it prints that
 # nothing was checked, and passes.
 set -u
+cd "$(dirname "$0")/.."
 
 if [ $# = 0 ]; then set -- ./...; fi
 if ! scanner=$(scripts/lab-go.sh tool -modfile=tools/go.mod -n govulncheck); then

@@ -17,7 +17,7 @@ if [ ! -d "$data/mysql" ]; then
 	mariadb-install-db --no-defaults --datadir="$data" --skip-test-db --auth-root-socket-user=mysql >/dev/null
 	# A first node whose data were lost joins the others.
 	[ "$NODE" != galera-1 ] || some_node_answers || touch "$first"
-elif grep -qs 'uuid: *[^0]' "$state"; then
+elif [ -s "$state" ]; then # with zeros, too: Galera writes them while it changes the schema
 	rm -f "$first" # it has been a member
 fi
 if [ -f "$first" ] || grep -qs 'safe_to_bootstrap: 1' "$state"; then

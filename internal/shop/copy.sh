@@ -105,7 +105,7 @@ if [ -z "$locks" ]; then
 	for page in docs/*.md SECURITY.md; do
 		edit "$page" 's#\[\([^]]*\)\]([^)]*\(lock-[a-z]*\.md\|internal/redislock\|galera\)[^)]*)#\1#g'
 	done
-	rm -r deploy/galera docker-compose.galera.yml internal/redislock internal/redisconn internal/shop/redis.go internal/shop/redis_test.go internal/testserver/redis.go internal/testserver/cluster.go internal/testserver/group_test.go internal/testserver/main_test.go internal/shop/program/tracing_test.go docs/lock-*.md
+	rm -r deploy/galera docker-compose.galera.yml internal/redislock internal/redisconn internal/shop/redis.go internal/shop/redis_test.go internal/testserver/redis.go internal/testserver/cluster.go internal/testserver/find_test.go internal/testserver/group_test.go internal/testserver/main_test.go internal/shop/program/tracing_test.go docs/lock-*.md
 	cat >internal/strategy/locks.go <<'END'
 package strategy
 

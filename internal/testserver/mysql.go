@@ -21,7 +21,7 @@ import (
 type MySQL struct {
 	*Process
 	Addr     string // host:port
-	words    pairWords
+	isMySQL  bool   // and not MariaDB
 	socket   string
 	password string
 	alone    []string // statements that keep those of prepare from servers that copy this one
@@ -79,7 +79,7 @@ func (g *Group) mysql(ctx context.Context, server *MySQL, arrange func(data stri
 			return nil, err
 		}
 	}
-	server.words, server.socket = wordsOf(program), socket
+	server.isMySQL, server.socket = isMySQL(program), socket
 	err = WithPort(func(port int) error {
 		server.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		args := []string{
@@ -87,7 +87,7 @@ func (g *Group) mysql(ctx context.Context, server *MySQL, arrange func(data stri
 			"--bind-address=127.0.0.1", "--port=" + strconv.Itoa(port), "--skip-name-resolve", "--max-connections=1000",
 			"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--skip-log-bin",
 		}
-		if isMySQL(program) { // which says only in its performance schema who waits for a row
+		if server.isMySQL { // which says only in its performance schema who waits for a row
 			args = append(args, "--mysqlx=OFF", "--secure-file-priv=NULL") // no folder for imports is needed, wherever the package has one
 		} else {
 			args = append(args, "--performance-schema=OFF")

@@ -42,7 +42,7 @@ func (g *Group) MySQLPair(ctx context.Context, o PairOptions) (*MySQLPair, error
 	if err != nil {
 		return nil, err
 	}
-	words := wordsOf(program)
+	words := wordsOf(isMySQL(program))
 	password := RandomHex(12)
 	p := &MySQLPair{servers: 2, start: func(ctx context.Context, id int, options ...string) (*MySQL, error) {
 		options = slices.Concat(options, words.binlog, []string{"--log-bin=binlog", "--sync-binlog=1", "--binlog-format=ROW", "--server-id=" + strconv.Itoa(id)}, o.Options)
@@ -103,7 +103,7 @@ func (m *MySQL) Follow(ctx context.Context, addr string) error {
 	if err != nil {
 		return fmt.Errorf("testserver: %w", err)
 	}
-	words := m.words
+	words := wordsOf(m.isMySQL)
 	if err := m.asAdmin(ctx, words.readOnly("1"), fmt.Sprintf(words.follow, host, port, replicaUser, m.password), words.start); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ type Replication struct {
 
 // Replication asks a replica how far it is.
 func (m *MySQL) Replication(ctx context.Context) (Replication, error) {
-	words := m.words
+	words := wordsOf(m.isMySQL)
 	row, err := m.row(ctx, words.status)
 	if err != nil {
 		return Replication{}, err
@@ -139,13 +139,13 @@ func (m *MySQL) Replication(ctx context.Context) (Replication, error) {
 
 // Committed returns the GTIDs of what the server has committed.
 func (m *MySQL) Committed(ctx context.Context) (string, error) {
-	return m.Value(ctx, m.words.committed)
+	return m.Value(ctx, wordsOf(m.isMySQL).committed)
 }
 
 // WaitingCommits returns how many commits of shops wait for a replica to receive them: one does, and others wait
 // behind it.
 func (m *MySQL) WaitingCommits(ctx context.Context) (int, error) {
-	words := m.words
+	words := wordsOf(m.isMySQL)
 	first, err := m.count(ctx, words.waiting)
 	if err != nil || first == 0 {
 		return 0, err
@@ -160,7 +160,7 @@ func (m *MySQL) WaitingCommits(ctx context.Context) (int, error) {
 // AwaitsReplica reports whether a primary waits for its replica: its semi-synchronous replication is on, and its
 // patience was not over.
 func (m *MySQL) AwaitsReplica(ctx context.Context) (bool, error) {
-	is, err := m.Status(ctx, m.words.semiSync)
+	is, err := m.Status(ctx, wordsOf(m.isMySQL).semiSync)
 	return is == "ON", err
 }
 
@@ -174,12 +174,12 @@ func (m *MySQL) count(ctx context.Context, status string) (int, error) {
 
 // StopApplying makes a replica receive and not apply, until StartApplying.
 func (m *MySQL) StopApplying(ctx context.Context) error {
-	return m.asAdmin(ctx, m.words.stopApplying)
+	return m.asAdmin(ctx, wordsOf(m.isMySQL).stopApplying)
 }
 
 // StartApplying undoes StopApplying.
 func (m *MySQL) StartApplying(ctx context.Context) error {
-	return m.asAdmin(ctx, m.words.startApplying)
+	return m.asAdmin(ctx, wordsOf(m.isMySQL).startApplying)
 }
 
 // AwaitApplied waits until a replica has applied what it has received.
@@ -198,7 +198,7 @@ func (m *MySQL) has(ctx context.Context, gtids string) (bool, error) {
 	if gtids == "" {
 		return true, nil
 	}
-	is, err := m.Value(ctx, fmt.Sprintf(m.words.includes, gtids))
+	is, err := m.Value(ctx, fmt.Sprintf(wordsOf(m.isMySQL).includes, gtids))
 	return is == "1", err
 }
 
@@ -216,7 +216,7 @@ func (m *MySQL) AwaitCopied(ctx context.Context, of *MySQL) error {
 
 // Promote makes a replica a primary that takes writes, when it has applied all that it has received.
 func (m *MySQL) Promote(ctx context.Context) error {
-	words := m.words
+	words := wordsOf(m.isMySQL)
 	if err := m.asAdmin(ctx, words.stopReceiving); err != nil {
 		return err
 	}
@@ -228,5 +228,5 @@ func (m *MySQL) Promote(ctx context.Context) error {
 
 // RefuseWrites makes a server read-only for shops.
 func (m *MySQL) RefuseWrites(ctx context.Context) error {
-	return m.asAdmin(ctx, m.words.readOnly("1"))
+	return m.asAdmin(ctx, wordsOf(m.isMySQL).readOnly("1"))
 }

@@ -28,8 +28,8 @@ type pairWords struct {
 	statement string         // the type of the event with the text of a statement
 }
 
-func wordsOf(program string) pairWords {
-	if isMySQL(program) {
+func wordsOf(isMySQL bool) pairWords {
+	if isMySQL {
 		return mysqlWords
 	}
 	return mariadbWords

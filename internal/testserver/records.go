@@ -17,7 +17,7 @@ type Transaction struct {
 
 // Transactions reads the binlog of a server of a pair, from its first transaction to its last.
 func (m *MySQL) Transactions(ctx context.Context) (all []Transaction, err error) {
-	words := m.words
+	words := wordsOf(m.isMySQL)
 	err = m.Ask(ctx, func(db *sql.DB) error {
 		files, err := texts(ctx, db, "SHOW BINARY LOGS")
 		if err != nil {

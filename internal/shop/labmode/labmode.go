@@ -7,7 +7,7 @@
 // # Decisions
 //
 // The lab is a decorator around sales. shop.Lab wraps the shop's handlers and what sells and
-// reserves. The handlers do not know whether there is a lab. Without one, a sale goes from postOrder
+// reserves. The handlers do not know whether there is a lab. Without one, a sale goes from answerOrder
 // to sell, sellOnce and the strategy.
 package labmode
 
