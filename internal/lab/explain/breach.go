@@ -37,7 +37,7 @@ func (b breach) texts() []words.Text {
 
 // breach says what let the intruder in while the older holder was inside.
 func (c *inquiry) breach(older, intruder *section) breach {
-	both := Facts{Holder: older.named(), Other: intruder.named(), LeaseMS: words.Rounded(c.Lease)}
+	both := Facts{Holder: older.named(), Other: intruder.named(), LeaseMS: words.Rounded(older.Lease)}
 	switch {
 	case older.summed() && intruder.summed():
 		return breach{cause: verdict.WriteSkew, why: []words.Text{say("both-summed", both)}}
@@ -54,7 +54,7 @@ func (c *inquiry) breach(older, intruder *section) breach {
 			return b
 		}
 	}
-	if inside := intruder.enter().Sub(older.enter()); c.Unwatched != "" && inside > c.Lease*4/5 {
+	if inside := intruder.enter().Sub(older.enter()); c.Unwatched != "" && inside > older.Lease*4/5 {
 		both.AfterMS, both.Server = words.Rounded(inside), c.Unwatched
 		return c.leaseEnded(older, say("lease-ended-unwatched", both))
 	}
@@ -93,7 +93,7 @@ func (c *inquiry) search(h *history, older, intruder *section) (breach, bool) {
 		}
 		return nil
 	}
-	both := Facts{Holder: older.named(), Other: intruder.named(), LeaseMS: words.Rounded(c.Lease)}
+	both := Facts{Holder: older.named(), Other: intruder.named(), LeaseMS: words.Rounded(older.Lease)}
 	sinceEntry := func(t time.Time) Facts {
 		f := both
 		f.AfterMS = words.Rounded(t.Sub(older.enter()))
@@ -111,7 +111,7 @@ func (c *inquiry) search(h *history, older, intruder *section) (breach, bool) {
 			return b, true
 		}
 	}
-	if expired := noted(eventExpired); expired != nil && expired.Time.Sub(taken) > c.Lease*4/5 {
+	if expired := noted(eventExpired); expired != nil && expired.Time.Sub(taken) > older.Lease*4/5 {
 		if expired.Time.Before(older.enter()) {
 			both.AfterMS = words.Rounded(older.enter().Sub(taken))
 			return breach{cause: verdict.LateGrant, why: []words.Text{say("granted-too-late", both)}}, true
@@ -121,11 +121,11 @@ func (c *inquiry) search(h *history, older, intruder *section) (breach, bool) {
 	if anew, since := h.takenOver(from, to, taken, older, intruder); anew != nil && !quorum {
 		// Set while it was there: taken over by its value, whatever Redis thinks of its expiry.
 		held := anew.Time.Sub(since)
-		if d := c.interventionAt(intruder.Shop, intruder.enter()); d != nil && held < c.Lease*4/5 {
+		if d := c.interventionAt(intruder.Shop, intruder.enter()); d != nil && held < older.Lease*4/5 {
 			both.AfterMS, both.Intervention = words.Rounded(intruder.enter().Sub(older.enter()).Abs()), d.What
 			return breach{cause: verdict.ClockSkew, why: []words.Text{say("clock-ahead", both)}}, true
 		}
-		if held > c.Lease*4/5 {
+		if held > older.Lease*4/5 {
 			return c.leaseEnded(older, say("deadline-passed", sinceEntry(anew.Time))), true
 		}
 	}
@@ -160,14 +160,14 @@ func (h *history) takenOver(from, to int, taken time.Time, older, intruder *sect
 // leaseEnded says why the older holder was still inside when its lease was over.
 func (c *inquiry) leaseEnded(older *section, ended words.Text) breach {
 	f := Facts{Holder: older.named(), LastedMS: words.Rounded(older.fault.lasted())}
-	if d := c.interventionAt(older.Shop, older.enter().Add(c.Lease*4/5)); d != nil && d.What != Dead {
+	if d := c.interventionAt(older.Shop, older.enter().Add(older.Lease*4/5)); d != nil && d.What != Dead {
 		f.Intervention = d.What
 		return breach{cause: verdict.Unnoticed, why: []words.Text{say("could-not-renew", f), ended}}
 	}
 	switch {
 	case older.fault.Action == labmode.Stop:
 		return breach{cause: verdict.LateWrite, why: []words.Text{say("process-stopped", f), ended}}
-	case older.fault.lasted() > c.Lease:
+	case older.fault.lasted() > older.Lease:
 		return breach{cause: verdict.Overrun, why: []words.Text{say("worked-longer", f), ended}}
 	case c.stopped(older):
 		f.LastedMS = words.Rounded(c.hit.fault.lasted())
@@ -235,7 +235,7 @@ func (h *history) releasersOf(deletion int, older, intruder *section) []*section
 // blame says what a late release did.
 func (c *inquiry) blame(late, older, intruder *section) breach {
 	f := Facts{Third: late.named(), Holder: older.named(), Other: intruder.named(),
-		LeaseMS: words.Rounded(c.Lease), AfterMS: words.Rounded(late.fault.until.Sub(late.enter()))}
+		LeaseMS: words.Rounded(late.Lease), AfterMS: words.Rounded(late.fault.until.Sub(late.enter()))}
 	if late.fault.Point == sale.Releasing {
 		return breach{cause: verdict.SplitRelease, why: []words.Text{say("deleted-late", f)}, culprit: late}
 	}

@@ -130,6 +130,14 @@ func TestFirstViolation(t *testing.T) {
 			e.order(2, 2)
 			e.order(3, 1)
 		}, verdict.ClockSkew, []string{"#2 on shop 2 took the lock over from #1 on shop 1"}},
+		{"a clock that runs ahead of a lease longer than that of others", func(e *Evidence) {
+			e.Interventions = []Intervention{{From: begun, Shop: "shop 2", What: "clock-ahead 100s"}}
+			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 475, 476), reads: 2, wrote: 1, lease: 10_000}, customer{id: 2, shop: 2, points: whole(463, 464, 480, 481), reads: 2, wrote: 1})
+			e.redis(9.5, "set", 462.5, "set", 475.5, "del")
+			e.order(1, 2)
+			e.order(2, 2)
+			e.order(3, 1)
+		}, verdict.ClockSkew, []string{"whose lease of 10000 ms had begun only 453 ms before"}},
 		{"a lease that was over before its holder knew of it", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: whole(520, 522, 545, 546), reads: 2, wrote: 1}, customer{id: 2, shop: 2, points: whole(530, 531, 540, 541), reads: 2, wrote: 1})
 			e.redis(9.0, "set", 9.1, "expire", 510.0, "expired", 529.0, "set", 529.1, "expire")

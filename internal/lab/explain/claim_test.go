@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -131,9 +132,19 @@ func (c claim) apart() string {
 		"the orders are %+v and %+v, and %s entered at %s", one, two, c.f.Other.Request, in)
 }
 
+// lease is that of a request's lock.
+func (c claim) lease(s *Sale) time.Duration { return cmp.Or(c.of(s).Lease, c.Evidence.Lease) }
+
+// ownLease says whether the lease that a sentence names is that of the sale which it is about.
+func (c claim) ownLease() string {
+	lease := c.lease(cmp.Or(c.f.Third, c.f.Holder))
+	return unless(c.f.LeaseMS == 0 || len(c.Locks) > 0 || c.f.LeaseMS == words.Rounded(lease), "its lease is %s", lease)
+}
+
 // longerThanLease allows for an entry that was noted late.
 func (c claim) longerThanLease(what float64) string {
-	return unless(what > words.Rounded(c.Lease-clockTolerance), "the lease is %s", c.Lease)
+	lease := c.lease(c.f.Holder)
+	return unless(what > words.Rounded(lease-clockTolerance), "the lease is %s", lease)
 }
 
 func unless(holds bool, format string, args ...any) string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/words"
@@ -66,6 +67,22 @@ func TestDrawingAgreesWithTheOrders(t *testing.T) {
 	}
 	if got := strings.Join(locked, ", "); got != "#1 -1.0-499.5, #2 509.0-530.0" {
 		t.Errorf("the lock in Redis: %s", got)
+	}
+}
+
+// TestALockIsDrawnWithItsOwnLease, and with no number where nobody is known to have had it.
+func TestALockIsDrawnWithItsOwnLease(t *testing.T) {
+	e := evidence(overlap("read sleep 1180ms"))
+	e.Requests[1].Lease = 10 * time.Second
+	e.redis(9.0, "set", 9.1, "expire", 509.5, "expired", 519.0, "set", 519.1, "expire", 540.0, "del", 541.0, "set", 541.1, "expire")
+	var set []string
+	for _, s := range explained(e).Steps {
+		if strings.HasPrefix(s.Text.Key, "step-set") {
+			set = append(set, words.English.Say(s.Text))
+		}
+	}
+	if got := strings.Join(set, "; "); got != "set for 500 ms; set for 10000 ms; set, with an expiry" {
+		t.Errorf("the steps of the lock: %s", got)
 	}
 }
 

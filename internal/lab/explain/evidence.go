@@ -39,9 +39,9 @@ import (
 type Evidence struct {
 	Strategy  string
 	Declared  declared.Strategy
-	Exclusive bool // whether its guard reaches across processes
-	Recovers  bool // whether its lock frees itself, also where Redis knows of no expiry
-	Lease     time.Duration
+	Exclusive bool          // whether its guard reaches across processes
+	Recovers  bool          // whether its lock frees itself, also where Redis knows of no expiry
+	Lease     time.Duration // of a lock, where its request says nothing else
 	// Verdict is how the cell ended. Without one, it follows from the orders and from Stuck.
 	Verdict verdict.Kind
 	// Unwatched names the server that has the lock where nobody records its changes: "etcd".
@@ -85,7 +85,7 @@ type Request struct {
 	Nested   bool          // it takes its lock a second time
 	Fault    bool          // it carries a fault; other requests may carry more work
 	Paused   bool          // its whole shop was stopped while it was held
-	Lease    time.Duration // of its lock; 0 for the one of the evidence
+	Lease    time.Duration // of its lock; 0 for that of the evidence
 }
 
 // Lock is a key of the lock that is there, with what Redis says of its expiry.

@@ -35,6 +35,7 @@ type customer struct {
 	wrote   int64
 	fault   string // such as "write stop 1s"
 	nested  bool
+	lease   time.Duration // in milliseconds; 0 for that of the evidence
 	outcome string
 	answer  float64
 }
@@ -60,7 +61,7 @@ func (e *Evidence) add(sales ...customer) {
 			}
 			e.Events = append(e.Events, labmode.Event{Time: at(when), Shop: shop, Request: id, Point: p, Facts: facts})
 		}
-		r := Request{ID: id, Shop: shop, Sent: at(s.sent), Outcome: s.outcome, Nested: s.nested, Fault: s.fault != ""}
+		r := Request{ID: id, Shop: shop, Sent: at(s.sent), Outcome: s.outcome, Nested: s.nested, Fault: s.fault != "", Lease: s.lease * time.Millisecond}
 		if s.outcome == "" {
 			r.Outcome = "sold"
 		}

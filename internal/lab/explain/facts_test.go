@@ -21,9 +21,10 @@ func checkFacts(t *testing.T, e Evidence, x *Explanation) {
 	}
 	for _, text := range x.Why {
 		truth, known := truths[text.Key]
+		of := claim{e, text.Facts.(Facts)}
 		if !known {
 			t.Errorf("%s: nothing holds it against the record", text.Key)
-		} else if wrong := truth(claim{e, text.Facts.(Facts)}); wrong != "" {
+		} else if wrong := all(truth(of), of.ownLease()); wrong != "" {
 			t.Errorf("%s: %s, but %s", text.Key, words.English.Say(text), wrong)
 		}
 	}
@@ -101,7 +102,7 @@ var truths = map[string]func(c claim) string{
 	"clock-ahead": func(c claim) string {
 		in := c.entered(c.f.Other)
 		return all(c.both(c.f.Holder, c.f.Other), unless(c.intervened(c.f.Intervention, c.f.Other.Shop, in, in), "its clock was right"),
-			unless(c.f.AfterMS < words.Rounded(c.Lease), "the lease was over"))
+			unless(c.f.AfterMS < words.Rounded(c.lease(c.f.Holder)), "the lease was over"))
 	},
 	"could-not-renew": func(c claim) string {
 		return unless(c.intervened(c.f.Intervention, c.f.Holder.Shop, c.entered(c.f.Holder), c.gone(c.f.Holder)), "it was not cut off")
@@ -125,7 +126,7 @@ var truths = map[string]func(c claim) string{
 	"lane-missing":          func(c claim) string { return unless(c.Unwatched == c.f.Server, "it is watched") },
 	"deadline-passed": func(c claim) string {
 		return all(c.both(c.f.Holder, c.f.Other), unless(c.changed(c.after(), eventSet), "nothing was set then"),
-			unless(c.f.AfterMS > words.Rounded(c.Lease)*3/4, "the deadline of %s had not passed", c.Lease))
+			unless(c.f.AfterMS > words.Rounded(c.lease(c.f.Holder))*3/4, "the deadline of %s had not passed", c.lease(c.f.Holder)))
 	},
 	"released-late": claim.lateRelease,
 	"deleted-late":  claim.lateRelease,
@@ -187,7 +188,7 @@ var truths = map[string]func(c claim) string{
 			unless(c.after().Sub(c.at(c.f.Holder, sale.Written)).Abs() < time.Millisecond, "it was written at %s", c.at(c.f.Holder, sale.Written)))
 	},
 	"held-next": func(c claim) string {
-		return unless(c.entered(c.f.Other).Sub(c.entered(c.f.Holder)) > c.Lease && c.order(c.f.Other) != nil, "it held none then")
+		return unless(c.entered(c.f.Other).Sub(c.entered(c.f.Holder)) > c.lease(c.f.Holder) && c.order(c.f.Other) != nil, "it held none then")
 	},
 	"answered-no-order": func(c claim) string { return all(c.outcome("sold"), c.noOrder()) },
 	"died-before-order": func(c claim) string {
@@ -312,7 +313,7 @@ var truths = map[string]func(c claim) string{
 	"lease-renewed": func(c claim) string {
 		inside := c.gone(c.f.Holder).Sub(c.entered(c.f.Holder))
 		return all(c.nobodyElse(), c.announced(eventExpire),
-			unless(time.Duration(c.f.Count-1)*c.Lease/6 < inside, "that is more than once every sixth of the lease in %s", inside))
+			unless(time.Duration(c.f.Count-1)*c.lease(c.f.Holder)/6 < inside, "that is more than once every sixth of the lease in %s", inside))
 	},
 	"majority-knew": func(c claim) string {
 		return all(c.nobodyElse(), unless(c.announced(Gone) == "" || c.announced(eventEvicted) == "", "no server lost it"))

@@ -197,9 +197,9 @@ func (h hold) facts(r rule) Facts {
 	case "lease-renewed":
 		f.Count = h.renewals()
 	case "waited-its-turn", "lease-over-for-next":
-		f.AfterMS, f.LeaseMS = words.Rounded(h.next.enter().Sub(h.hit.enter())), words.Rounded(h.Lease)
+		f.AfterMS, f.LeaseMS = words.Rounded(h.next.enter().Sub(h.hit.enter())), words.Rounded(h.hit.Lease)
 	case "hold-ended", "hold-refused", "hold-stood":
-		f.LeaseMS, f.AfterMS = words.Rounded(h.Lease), words.Rounded(h.hit.leave().Sub(h.hit.enter()))
+		f.LeaseMS, f.AfterMS = words.Rounded(h.hit.Lease), words.Rounded(h.hit.leave().Sub(h.hit.enter()))
 	case "read-again":
 		f.Initial, f.Stock = h.hit.reads[0], h.hit.reads[len(h.hit.reads)-1]
 	case "wrote-nothing", "one-order-without-answer":
@@ -277,7 +277,7 @@ func (h hold) diedAndNext() bool {
 
 // holdRefused is of a sale that confirmed after the end of its hold.
 func (h hold) holdRefused() bool {
-	return h.heldInMySQL() && h.hit.order == nil && h.hit.Outcome == "conflict" && h.hit.leave().Sub(h.hit.enter()) > h.Lease
+	return h.heldInMySQL() && h.hit.order == nil && h.hit.Outcome == "conflict" && h.hit.leave().Sub(h.hit.enter()) > h.hit.Lease
 }
 
 // wroteNothing is of a sale that its fault kept from selling at all.
@@ -290,7 +290,7 @@ func (h hold) counted() bool { return h.countedInRedis() && h.hit.order != nil }
 
 // holds is of a sale that held its units in MySQL, and sold them.
 func (h hold) holds() bool {
-	return h.heldInMySQL() && h.hit.order != nil && h.hit.wrote().Sub(h.hit.enter()) < h.Lease
+	return h.heldInMySQL() && h.hit.order != nil && h.hit.wrote().Sub(h.hit.enter()) < h.hit.Lease
 }
 
 func (h hold) fencedOff() bool { return h.hit.Outcome == "fenced" }
@@ -338,7 +338,7 @@ func (h hold) releasedAnothers() bool {
 	return h.next != nil && h.next.enter().Before(h.hit.leave()) && h.hit.late()
 }
 
-func (h hold) outlasted() bool { return h.hit.fault.until.Sub(h.hit.enter()) > h.Lease }
+func (h hold) outlasted() bool { return h.hit.fault.until.Sub(h.hit.enter()) > h.hit.Lease }
 
 func (h hold) outlastedWithoutExpiry() bool { return h.outlasted() && !h.Recovers && h.keptOut() }
 
@@ -349,7 +349,7 @@ func (h hold) enteredAgain() bool { return h.hit.Nested && h.hit.guarded() }
 
 func (h hold) nobodyWaited() bool { return !h.next.wants(h.hit) }
 
-func (h hold) leaseEnd() time.Time { return h.hit.enter().Add(h.Lease) }
+func (h hold) leaseEnd() time.Time { return h.hit.enter().Add(h.hit.Lease) }
 
 func (h hold) faultBegan() time.Time { return h.hit.fault.from }
 
@@ -381,7 +381,7 @@ func (h hold) freed() time.Time {
 
 // renewals counts how often the expiry of the lock was moved, as the busiest server announced it.
 func (h hold) renewals() int {
-	from, until := h.hit.enter().Add(h.Lease/5), first(h.hit.fault.until, h.hit.leave())
+	from, until := h.hit.enter().Add(h.hit.Lease/5), first(h.hit.fault.until, h.hit.leave())
 	most := 0
 	for _, of := range h.histories {
 		n := 0

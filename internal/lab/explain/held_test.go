@@ -67,6 +67,12 @@ func TestHeld(t *testing.T) {
 			e.redis(9.0, "set", 1200.0, "del")
 			e.order(1, 2)
 		}, verdict.Outlived, []string{"lease was over meanwhile", "nobody else got in"}},
+		{"a lease that was not over", func(e *Evidence) {
+			e.Recovers = true
+			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 1199, 1200), reads: 2, wrote: 1, fault: "read sleep 1180ms", lease: 10_000})
+			e.redis(9.0, "set", 1200.0, "del")
+			e.order(1, 2)
+		}, verdict.KeptOut, []string{"kept everybody else out"}},
 		{"a lock of which nothing was seen", func(e *Evidence) {
 			e.Recovers = true
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 1199, 1200), reads: 2, wrote: 1, fault: "read sleep 1180ms"})
@@ -142,6 +148,11 @@ func TestHeld(t *testing.T) {
 			e.add(customer{id: 1, shop: 1, points: unguarded(10, 320), reads: 2, wrote: 1, fault: "read sleep 300ms"})
 			e.order(1, 2)
 		}, verdict.NoLease, []string{"still stood when it confirmed it (+310 ms)"}},
+		{"a long hold that stood", func(e *Evidence) {
+			holding(e)
+			e.add(customer{id: 1, shop: 1, points: unguarded(10, 820), reads: 2, wrote: 1, fault: "read sleep 800ms", lease: 2000})
+			e.order(1, 2)
+		}, verdict.NoLease, []string{"Its hold of 2000 ms in MySQL still stood when it confirmed it (+810 ms)"}},
 		{"a sale that gave up", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Read: 12}, reads: 2, fault: "read sleep 818ms", outcome: "sold_out", answer: 832},
 				customer{id: 2, shop: 2, points: unguarded(621, 630), reads: 2})

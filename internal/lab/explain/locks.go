@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"sort"
 	"time"
 
@@ -47,7 +48,7 @@ func (r *lockReader) read(changes []Change) {
 		case ch.What == eventExpire:
 			r.renewed(ch.Time)
 		case ch.What.Writes() && r.since.IsZero():
-			r.taken(ch.Time, i+1 < len(changes) && changes[i+1].What == eventExpire && changes[i+1].Time.Sub(ch.Time) < clockTolerance)
+			r.taken(ch.Time, changes[i+1:])
 		case ch.What == eventSet:
 			r.replaced(ch.Time)
 		}
@@ -57,13 +58,20 @@ func (r *lockReader) read(changes []Change) {
 	}
 }
 
-func (r *lockReader) taken(at time.Time, expires bool) {
+func (r *lockReader) taken(at time.Time, next []Change) {
 	r.begin(at)
-	f := Facts{}
-	if expires {
-		f.LeaseMS = words.Rounded(r.Lease)
+	step := say("step-set", Facts{})
+	if len(next) > 0 && next[0].What == eventExpire && next[0].Time.Sub(at) < clockTolerance {
+		until := r.to
+		if i := slices.IndexFunc(next, func(ch Change) bool { return ch.What.Frees() || ch.What == eventSet }); i >= 0 {
+			until = next[i].Time
+		}
+		step.Key = "step-set-expiring"
+		if holder := r.heldBy(at, until); holder != nil {
+			step = say("step-set", Facts{LeaseMS: words.Rounded(holder.Lease)})
+		}
 	}
-	r.takes(at, say("step-set", f))
+	r.takes(at, step)
 }
 
 func (r *lockReader) replaced(at time.Time) {
@@ -141,7 +149,7 @@ func (d *drawing) lockStep(at time.Time, column int, text words.Text, theirs boo
 		}
 		until := first(s.leave(), d.to)
 		if s.killed() {
-			until = until.Add(d.Lease + clockTolerance)
+			until = until.Add(s.Lease + clockTolerance)
 		}
 		if near(at, s.enter()) || near(at, s.at[sale.Released]) || near(at, s.fault.until) ||
 			theirs && at.After(s.enter()) && at.Before(until) {

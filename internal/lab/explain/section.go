@@ -40,6 +40,7 @@ func (e Evidence) sections() []*section {
 	all := make([]*section, 0, len(e.Requests))
 	for _, r := range e.Requests {
 		s := &section{Request: r, at: map[sale.Point]time.Time{}, facts: map[sale.Point]map[string]any{}}
+		s.Lease = cmp.Or(r.Lease, e.Lease)
 		byID[r.ID] = s
 		all = append(all, s)
 	}

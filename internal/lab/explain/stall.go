@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"cmp"
 	"fmt"
 
 	"stocklock/internal/lab/words"
@@ -18,7 +17,7 @@ func (e Evidence) Stall() string {
 			continue
 		}
 		inside := s.leave().Sub(s.enter())
-		if s.Fault || !s.guarded() || inside <= cmp.Or(s.Lease, e.Lease) || overlaps(faults, s) {
+		if s.Fault || !s.guarded() || inside <= s.Lease || overlaps(faults, s) {
 			continue
 		}
 		return fmt.Sprintf("%s on %s was inside for %s, longer than a lease, and nothing was done to it", label(s.ID), s.Shop, words.Milliseconds(inside))

@@ -102,13 +102,13 @@ func (c *inquiry) holdGone() *Explanation {
 	if older == nil {
 		return &Explanation{Cause: verdict.Unexplained, Why: []words.Text{c.beyond()}}
 	}
-	f := Facts{Holder: older.named(), LastedMS: words.Rounded(older.fault.lasted()), LeaseMS: words.Rounded(c.Lease),
+	f := Facts{Holder: older.named(), LastedMS: words.Rounded(older.fault.lasted()), LeaseMS: words.Rounded(older.Lease),
 		AfterMS: words.Rounded(older.wrote().Sub(older.enter())), Order: Number(older.order.ID)}
 	x := &Explanation{Cause: verdict.Overrun}
 	switch {
 	case older.fault.Action == labmode.Stop:
 		x.Cause, x.Why = verdict.LateWrite, []words.Text{say("stopped-with-hold", f)}
-	case older.fault.lasted() > c.Lease:
+	case older.fault.lasted() > older.Lease:
 		x.Why = []words.Text{say("worked-longer", f)}
 	case c.stopped(older):
 		f.LastedMS = words.Rounded(c.hit.fault.lasted())
@@ -143,7 +143,7 @@ func (c *inquiry) firstWithoutHold() *section {
 // heldAfter is the first sale with an order that held units after the hold of another one had ended.
 func (c *inquiry) heldAfter(older *section) *section {
 	for _, s := range c.sections {
-		if s.entered() && s.order != nil && s.enter().After(older.enter().Add(c.Lease)) && s.enter().Before(older.wrote()) {
+		if s.entered() && s.order != nil && s.enter().After(older.enter().Add(older.Lease)) && s.enter().Before(older.wrote()) {
 			return s
 		}
 	}
