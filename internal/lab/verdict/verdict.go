@@ -177,12 +177,13 @@ func (v Verdict) Legend(l *words.Language) string {
 func (v Verdict) Reason(f Facts) words.Text {
 	key := "reason." + string(v.Kind)
 	facts := []any{"n", v.Number(f), "sold", f.Sold, "left", f.Remaining, "stock", f.Stock, "seconds", math.Round(f.Seconds)}
-	switch {
-	case words.English.Messages()[key] == "":
+	if words.English.Messages()[key] == "" {
 		return words.Text{}
-	case f.Starves:
+	}
+	if f.Starves {
 		facts = append(facts, "declared", true)
-	case v.Kind == Stuck:
+	}
+	if v.Kind == Stuck {
 		facts = append(facts, "waiting", f.Waiting.text())
 	}
 	return words.Of(key, facts...)

@@ -40,6 +40,10 @@ func TestEveryVerdictIsWhole(t *testing.T) {
 			if said := l.Say(reason); v.Bad && said == "" || said == reason.Key && said != "" {
 				t.Errorf("%s in %s is %q", v.Kind, l, said)
 			}
+			starves := v.Reason(Facts{Stock: 7, Sold: 5, Remaining: 2, Waiting: &Waiting{}, Starves: true})
+			if said := l.Say(starves); v.Kind != Degraded && said != l.Say(reason) {
+				t.Errorf("%s of a strategy that starves is %q", v.Kind, said)
+			}
 		}
 	}
 }
