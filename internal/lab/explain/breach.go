@@ -100,7 +100,7 @@ func (c *inquiry) search(h *history, older, intruder *section) (breach, bool) {
 		return f
 	}
 	if gone := noted(Gone); gone != nil {
-		return breach{cause: verdict.Forgotten, why: []words.Text{say("server-died", sinceEntry(gone.Time))}}, true
+		return breach{cause: verdict.Forgotten, why: []words.Text{say(c.whenGone("server-died", "server-emptied"), sinceEntry(gone.Time))}}, true
 	}
 	if evicted := noted(eventEvicted); evicted != nil {
 		return breach{cause: verdict.Evicted, why: []words.Text{say("lock-evicted", sinceEntry(evicted.Time))}}, true
@@ -240,6 +240,14 @@ func (c *inquiry) blame(late, older, intruder *section) breach {
 		return breach{cause: verdict.SplitRelease, why: []words.Text{say("deleted-late", f)}, culprit: late}
 	}
 	return breach{cause: verdict.ForeignDelete, why: []words.Text{say("released-late", f)}, culprit: late}
+}
+
+// whenGone is the phrase of a Redis that lost what it had: it died, or it restarted without its data.
+func (e Evidence) whenGone(died, emptied string) string {
+	if slices.ContainsFunc(e.Interventions, func(d Intervention) bool { return d.What == "redis-emptied" }) {
+		return emptied
+	}
+	return died
 }
 
 // interventionAt is what the lab was doing to a shop at a time, nil for nothing.

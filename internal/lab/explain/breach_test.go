@@ -106,6 +106,11 @@ func TestFirstViolation(t *testing.T) {
 			e.redis(9.0, "set", 9.1, "expire", 100.0, "gone")
 			e.Changes = append(e.Changes, Change{Time: at(519), Server: "replica", Key: "stock:7", What: "set"})
 		}, verdict.Forgotten, []string{"its Redis died (+90 ms)"}},
+		{"a restart without the data", func(e *Evidence) {
+			overlap("write sleep 1180ms")(e)
+			e.redis(9.0, "set", 9.1, "expire", 100.0, "gone", 519.0, "set")
+			e.Interventions = []Intervention{{From: at(99), Until: at(110), What: "redis-emptied"}}
+		}, verdict.Forgotten, []string{"when its Redis restarted without its data (+90 ms). It gave the lock to #2 on shop 2"}},
 		{"an eviction", func(e *Evidence) {
 			overlap("write stop 300ms")(e)
 			e.redis(9.0, "set", 9.1, "expire", 100.0, "evicted", 101.0, "set")

@@ -92,6 +92,9 @@ var truths = map[string]func(c claim) string{
 	"server-died": func(c claim) string {
 		return all(c.both(c.f.Holder, c.f.Other), unless(c.changed(c.after(), Gone), "no server died then"))
 	},
+	"server-emptied": func(c claim) string {
+		return all(c.both(c.f.Holder, c.f.Other), unless(c.changed(c.after(), Gone), "no server died then"))
+	},
 	"lock-evicted": func(c claim) string {
 		return all(c.both(c.f.Holder, c.f.Other), unless(c.changed(c.after(), eventEvicted), "nothing was evicted then"))
 	},
@@ -287,15 +290,16 @@ var truths = map[string]func(c claim) string{
 	"freed-itself-for-next": func(c claim) string {
 		return all(c.killedAt(), c.next(), unless(c.changed(c.after(), eventExpired), "nothing expired then"))
 	},
-	"lease-over-for-next":      func(c claim) string { return all(c.killedAt(), c.next()) },
-	"nobody-came-after":        func(c claim) string { return c.killedAt() },
-	"next-got-the-lock":        certain,
-	"lease-ended-next-got-it":  certain,
-	"server-died-next-got-it":  func(c claim) string { return c.announced(Gone) },
-	"lock-evicted-next-got-it": func(c claim) string { return c.announced(eventEvicted) },
-	"snapshot-refused":         func(c claim) string { return all(c.outcome("conflict"), c.noOrder()) },
-	"fence-refused":            func(c claim) string { return all(c.outcome("fenced"), c.noOrder()) },
-	"learned-of-the-loss":      func(c claim) string { return all(c.outcome("lost"), c.noOrder()) },
+	"lease-over-for-next":        func(c claim) string { return all(c.killedAt(), c.next()) },
+	"nobody-came-after":          func(c claim) string { return c.killedAt() },
+	"next-got-the-lock":          certain,
+	"lease-ended-next-got-it":    certain,
+	"server-died-next-got-it":    func(c claim) string { return c.announced(Gone) },
+	"server-emptied-next-got-it": func(c claim) string { return c.announced(Gone) },
+	"lock-evicted-next-got-it":   func(c claim) string { return c.announced(eventEvicted) },
+	"snapshot-refused":           func(c claim) string { return all(c.outcome("conflict"), c.noOrder()) },
+	"fence-refused":              func(c claim) string { return all(c.outcome("fenced"), c.noOrder()) },
+	"learned-of-the-loss":        func(c claim) string { return all(c.outcome("lost"), c.noOrder()) },
 	"read-again": func(c claim) string {
 		reads := c.events(c.f.Holder, sale.Read)
 		o := c.order(c.f.Holder)

@@ -231,7 +231,7 @@ func (h hold) overtaken() []words.Text {
 	phrase := "next-got-the-lock"
 	switch h.breach(h.hit, h.next).cause {
 	case verdict.Forgotten:
-		phrase = "server-died-next-got-it"
+		phrase = h.whenGone("server-died-next-got-it", "server-emptied-next-got-it")
 	case verdict.Evicted:
 		phrase = "lock-evicted-next-got-it"
 	case verdict.Overrun, verdict.LateWrite, verdict.Unnoticed:
@@ -335,7 +335,7 @@ func (h hold) aServerForgot() bool {
 }
 
 func (h hold) releasedAnothers() bool {
-	return h.next != nil && h.next.enter().Before(h.hit.leave()) && h.hit.late()
+	return h.next != nil && h.next.enter().Before(h.hit.leave()) && h.hit.late() && h.Declared.Standing(declared.OwnerChecked) == declared.Has
 }
 
 func (h hold) outlasted() bool { return h.hit.fault.until.Sub(h.hit.enter()) > h.hit.Lease }

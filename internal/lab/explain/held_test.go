@@ -49,6 +49,13 @@ func TestHeld(t *testing.T) {
 			e.redis(9.0, "set", 9.1, "expire", 100.0, "gone")
 			e.order(2, 2)
 		}, verdict.Refused, []string{"Its Redis died", "had never heard of its lock", "#2 on shop 2 got the lock"}},
+		{"a restart that the fence noticed", func(e *Evidence) {
+			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquired: 10, sale.Read: 12, sale.Write: 15, sale.Releasing: 361, sale.Released: 362}, reads: 2,
+				fault: "write sleep 350ms", outcome: "fenced", answer: 362}, customer{id: 2, shop: 2, sent: 100, points: whole(120, 121, 139, 140), reads: 2, wrote: 1})
+			e.redis(9.0, "set", 9.1, "expire", 100.0, "gone")
+			e.Interventions = []Intervention{{From: at(99), Until: at(110), What: "redis-emptied"}}
+			e.order(2, 2)
+		}, verdict.Refused, []string{"Its Redis restarted without its data, and #2 on shop 2 got the lock"}},
 		{"a lease that was renewed", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 1199, 1200), reads: 2, wrote: 1, fault: "read sleep 1180ms"},
 				customer{id: 2, shop: 2, sent: 300, points: whole(1202, 1203, 1220, 1221), reads: 1})
@@ -192,12 +199,22 @@ func TestHeld(t *testing.T) {
 			e.order(1, 2)
 		}, verdict.Majority, []string{"lost the lock"}},
 		{"a release that found another's lock", func(e *Evidence) {
+			e.Declared.Has = declared.OwnerChecked
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 14, 535), reads: 3, wrote: 2, fault: "written sleep 520ms"}, next)
 			e.redis(9.0, "set", 9.1, "expire", 509.5, "expired", 519.0, "set")
 			e.order(1, 3)
 			e.order(2, 2)
 			e.InitialStock = 3
 		}, verdict.NotOwner, []string{"freed nothing"}},
+		{"a release whose strategy checks no owner, and no harm", func(e *Evidence) {
+			late := customer{id: 1, shop: 1, points: whole(10, 12, 14, 535), reads: 3, wrote: 2, fault: "written sleep 520ms"}
+			late.points[sale.Releasing] = 534
+			e.add(late, next)
+			e.redis(9.0, "set", 9.1, "expire", 509.5, "expired", 519.0, "set")
+			e.order(1, 3)
+			e.order(2, 2)
+			e.InitialStock = 3
+		}, verdict.KeptOut, []string{"read the stock only after the COMMIT"}},
 		{"one's own lock again", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 25, 26), reads: 2, wrote: 1, nested: true})
 			e.order(1, 2)

@@ -58,7 +58,8 @@ type ServersEvidence struct {
 	Verdict      verdict.Kind
 	InitialStock int64
 	Servers      []DatabaseServer
-	Counts       int // the server whose orders count in the end
+	InRedis      bool // the units are counted in Redis
+	Counts       int  // the server whose orders count in the end
 	Sales        []ServersSale
 	Reader       int // the sale that was held when it had read, in Sales; -1 for none
 	Read         int64
@@ -128,7 +129,10 @@ func ExplainServers(e ServersEvidence) *Explanation {
 	case verdict.Oversold:
 		decided, moment = e.readOld(x)
 	case verdict.Left:
-		x.Cause, x.Why = verdict.Unreturned, []words.Text{say("units-left-counted", Facts{Count: e.Units, Initial: e.InitialStock})}
+		x.Why = []words.Text{say("no-reason-for-answer", Facts{})}
+		if e.InRedis {
+			x.Cause, x.Why = verdict.Unreturned, []words.Text{say("units-left-counted", Facts{Count: e.Units, Initial: e.InitialStock})}
+		}
 	default:
 		return nil
 	}

@@ -28,7 +28,7 @@ func TestTheServersSayWhy(t *testing.T) {
 		verdict.ReadReplaced:  {Verdict: verdict.Oversold, Servers: []DatabaseServer{with(first, read), ahead}, Sales: sold(9), Replaced: at(4)},
 		verdict.ReadLost:      {Verdict: verdict.Oversold, Servers: []DatabaseServer{with(first, held), second}, Sales: sold(9), Replaced: at(7)},
 		verdict.Unexplained:   {Verdict: verdict.Oversold, Servers: []DatabaseServer{first, second}, Sales: sold(9)},
-		verdict.Unreturned:    {Verdict: verdict.Left, Servers: []DatabaseServer{first, second}, Sales: sold(9), Reader: -1},
+		verdict.Unreturned:    {Verdict: verdict.Left, InRedis: true, Servers: []DatabaseServer{first, second}, Sales: sold(9), Reader: -1},
 	} {
 		e.Counts, e.Notes = 1, []ServersNote{{At: at(3), Server: 1, What: say(IsCut, Facts{})}}
 		x := ExplainServers(e)
@@ -43,6 +43,9 @@ func TestTheServersSayWhy(t *testing.T) {
 	waits := with(committed, func(s *DatabaseServer) { s.Waiting = 1 })
 	if x := ExplainServers(ServersEvidence{Verdict: verdict.Lied, Servers: []DatabaseServer{waits, second}, Counts: 1, Sales: sold(0)}); x.Cause != verdict.AnsweredFirst {
 		t.Errorf("answered while commits waited for the replica: %s, want %s", x.Cause, verdict.AnsweredFirst)
+	}
+	if x := ExplainServers(ServersEvidence{Verdict: verdict.Left, Servers: []DatabaseServer{first}, Sales: sold(9), Reader: -1}); x.Cause != verdict.Unexplained {
+		t.Errorf("units are left, and Redis counts none: %s", x.Cause)
 	}
 	if x := ExplainServers(ServersEvidence{Verdict: verdict.Held}); x != nil {
 		t.Errorf("a cell that held is explained: %+v", x)

@@ -27,18 +27,14 @@ func (c *inquiry) countedTwice() *Explanation {
 		f.AfterMS = words.Rounded(lost.Time.Sub(older.enter()))
 		x.Cause = verdict.Evicted
 		phrase := "counter-evicted"
-		emptied := slices.ContainsFunc(c.Interventions, func(d Intervention) bool { return d.What == "redis-emptied" })
-		switch {
-		case lost.What == Gone && emptied:
-			x.Cause, phrase = verdict.Forgotten, "counter-emptied"
-		case lost.What == Gone:
-			x.Cause, phrase = verdict.Forgotten, "counter-died"
+		if lost.What == Gone {
+			x.Cause, phrase = verdict.Forgotten, c.whenGone("counter-died", "counter-emptied")
 		}
 		x.Why = append(x.Why, say(phrase, f))
 		if anew := c.setAfter(*lost); anew != nil {
 			f.Count = c.unwritten(lost.Time, anew.Time)
 			x.Why = append(x.Why, say("counter-set-anew", f))
-		} else if !emptied {
+		} else if phrase != "counter-emptied" {
 			x.Why = append(x.Why, say("counter-older", f))
 		}
 	}

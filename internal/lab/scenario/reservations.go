@@ -17,7 +17,7 @@ import (
 var ofReservations = []trial.Scenario{
 	reserving("held-units", "A has reserved three of four units, and B wants three",
 		4, declared.CountsUnits, verdict.Oversold, heldUnits),
-	reserving("confirmation-meets-expiry", "a payment comes when the time is over, and the sweep before it, or while it is on its way",
+	reserving("confirmation-meets-expiry", "a payment comes when the time is over: before the sweep, and while the sweep overtakes it",
 		7, declared.StaysEnded, verdict.Oversold, confirmationMeetsExpiry),
 	reserving("confirmed-again", "the browser's return and the provider's notice confirm one payment, one after the other",
 		7, declared.PaysOnce, verdict.Twice, confirmedAgain),
