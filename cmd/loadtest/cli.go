@@ -16,6 +16,7 @@ import (
 	"stocklock/internal/flags"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 )
@@ -175,6 +176,21 @@ func widthOf(w io.Writer) int {
 		return 0
 	}
 	return int(size.Col)
+}
+
+// movingWidth is the width of a terminal for a line that keeps changing, and 0 for anything else.
+func movingWidth(w io.Writer) int {
+	if !isTerminal(w) {
+		return 0
+	}
+	return widthOf(w)
+}
+
+// moving shows on a terminal a line in place of the one before.
+func (s streams) moving(line string) {
+	if width := movingWidth(s.err); width > 0 {
+		fmt.Fprint(s.err, "\r\x1b[2K"+tabular.Cut(line, width))
+	}
 }
 
 // isTerminal reports whether w is a terminal. Colours and a moving status line are for terminals

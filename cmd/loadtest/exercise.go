@@ -131,7 +131,7 @@ func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exerc
 	checker.RedisServer = string(c.RedisServer)
 	if isTerminal(s.err) {
 		checker.Progress = func(step words.Text, done, left int) {
-			fmt.Fprint(s.err, "\r\x1b[2K"+s.say("explore.progress", "name", step, "done", done, "left", left))
+			s.moving(s.say("explore.progress", "name", step, "done", done, "left", left))
 		}
 	}
 	v, err := checker.Check(ctx, e.Mine(), done)

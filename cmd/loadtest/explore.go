@@ -199,19 +199,12 @@ func (c *exploreCommand) surveys(st declared.Strategy) (all []survey.Plan, err e
 
 // progress shows on a terminal how far an exploration is.
 func progress(s streams) func(survey.Result, int, int) {
-	if !isTerminal(s.err) {
-		return func(survey.Result, int, int) {}
-	}
 	return func(r survey.Result, done, left int) {
-		fmt.Fprint(s.err, "\r\x1b[2K"+s.say("explore.progress", "name", r.Strategy+", "+s.in().Say(r.Name()), "done", done, "left", left))
+		s.moving(s.say("explore.progress", "name", r.Strategy+", "+s.in().Say(r.Name()), "done", done, "left", left))
 	}
 }
 
-func clearProgress(s streams) {
-	if isTerminal(s.err) {
-		fmt.Fprint(s.err, "\r\x1b[2K")
-	}
-}
+func clearProgress(s streams) { s.moving("") }
 
 func printResult(s streams, r survey.Result) {
 	name := r.Strategy + ", " + s.in().Say(r.Name())

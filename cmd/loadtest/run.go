@@ -230,7 +230,7 @@ func among(flags []string, parsed *kong.Context) string {
 
 // measure runs a plan on shops of the catalog's program. When ctx ends it, the report has what there is.
 func measure(ctx context.Context, plan matrix.Plan, shop *catalog.Catalog, s streams) (report.Report, error) {
-	status := matrix.NewStatus(s.err, isTerminal(s.err))
+	status := matrix.NewStatus(s.err, movingWidth(s.err))
 	defer status.Close()
 	plan.Shop = shop.Program
 	r, err := matrix.Run(ctx, plan, status)

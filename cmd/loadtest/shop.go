@@ -101,7 +101,7 @@ func (s streams) late(what string) (done func()) {
 		select {
 		case <-ended:
 		case <-time.After(patience):
-			status := matrix.NewStatus(s.err, isTerminal(s.err))
+			status := matrix.NewStatus(s.err, movingWidth(s.err))
 			status.Say(what)
 			<-ended
 			status.Close()

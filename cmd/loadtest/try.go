@@ -294,9 +294,7 @@ func (t *try) conclude(ctx context.Context, err error) error {
 
 // progress shows on a terminal what is done.
 func (t *try) progress(format string, args ...any) {
-	if isTerminal(t.err) {
-		fmt.Fprintf(t.err, "\r\x1b[2K"+format, args...)
-	}
+	t.moving(fmt.Sprintf(format, args...))
 }
 
 func (t *try) done() { clearProgress(t.streams) }

@@ -186,7 +186,7 @@ func runCell(ctx context.Context, shop *catalog.Catalog, name string) (report.Re
 	if err != nil {
 		return report.Report{}, err
 	}
-	status := matrix.NewStatus(os.Stderr, false)
+	status := matrix.NewStatus(os.Stderr, 0)
 	defer status.Close()
 	plan := matrix.Plan{Pairs: pairs, Shop: shop.Program, Offered: shop.Strategies, Seed: 1}
 	r, err := matrix.Run(ctx, plan, status)

@@ -32,7 +32,7 @@ func (c *Checker) baskets(ctx context.Context, a Answer, done func(words.Text)) 
 		for _, s := range left {
 			plan.Pairs = append(plan.Pairs, matrix.Pair{Strategy: way, Scenario: s})
 		}
-		status := matrix.NewStatus(io.Discard, false)
+		status := matrix.NewStatus(io.Discard, 0)
 		r, err := matrix.Run(ctx, plan, status)
 		status.Close()
 		if err == nil && r.Interrupted {

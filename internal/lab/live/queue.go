@@ -416,7 +416,7 @@ func (s *Server) open(ctx context.Context, at **matrix.Session, plan matrix.Plan
 	if *at != nil {
 		return *at, nil
 	}
-	status := matrix.NewStatus(sayer{s}, false)
+	status := matrix.NewStatus(sayer{s}, 0)
 	defer status.Close()
 	session, err := matrix.OpenSession(ctx, plan, status)
 	s.say("")

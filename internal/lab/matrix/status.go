@@ -9,14 +9,15 @@ import (
 	"sync"
 	"time"
 
+	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
 )
 
 // Status tells how far a run is: on a terminal in one line that keeps changing, elsewhere in a
 // plain line for each cell.
 type Status struct {
-	out  io.Writer
-	live bool
+	out   io.Writer
+	width int // of the terminal in columns, 0 for none
 
 	mu      sync.Mutex // guards the rest
 	begun   time.Time
@@ -30,20 +31,19 @@ type Status struct {
 
 const (
 	redrawEvery = 200 * time.Millisecond
-	lineWidth   = 78
 	clearLine   = "\r\x1b[2K"
 )
 
-// NewStatus writes to out. live says that it is a terminal. [Status.Close] ends it.
-func NewStatus(out io.Writer, live bool) *Status {
-	s := &Status{out: out, live: live, begun: time.Now(), running: map[string]time.Time{}, stop: make(chan struct{}), stopped: make(chan struct{})}
+// NewStatus writes to out. Width is that of its terminal in columns, and 0 for anything else. [Status.Close] ends it.
+func NewStatus(out io.Writer, width int) *Status {
+	s := &Status{out: out, width: width, begun: time.Now(), running: map[string]time.Time{}, stop: make(chan struct{}), stopped: make(chan struct{})}
 	go s.redraw()
 	return s
 }
 
 func (s *Status) redraw() {
 	defer close(s.stopped)
-	if !s.live {
+	if s.width == 0 {
 		<-s.stop
 		return
 	}
@@ -53,9 +53,9 @@ func (s *Status) redraw() {
 		select {
 		case <-tick.C:
 			s.mu.Lock()
-			line := []rune(s.line())
+			line := s.line()
 			s.mu.Unlock()
-			fmt.Fprint(s.out, clearLine, string(line[:min(len(line), lineWidth)]))
+			fmt.Fprint(s.out, clearLine, line)
 		case <-s.stop:
 			fmt.Fprint(s.out, clearLine)
 			return
@@ -63,12 +63,14 @@ func (s *Status) redraw() {
 	}
 }
 
+// line is cut where the terminal ends: of a line that wraps, only the last row would be cleared.
 func (s *Status) line() string {
+	seconds := int(time.Since(s.begun).Seconds())
 	if s.total == 0 {
-		return fmt.Sprintf("%s … %ds", s.what, int(time.Since(s.begun).Seconds()))
+		return tabular.Cut(fmt.Sprintf("%s … %ds", s.what, seconds), s.width)
 	}
 	names := slices.Sorted(maps.Keys(s.running))
-	return fmt.Sprintf("%d/%d  %ds  %s", s.done, s.total, int(time.Since(s.begun).Seconds()), strings.Join(names, ", "))
+	return tabular.Cut(fmt.Sprintf("%d/%d  %ds  %s", s.done, s.total, seconds, strings.Join(names, ", ")), s.width)
 }
 
 // Say tells what is done before the first cell.
@@ -76,7 +78,7 @@ func (s *Status) Say(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.what = what
-	if !s.live {
+	if s.width == 0 {
 		fmt.Fprintln(s.out, what)
 	}
 }
@@ -85,7 +87,7 @@ func (s *Status) Say(what string) {
 func (s *Status) Warn(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.live {
+	if s.width > 0 {
 		fmt.Fprint(s.out, clearLine)
 	}
 	fmt.Fprintln(s.out, "warning:", line)
@@ -113,7 +115,7 @@ func (s *Status) finished(cells []string, results []trial.Result) {
 	for i, cell := range cells {
 		delete(s.running, cell)
 		s.done++
-		if !s.live && i < len(results) {
+		if s.width == 0 && i < len(results) {
 			r := results[i]
 			fmt.Fprintf(s.out, "%d/%d  %s: %s, sold %d of %d, %.1fs\n", s.done, s.total, cell, r.Verdict, r.Sold, r.Stock(), r.Seconds)
 		}

@@ -236,7 +236,7 @@ func (t Terminal) moment(m *explain.Moment) {
 		sign, colours = "▲", text.Colors{text.FgHiRed, text.Bold}
 	}
 	at := fmt.Sprintf("%+.1f", m.AtMS)
-	for _, line := range strings.Split(text.WrapSoft(sign+" "+t.in().Say(m.What), t.drawingWidth()-timeWidth), "\n") {
+	for _, line := range strings.Split(soft(sign+" "+t.in().Say(m.What), t.drawingWidth()-timeWidth), "\n") {
 		fmt.Fprintln(t.Out, t.paint(colours, fmt.Sprintf("%*s  %s", timeWidth-2, at, strings.TrimSpace(line))))
 		at = ""
 	}

@@ -474,6 +474,13 @@ func TestChineseIsBrokenBetweenCharacters(t *testing.T) {
 			t.Errorf("%q lost something:\n%s", s, all)
 		}
 	}
+	var said strings.Builder
+	Terminal{Out: &said, Width: 24}.wrapped("x" + strings.Repeat("锁", 30)) // an odd column is left
+	for line := range strings.Lines(said.String()) {
+		if text.StringWidth(strings.TrimSpace(line)) > 24 {
+			t.Errorf("a line of more than 24 columns: %s", line)
+		}
+	}
 	if long := strings.Repeat("x", 30); !strings.Contains(column("a "+long, 24), "a\n"+long[:24]+"\n") {
 		t.Errorf("too long a word: %q", column("a "+long, 24))
 	}

@@ -92,7 +92,7 @@ func (t Terminal) singly(r Report) {
 		w.AppendRow(table.Row{c.Name(), t.done(c), t.in().Say(c.Because.Short()), t.verdict(c, strings.TrimSpace(counted(t.in(), c)+" "+c.Promise()))})
 	}
 	t.print(w, t.Header("report.cell", "report.done", "report.because", "verdict"),
-		[]table.ColumnConfig{{Number: 2, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft}}, 2, 3)
+		[]table.ColumnConfig{wrapped(2, 48)}, 2, 3)
 }
 
 // done says in one line what a scenario does, empty of one that is not known.
@@ -186,7 +186,7 @@ func gridOf(first string, strategies []declared.Strategy, scenarios []trial.Scen
 
 // wrapped prints a line of text, broken where the terminal ends.
 func (t Terminal) wrapped(s string) {
-	for _, line := range strings.Split(text.WrapSoft(s, t.width()), "\n") {
+	for _, line := range strings.Split(soft(s, t.width()), "\n") {
 		fmt.Fprintln(t.Out, strings.TrimSpace(line))
 	}
 }

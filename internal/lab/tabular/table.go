@@ -7,6 +7,12 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
+// Terminals draw what has no width of its own in one column, such as · and ✓, also where LANG is Chinese.
+func init() { text.OverrideRuneWidthEastAsianWidth(false) }
+
+// Cut returns a line as far as it leaves the last column of a terminal free, behind which some wrap.
+func Cut(line string, width int) string { return text.Trim(line, width-1) }
+
 // New returns an empty table.
 func New() table.Writer {
 	w := table.NewWriter()
