@@ -18,10 +18,11 @@ type Point string
 
 const (
 	// Waiting is the first refusal of a sale: the lock is taken, and the sale is about to wait or to
-	// be rejected as busy. A sale passes it at most once for each acquisition. Without a lock, the
-	// refusal is a lost conflict with another transaction, a batch that is under way, units that
-	// others have reserved, or a counter that another process is loading. Inside MySQL a sale waits
-	// without passing it.
+	// be rejected as busy. A sale passes it at most once for each acquisition, and one that reserves
+	// units once more when it confirms them. Without a lock, the refusal is a lost conflict with another
+	// transaction, a pool without a free connection, a batch that is under way, units that others have
+	// reserved, or a counter that another process is loading. Inside MySQL a sale waits without passing
+	// it.
 	Waiting Point = "waiting"
 	// Acquiring is the earliest moment at which Redis has the lock. If a lock needs two commands,
 	// it lies between them.

@@ -26,7 +26,9 @@ func sellFencedRelative(ctx context.Context, store *stock.Store, wanted stock.Sa
 	wanted.Ready = lastLook(ctx)
 	order, err := store.DecrementFenced(ctx, wanted)
 	if errors.Is(err, stock.ErrFenced) && ctx.Err() == nil {
-		// Nobody has taken over the lock, so the fence is from a clock that was ahead.
+		// As far as this process knows, nobody has taken over the lock: the fence is from a clock that was
+		// ahead. A process that was paused past its lease can come here before its timer fires. It then
+		// lowers a newer fence, and oversells nothing, because it subtracts.
 		order, err = store.DecrementOverFence(ctx, wanted)
 	}
 	return Written(ctx, order, err)

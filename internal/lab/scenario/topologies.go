@@ -148,8 +148,8 @@ const (
 	askAgainIn = 50 * time.Millisecond
 )
 
-// sellOut sells what is left, one unit after the other, at all shops in turn, until two customers in a row were
-// answered as sold out.
+// sellOut sells what is left, one unit after the other, at all shops in turn, until two customers were
+// answered as sold out since the last sale.
 func sellOut(ctx context.Context, s *trial.Show) error {
 	refused, again := 0, 0
 	for n := 0; refused < 2; n++ {

@@ -86,7 +86,7 @@ type Strategy struct {
 	Lease Lease `json:"lease,omitzero"`
 	// WaitsInMySQL says that a sale that is kept out waits inside MySQL, where the lock tables show it.
 	// Without a lock in Redis besides, it passes the point waiting only if MySQL ends its wait with a
-	// conflict.
+	// conflict, or if no connection is free. Points leaves waiting out then.
 	WaitsInMySQL bool `json:"waits_in_mysql,omitempty"`
 	// Points are those that a sale can pass, in the order in which it passes them first. None stands
 	// for all. A sale that is not refused does not pass waiting. Points after answered are passed in

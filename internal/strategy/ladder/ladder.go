@@ -10,10 +10,11 @@
 // the transaction, REPEATABLE READ would serve a snapshot. From version 11.6, MariaDB would also
 // report some lost updates as errors. Then a cell would fail or hold for a reason that has nothing
 // to do with its lock. A transaction around read-then-write gives no protection. It still
-// oversells. Four strategies read inside: in lock-in-transaction and snapshot-before-lock the lock
-// is right and the transaction in the wrong place; transaction-in-lock and lock-then-for-update
-// mend that. They ask for REPEATABLE READ by name, so that a server with another default changes
-// nothing. A failure of theirs is explained by the COMMIT or the snapshot, never by the lock.
+// oversells. In lock-in-transaction and snapshot-before-lock the lock is right and the transaction
+// in the wrong place; transaction-in-lock and lock-then-for-update mend that. A failure of these is
+// explained by the COMMIT or the snapshot, never by the lock. The ledgers and serializable read inside
+// a transaction, too. All of them ask for their isolation level by name, so that a server with another
+// default changes nothing. check-constraint-absolute reads inside READ COMMITTED, which serves no snapshot.
 package ladder
 
 import (

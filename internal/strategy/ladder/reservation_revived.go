@@ -13,7 +13,8 @@ var reservationRevived = onlyReserves("reservation-revived",
 	"a final state that is not final: late webhooks of payment providers", "paid-late", declared.StaysEnded,
 	func(d strategy.Deps) stock.Holder { return reviving{d.Store} })
 
-// reviving makes a hold that has ended live again before it confirms it.
+// reviving makes a hold that has ended live again before it confirms it. A confirmation that is then refused leaves a
+// hold without units, which a sweep puts back again. No scenario has one.
 type reviving struct{ *stock.Store }
 
 func (r reviving) Confirm(ctx context.Context, by stock.Author, id, reference string, paid stock.Sale, terms stock.Terms) (stock.Hold, error) {
