@@ -332,6 +332,10 @@ var truths = map[string]func(c claim) string{
 			return n <= c.order(c.f.Holder).StockWritten
 		}), "it read before"))
 	},
+	"subtracted": func(c claim) string {
+		o, other := c.order(c.f.Holder), c.order(c.f.Other)
+		return all(c.next(), unless(o != nil && other != nil && o.StockRead == c.f.Stock && o.StockRead <= other.StockWritten, "it did not find what the other one had left"))
+	},
 	"no-reason-for-hold": func(c claim) string { return c.next() },
 	"entered-again": func(c claim) string {
 		return unless(c.of(c.f.Holder).Nested && c.order(c.f.Holder) != nil, "it did not")

@@ -161,6 +161,7 @@ var rulesUnderFault = []rule{
 	{hold.outlastedUnnoticed, verdict.Outlived, "nobody-took-over", hold.leaseEnd},
 	{hold.keptOut, verdict.KeptOut, "kept-out-until-done", hold.faultOver},
 	{hold.rowLocked, verdict.KeptOut, "row-kept-until-commit", hold.faultOver},
+	{hold.subtracted, verdict.Subtracted, "subtracted", hold.ordered},
 	{hold.always, verdict.Unexplained, "no-reason-for-hold", hold.faultOver},
 }
 
@@ -202,6 +203,8 @@ func (h hold) facts(r rule) Facts {
 		f.LeaseMS, f.AfterMS = words.Rounded(h.hit.Lease), words.Rounded(h.hit.leave().Sub(h.hit.enter()))
 	case "read-again":
 		f.Initial, f.Stock = h.hit.reads[0], h.hit.reads[len(h.hit.reads)-1]
+	case "subtracted":
+		f.Stock = h.hit.order.StockRead
 	case "wrote-nothing", "one-order-without-answer":
 		f.Outcome = h.hit.Outcome
 	}
@@ -303,6 +306,12 @@ func (h hold) rowLocked() bool {
 	}
 	read, known := h.next.number(sale.Read, "stock")
 	return known && read <= h.hit.order.StockWritten
+}
+
+// subtracted is of a sale that was overtaken, and whose write found what the other one had left.
+func (h hold) subtracted() bool {
+	o := h.hit.order
+	return o != nil && h.next != nil && h.next.order != nil && h.next.wrote().Before(h.hit.wrote()) && o.StockRead <= h.next.order.StockWritten
 }
 
 // conflicted is of a sale under a lock that wrote over what had changed since it had read.

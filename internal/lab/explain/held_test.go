@@ -43,6 +43,13 @@ func TestHeld(t *testing.T) {
 			e.order(1, 2)
 			e.order(2, 1)
 		}, verdict.KeptOut, []string{"#2 on shop 2 got the lock before #1 on shop 1 was done", "only after the COMMIT"}},
+		{"a write that subtracts from what the next one has left", func(e *Evidence) {
+			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 1030, 1032), reads: 2, wrote: 0, fault: "write stop 1s"},
+				customer{id: 2, shop: 2, sent: 300, points: whole(520, 521, 539, 540), reads: 2, wrote: 1})
+			e.Events[2].Time = at(15)
+			e.order(2, 2)
+			e.order(1, 1)
+		}, verdict.Subtracted, []string{"#2 on shop 2 came in before it was done", "it found 1"}},
 		{"a failover that the fence noticed", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquired: 10, sale.Read: 12, sale.Write: 15, sale.Releasing: 361, sale.Released: 362}, reads: 2,
 				fault: "write sleep 350ms", outcome: "fenced", answer: 362}, customer{id: 2, shop: 2, sent: 100, points: whole(120, 121, 139, 140), reads: 2, wrote: 1})

@@ -69,6 +69,7 @@ var (
 	KeptOut     = cause("kept-out", "")
 	Outlived    = cause("outlived", "")
 	Refused     = cause("refused-by-store", "")
+	Subtracted  = cause("subtracted", "")
 	LossNoticed = cause("told-in-time", "")
 	Expired     = cause("freed-by-expiry", "")
 	NotOwner    = cause("release-refused", "")
