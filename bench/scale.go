@@ -137,15 +137,17 @@ func (c *scaleCommand) run(ctx context.Context, stdout, stderr io.Writer) (code 
 // measure measures every demand once in each round.
 func (c *scaleCommand) measure(ctx context.Context, demands []demand, config []benchfmt.Config) (results []*benchfmt.Result, err error) {
 	for round := range c.Repeat {
-		base := map[string]soak.Supply{}
-		for _, d := range demands {
+		sold, busy := make([]soak.Supply, len(demands)), make([]float64, len(demands))
+		for n := range demands {
+			i := (n + round) % len(demands) // none is always first
+			d := demands[i]
 			fmt.Fprintf(c.log, "%d/%d  %s, %s\n", round+1, c.Repeat, d.row, d.column)
 			before, err := d.on.commands(ctx)
 			if err != nil {
 				return nil, err
 			}
 			d.Created, d.Each = d.on.copied, c.Each
-			got, err := soak.Measure(ctx, d.on.servers.Store, d.Demand)
+			sold[i], err = soak.Measure(ctx, d.on.servers.Store, d.Demand)
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
@@ -156,13 +158,20 @@ func (c *scaleCommand) measure(ctx context.Context, demands []demand, config []b
 			if err != nil {
 				return nil, err
 			}
+			if len(after) > 1 {
+				busy[i] = busiest(before, after)
+			}
+		}
+		base := map[string]soak.Supply{}
+		for i, d := range demands {
+			got := sold[i]
 			first := cmp.Or(base[d.base], got)
 			base[d.base] = first
 			s := measure.Sample{Operations: int(got.Sold * c.Each.Seconds()), Values: []benchfmt.Value{
 				{Value: got.Sold / first.Sold, Unit: measure.OfFirst}, {Value: got.Sold, Unit: unitsSold}, {Value: got.Rejected / got.Sold, Unit: rejectedOf},
 				{Value: got.P99.Seconds() / first.P99.Seconds(), Unit: p99OfFirst}}}
-			if len(after) > 1 {
-				s.Values = append(s.Values, benchfmt.Value{Value: busiest(before, after), Unit: busiestUnit})
+			if busy[i] > 0 {
+				s.Values = append(s.Values, benchfmt.Value{Value: busy[i], Unit: busiestUnit})
 			}
 			results = append(results, measure.NewResult(c.table(d), inName(d.row), config, s))
 		}

@@ -49,11 +49,15 @@ func (o options) keep() error {
 		}
 		explored = append(explored, more...)
 	}
+	reports := map[string]report.Report{}
 	for name, path := range map[string]string{"cells": o.Cells, "again": o.Again, "sales": o.Sales} {
 		r, err := report.Read(path)
 		if err != nil {
 			return err
 		}
+		reports[name] = r
+	}
+	for name, r := range reports {
 		if name == "cells" {
 			r.Environment.Libraries = versions()
 		} else {

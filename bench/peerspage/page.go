@@ -192,7 +192,7 @@ func cellOf(result, more trial.Result, repeated bool) cell {
 	return c
 }
 
-// failures is how many runs of a cell did not hold.
+// failures is how many runs of a cell did not hold: of one that is to fail, how many failed as expected.
 func failures(r trial.Result) int {
 	if r.Expected == verdict.Held {
 		return r.Runs - r.Agreed

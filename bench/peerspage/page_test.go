@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -139,6 +140,19 @@ func TestWhatThePageSays(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(text)
+	}
+}
+
+// TestNothingIsKeptOfAPart: a result that cannot be read leaves what was kept before.
+func TestNothingIsKeptOfAPart(t *testing.T) {
+	folder, cells := t.TempDir(), written(t, "cells", first())
+	for range 10 { // in whatever order they are read
+		if err := (options{Cells: cells, Again: cells, Sales: filepath.Join(folder, "missing"), Keep: folder}).run(io.Discard); err == nil {
+			t.Fatal("it says nothing of the result that is missing")
+		}
+	}
+	if kept, err := os.ReadDir(folder); err != nil || len(kept) > 0 {
+		t.Errorf("kept: %v, %v", kept, err)
 	}
 }
 

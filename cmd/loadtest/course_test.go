@@ -325,17 +325,22 @@ func TestWhatIsNoExerciseIsOneLine(t *testing.T) {
 		lessons = append(lessons, fmt.Sprint(e.Lesson))
 	}
 	for args, want := range map[string]string{
-		"exercise 99":         "lesson 99 has no exercise: want one of " + strings.Join(lessons, ", "),
-		"exercise 99 --check": "lesson 99 has no exercise",
-		"exercise --check":    "--check, --hint and --from want a lesson",
-		"exercise --hint":     "--check, --hint and --from want a lesson",
-		"exercise --from 2":   "--check, --hint and --from want a lesson",
-		"exercise 3 --from 3": "want an exercise before",
-		"exercise 2 --from 1": "want an exercise before",
-		"exercise 5 --from 4": "want an exercise before",
-		"exercise 7 --from 2": "want an exercise before",
-		"exercise 3 --from 2": "begin with loadtest exercise 2",
-		"exercise three":      "three",
+		"exercise 99":                 "lesson 99 has no exercise: want one of " + strings.Join(lessons, ", "),
+		"exercise 99 --check":         "lesson 99 has no exercise",
+		"exercise --check":            "--check, --hint and --from want a lesson",
+		"exercise --hint":             "--check, --hint and --from want a lesson",
+		"exercise --from 2":           "--check, --hint and --from want a lesson",
+		"exercise 3 --from 3":         "want an exercise before",
+		"exercise 2 --from 1":         "want an exercise before",
+		"exercise 5 --from 4":         "want an exercise before",
+		"exercise 7 --from 2":         "want an exercise before",
+		"exercise 3 --from 2":         "begin with loadtest exercise 2",
+		"exercise three":              "three",
+		"exercise 3 --check --from 2": "--from begins an exercise",
+		"exercise 3 --hint --from 2":  "--from begins an exercise",
+		"exercise 3 --hint --check":   "want --check or --hint",
+		"exercise --shell --check":    "--shell starts servers",
+		"exercise 3 --shell":          "--shell starts servers",
 	} {
 		var out, errs bytes.Buffer
 		if code := run(t.Context(), strings.Fields(args), &out, &errs); code != exitUsage || strings.Count(errs.String(), "\n") != 1 || !strings.Contains(errs.String(), want) {

@@ -38,8 +38,15 @@ Exit codes: 0 solved, 1 not solved, 2 bad usage, 3 the harness failed, which say
 }
 
 func (c *exerciseCommand) Run(ctx context.Context, s streams) error {
-	if c.Shell {
+	switch {
+	case c.Shell && (c.Lesson != 0 || c.Check || c.Hint > 0 || c.From != 0):
+		return usage("--shell starts servers to type to: want no lesson, and no --check, --hint or --from")
+	case c.Shell:
 		return c.shell(ctx, s)
+	case c.From != 0 && (c.Check || c.Hint > 0):
+		return usage("--from begins an exercise: leave it out with --check and --hint")
+	case c.Check && c.Hint > 0:
+		return usage("want --check or --hint")
 	}
 	if c.Lesson == 0 {
 		if c.Check || c.Hint > 0 || c.From != 0 {

@@ -99,8 +99,11 @@ func (c *stepCommand) plan() (schedule.Schedule, int, error) {
 	if err != nil {
 		return nil, 0, usage("%w", err)
 	}
-	if c.Customers == 1 {
+	switch {
+	case c.Customers == 1:
 		return nil, 0, usage("--customers is 1: want 2 or 3")
+	case c.Transcript && (c.Draw || c.NoTimes):
+		return nil, 0, usage("want --transcript or --draw, which --no-times is of")
 	}
 	n := c.Customers
 	if n == 0 {

@@ -21,6 +21,7 @@ func TestSchedulesThatCannotBeAreOneLine(t *testing.T) {
 		{[]string{"step", "none", "pause"}, "pause hits one customer: want pause:A"},
 		{[]string{"step", "none", "--customers", "1"}, "--customers is 1: want 2 or 3"},
 		{[]string{"step", "none", "A.select C.select", "--customers", "2"}, "the schedule needs 3 customers, and --customers is 2"},
+		{[]string{"step", "none", "A.select", "--transcript", "--draw"}, "want --transcript or --draw"},
 		{[]string{"explore", "none", "--events", "sleep"}, `--events: no event "sleep": want some of wait`},
 		{[]string{"explore", "none", "--customers", "1"}, "--customers is 1: want 2 to 3"},
 		{[]string{"explore", "none", "--customers", "4"}, "--customers is 4: want 0 to 3"},

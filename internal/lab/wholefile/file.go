@@ -4,6 +4,7 @@ package wholefile
 
 import (
 	"bufio"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -37,9 +38,14 @@ func Create(path string) (*File, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, cannotWrite(path, err)
 	}
-	unfinished, err := os.CreateTemp(folder, ".stocklock-*")
+	unfinished, err := os.OpenFile(filepath.Join(folder, ".stocklock-"+rand.Text()), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, cannotWrite(path, err)
+	}
+	if info != nil { // who reads the file stays as it was
+		if err := unfinished.Chmod(info.Mode().Perm()); err != nil {
+			return nil, cannotWrite(path, errors.Join(err, unfinished.Close(), os.Remove(unfinished.Name())))
+		}
 	}
 	return &File{unfinished, path, final}, nil
 }
@@ -75,9 +81,6 @@ func Check(path string) error {
 // Commit gives the file its name.
 func (f *File) Commit() error {
 	err := f.Close()
-	if err == nil {
-		err = os.Chmod(f.Name(), 0o644)
-	}
 	if err == nil {
 		err = os.Rename(f.Name(), f.path)
 	}

@@ -35,6 +35,9 @@ func TestAFileIsReplacedBehindItsLink(t *testing.T) {
 	if _, err := os.Readlink(link); err != nil {
 		t.Error("the link is gone:", err)
 	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file of its owner alone has %v, %v", info.Mode(), err)
+	}
 }
 
 func TestWhyAFileCannotBeWritten(t *testing.T) {
