@@ -163,28 +163,17 @@ func contention(t *testing.T, of []Subject) {
 			t.Parallel()
 			it := s.NewItem(t, d, stockSize)
 			sellers := []*strategy.Seller{s.NewSeller(t, d), s.NewSeller(t, d)}
-			// Two sales that can both have read write together. Pairs sell no odd stock exactly.
-			both, alone := make(chan bool), 5*time.Millisecond
-			if s.Oversells {
-				alone = 100 * time.Millisecond
-			}
-			working := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
-				if p == sale.Read {
-					select {
-					case both <- true:
-					case <-both:
-					case <-time.After(alone):
-					}
-				}
-			})
+			met := newMeeting(demand)
 			sold := make(chan bool, demand)
 			var wg sync.WaitGroup
 			for i := range demand {
 				wg.Go(func() {
 					err := strategy.ErrBusy
 					for errors.Is(err, strategy.ErrBusy) || s.Starves && errors.Is(err, stock.ErrConflict) {
-						_, err = sellers[i%2].Sell(working, stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: fmt.Sprint(i), Shop: fmt.Sprintf("test-%d", i%2)})
+						_, err = sellers[i%2].Sell(met.of(t.Context(), i, s), stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: fmt.Sprint(i), Shop: fmt.Sprintf("test-%d", i%2)})
+						met.leaves(i)
 					}
+					met.ends(i)
 					if err != nil && !errors.Is(err, stock.ErrSoldOut) {
 						t.Errorf("Sell: %v", err)
 					}
@@ -204,6 +193,74 @@ func contention(t *testing.T, of []Subject) {
 			}
 		})
 	}
+}
+
+// meeting lets a sale write only while another one has read. So the sale of the last unit is never alone,
+// and a strategy that lets two in oversells for certain. From one that does not, nobody else comes, so its
+// sales wait for a moment, in which a second would read if it could.
+type meeting struct {
+	mu      sync.Mutex
+	changed sync.Cond
+	read    map[int]bool // the sales that have read and have not ended
+	writer  int          // the one that has been let go on, or nobody
+	left    [2]int       // of each seller, the sales that have not ended
+}
+
+const nobody = -1
+
+func newMeeting(sales int) *meeting {
+	m := &meeting{read: map[int]bool{}, writer: nobody, left: [2]int{sales / 2, sales / 2}}
+	m.changed.L = &m.mu
+	return m
+}
+
+// of returns the context of a sale. It waits at its last point before the others can read what it writes.
+func (m *meeting) of(ctx context.Context, i int, s Subject) context.Context {
+	reads, waits := sale.Read, sale.Read
+	if s.Name == "snapshot-before-lock" {
+		reads = sale.Waiting
+	}
+	if slices.Index(s.Points, sale.Written) > slices.Index(s.Points, sale.Released) && s.guarded() {
+		waits = sale.Released
+	}
+	return sale.WithHook(ctx, func(_ context.Context, p sale.Point, _ []slog.Attr) {
+		if !s.Oversells {
+			if p == sale.Read {
+				time.Sleep(5 * time.Millisecond)
+			}
+			return
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if p == reads || p == waits {
+			m.read[i] = true
+			m.changed.Broadcast()
+		}
+		if p == waits {
+			for m.writer != nobody || len(m.read) < 2 && m.left[1-i%2] > 0 {
+				m.changed.Wait()
+			}
+			m.writer = i
+		}
+	})
+}
+
+// leaves says that a try of sale i has ended, and ends that the sale has.
+func (m *meeting) leaves(i int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.read, i)
+	if m.writer == i {
+		m.writer = nobody
+	}
+	m.changed.Broadcast()
+}
+
+func (m *meeting) ends(i int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.left[i%2]--
+	m.changed.Broadcast()
 }
 
 // passage notes the points that a sale passes.
