@@ -149,8 +149,12 @@ func lockAndTake(tx *gorm.DB, itemID uint64, sales []Sale) (found, taken int64, 
 			return left + taken, taken, err
 		}
 	}
-	item, err := lockItem(tx, itemID)
-	return item.Stock, 0, err
+	// It changes nothing. It locks the row, and costs the shop less than a SELECT through gorm.
+	matched, found, err := exec(tx, "UPDATE items SET stock = LAST_INSERT_ID(stock) WHERE id = ?", itemID)
+	if err == nil && matched == 0 {
+		err = ErrNotFound
+	}
+	return found, 0, err
 }
 
 // total adds the quantities, and reports whether the sum fits into an int64.
