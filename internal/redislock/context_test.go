@@ -316,10 +316,8 @@ func TestACopyOfALeaseIsReleasedOnce(t *testing.T) {
 	withListening(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		_, first := acquire(t, l, t.Context(), "k")
 		cp := *first
-		one := asks(t, t.Context(), l, "k")
-		synctest.Wait()
-		two := asks(t, t.Context(), l, "k")
-		synctest.Wait()
+		one := waits(t, t.Context(), l, "k")
+		two := waits(t, t.Context(), l, "k")
 		release(t, first)
 		second := <-one
 		if err := cp.Release(); !errors.Is(err, ErrNotHeld) || cp.Valid() {

@@ -192,6 +192,12 @@ func settled() {
 	synctest.Wait()
 }
 
+// waits is asks, until nothing moves any more.
+func waits(t testing.TB, ctx context.Context, l Locking, key string) <-chan *Lease {
+	defer synctest.Wait()
+	return asks(t, ctx, l, key)
+}
+
 const fakeLease = 10 * time.Second
 
 const fakeValidity = fakeLease - fakeLease/100 - 2*time.Millisecond // less the clocks' difference

@@ -57,9 +57,8 @@ func TestAnOutageLeavesFewGoroutines(t *testing.T) {
 				})
 			}
 			all.Wait()
-			l.mu.Lock()
-			left := len(l.ending)
-			l.unlock()
+			ending := func() int { return len(l.ending) }
+			left := under(l, ending)
 			if n := runtime.NumGoroutine() - before; n > callers+connections || left > callers+connections {
 				t.Errorf("after %d calls there are %d more goroutines, and %d attempts to be cleaned up", 50*callers, n, left)
 			}
@@ -68,9 +67,7 @@ func TestAnOutageLeavesFewGoroutines(t *testing.T) {
 			defer cancel()
 			begun := time.Now()
 			err := l.Close(ctx)
-			l.mu.Lock()
-			left = len(l.ending) // less and less
-			l.mu.Unlock()
+			left = under(l, ending) // less and less
 			if left > 0 && !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) > 5*time.Second {
 				t.Errorf("Close = %v after %s while %d are left, want the end of its context", err, time.Since(begun), left)
 			}

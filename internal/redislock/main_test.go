@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,24 +27,13 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	shared = server
-	sideBySide()
-	redis.SetLogger(silent{}) // the tests break connections by the dozen
+	flag.Set("test.parallel", "8") // most tests wait, for a lease or for what goes through a wire. A flag -parallel comes later
+	redis.SetLogger(silent{})      // the tests break connections by the dozen
 	// The client goes on trying to connect for a second.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"), goleak.Cleanup(func(code int) {
 		server.stop()
 		os.Exit(code)
 	}))
-}
-
-// sideBySide has eight tests run at a time, unless -parallel says otherwise: most of them wait, for a
-// lease or for what goes through a wire.
-func sideBySide() {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		flag.Set("test.parallel", "8")
-	}
 }
 
 type silent struct{}
@@ -93,31 +80,9 @@ func (k KeySet) all() []string { return []string{k.Lock, k.Queue, k.Waiters, k.E
 // lockOn is a lock that no Locker knows of.
 func lockOn(key string) *lock { return newLock(tagged(key)) }
 
-func (p peer) acquire(ctx context.Context, n *lock, attempt uint64, queue bool, waited time.Duration) (reply, error) {
-	if !queue {
-		return p.do(ctx, acquireScript, n, attempt, p.lease.Milliseconds())
-	}
-	return p.do(ctx, acquireScript, n, attempt, p.lease.Milliseconds(), waited.Microseconds())
-}
-
-func (p peer) release(ctx context.Context, n *lock, attempt, next uint64, waited time.Duration) (reply, error) {
-	if next == 0 {
-		return p.do(ctx, releaseScript, n, attempt)
-	}
-	return p.do(ctx, releaseScript, n, attempt, next, p.lease.Milliseconds(), waited.Microseconds())
-}
-
-func (p peer) renew(ctx context.Context, n *lock, attempt uint64) (reply, error) {
-	return p.do(ctx, renewScript, n, attempt, p.lease.Milliseconds())
-}
-
-func (p peer) heartbeat(ctx context.Context, n *lock, attempt uint64) (reply, error) {
-	return p.do(ctx, heartbeatScript, n, attempt, p.lease.Milliseconds())
-}
-
-func (p peer) cancel(ctx context.Context, n *lock, attempt uint64) error {
-	_, err := p.do(ctx, cancelScript, n, attempt, p.lease.Milliseconds())
-	return err
+// send sends a script with the lease, and with what comes after that.
+func (p peer) send(ctx context.Context, sc *script, n *lock, attempt uint64, more ...any) (reply, error) {
+	return p.do(ctx, sc, n, attempt, append([]any{p.lease.Milliseconds()}, more...)...)
 }
 
 // holder is who has a lock in Redis.
@@ -127,19 +92,14 @@ type holder struct {
 }
 
 // holderIn reads it. It is zero if nobody has the lock.
-func holderIn(t *testing.T, client *redis.Client, lock string) holder {
+func holderIn(t *testing.T, client *redis.Client, lock string) (h holder) {
 	t.Helper()
 	value, err := client.Get(t.Context(), lock).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		t.Fatal(err)
 	}
-	fields := strings.Fields(value)
-	if len(fields) != 3 {
-		return holder{}
-	}
-	epoch, err := strconv.ParseInt(fields[2], 10, 64)
-	must(t, err)
-	return holder{fields[0], fields[1], epoch}
+	fmt.Sscan(value, &h.owner, &h.attempt, &h.epoch)
+	return h
 }
 
 // newClient connects to addr, like a service would.
@@ -161,12 +121,7 @@ func newClient(t testing.TB, addr string, db ...int) (*redis.Client, *counter) {
 // Redis can see.
 func newLocker(t testing.TB, o Options) (*Locker, *counter) {
 	t.Helper()
-	return newLockerAt(t, shared.addr, o)
-}
-
-func newLockerAt(t testing.TB, addr string, o Options) (*Locker, *counter) {
-	t.Helper()
-	client, count := newClient(t, addr)
+	client, count := newClient(t, shared.addr)
 	return closing(t, New(client, o)), count
 }
 
@@ -336,6 +291,13 @@ func soon(t testing.TB, got <-chan *Lease, d time.Duration) *Lease {
 	return lease
 }
 
+// under reads what Locker.mu guards.
+func under[T any](l *Locker, read func() T) T {
+	l.mu.Lock()
+	defer l.unlock()
+	return read()
+}
+
 // waitersOf is how many goroutines want a lock.
 func (l *Locker) waitersOf(key string) int {
 	l.mu.Lock()
@@ -360,9 +322,7 @@ func eventually(t testing.TB, what string, is func() bool) {
 func renew(lease *Lease) bool {
 	h := lease.hold
 	l, n := h.locker, h.lock
-	l.mu.Lock()
-	node := l.server.node(n)
-	l.unlock()
+	node := under(l, func() string { return l.server.node(n) })
 	l.renew(node, []redis.Cmder{l.server.command(renewScript, n, h.attempt, h.lease.Milliseconds())}, l.now(), l.now()+5*time.Second)
 	return h.failed.Load() == nil && h.loss() == nil && !h.isReleased()
 }
@@ -395,18 +355,13 @@ func (l *Locker) queued() (n int) {
 // listens has a Locker subscribe, as if somebody waited.
 func listens(t testing.TB, l *Locker) {
 	t.Helper()
-	l.mu.Lock()
-	err := l.subscribeLocked()
-	l.unlock()
-	must(t, err)
+	must(t, under(l, l.subscribeLocked))
 	eventually(t, "the Locker listens", l.hears)
 }
 
 // hears says whether a Locker's subscription is confirmed.
 func (l *Locker) hears() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.subscription != nil && l.subscription.since != 0
+	return under(l, func() bool { return l.subscription != nil && l.subscription.since != 0 })
 }
 
 // within bounds a wait that must end, generously: the machine may be busy.

@@ -67,8 +67,7 @@ func TestAHeartbeatsErrorIsSaid(t *testing.T) {
 func TestLeavePassesNothingOn(t *testing.T) {
 	withListening(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		_, lease := acquire(t, l, t.Context(), "k")
-		got := asks(t, t.Context(), l, "k")
-		synctest.Wait()
+		got := waits(t, t.Context(), l, "k")
 		f.keepArgs = true
 		err := lease.Leave(time.Microsecond)
 		synctest.Wait()
@@ -83,8 +82,7 @@ func TestLeavePassesNothingOn(t *testing.T) {
 func TestATryDuringALeave(t *testing.T) {
 	withListening(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		_, lease := acquire(t, l, t.Context(), "k")
-		got := asks(t, t.Context(), l, "k")
-		synctest.Wait()
+		got := waits(t, t.Context(), l, "k")
 		answer := make(chan struct{})
 		f.answers(renewScript, func(context.Context) (any, error) { <-answer; return int64(12345), nil })
 		left := make(chan error)
@@ -97,8 +95,7 @@ func TestATryDuringALeave(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		f.keepArgs = true
-		last := asks(t, context.WithoutCancel(t.Context()), l, "k")
-		synctest.Wait()
+		last := waits(t, context.WithoutCancel(t.Context()), l, "k")
 		if waited := f.args[len(f.args)-1]; waited.(int64) < time.Second.Microseconds() {
 			t.Errorf("whoever comes last asks as one that has waited for %v µs, want for the first", waited)
 		}
@@ -141,8 +138,7 @@ func TestAnErrorOfAPastAttemptIsNobodys(t *testing.T) {
 			go l.Acquire(ctx, "k")
 			synctest.Wait()
 			l.opts.Lease *= 2
-			got := asks(t, t.Context(), l, "k")
-			synctest.Wait()
+			got := waits(t, t.Context(), l, "k")
 			f.answers(acquireScript, says(waitingReply))
 			cancel()
 			synctest.Wait()
@@ -168,8 +164,7 @@ func TestAGrantIsNotServedWithAnotherLease(t *testing.T) {
 		go l.Acquire(ctx, "k")
 		synctest.Wait()
 		l.opts.Lease *= 2
-		got := asks(t, t.Context(), l, "k")
-		synctest.Wait()
+		got := waits(t, t.Context(), l, "k")
 		f.answers(acquireScript, nil)
 		l.mu.Lock()
 		n := l.locks["{k}"]

@@ -135,8 +135,7 @@ func TestALaterCallerDoesNotShareATimeout(t *testing.T) {
 			}
 			time.Sleep(tellAfter)
 		}
-		second := asks(t, t.Context(), l, "k")
-		synctest.Wait()
+		second := waits(t, t.Context(), l, "k")
 		f.answers(acquireScript, nil) // Redis is back for the next request
 		if err := <-first; err == nil {
 			t.Error("the asker was answered")
@@ -305,11 +304,8 @@ func TestABusyProcessLetsAnotherIn(t *testing.T) {
 		eventually(t, "both wait", func() bool { return holder.waitersOf(t.Name()) == 2 })
 		release(t, lease)
 		if !before {
-			eventually(t, "it is passed on", func() bool {
-				holder.mu.Lock()
-				defer holder.mu.Unlock()
-				return holder.locks[tagged(t.Name())].passes > 2
-			})
+			passes := func() int64 { return holder.locks[tagged(t.Name())].passes }
+			eventually(t, "it is passed on", func() bool { return under(holder, passes) > 2 })
 			got = asks(t, within(t), other, t.Name())
 		}
 		release(t, soon(t, got, 10*time.Second))
@@ -350,9 +346,7 @@ func TestAGrantSaysHowManyWait(t *testing.T) {
 	for n, l := range lockers {
 		release(t, lease)
 		lease = <-got[n]
-		l.mu.Lock()
-		know := l.locks[tagged(t.Name())].others
-		l.mu.Unlock()
+		know := under(l, func() int64 { return l.locks[tagged(t.Name())].others })
 		if want := int64(max(waiting-1-n, 1)); know != want { // who begins to listen assumes that one waits
 			t.Errorf("the next one knows of %d others that wait, want %d", know, want)
 		}

@@ -64,8 +64,7 @@ func TestNoRightToSubscribeIsSaid(t *testing.T) {
 	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "service", "on", ">pw", "~*", "+@all", "resetchannels").Err())
 	client := redis.NewClient(&redis.Options{Addr: server.addr, Username: "service", Password: "pw"})
 	t.Cleanup(func() { client.Close() })
-	holder, _ := newLockerAt(t, server.addr, Options{})
-	_, lease := acquire(t, holder, within(t), t.Name())
+	_, lease := acquire(t, closing(t, New(admin, Options{})), within(t), t.Name())
 	l := closing(t, New(client, Options{}))
 	begun := time.Now()
 	if _, _, err := l.Acquire(within(t), t.Name()); err == nil || !strings.Contains(err.Error(), "nothing was done: SUBSCRIBE: NOPERM") || !errors.Is(err, ErrUnavailable) || time.Since(begun) > 2*time.Second {
@@ -117,7 +116,7 @@ func TestClientDoesNotSendAnAttemptAgain(t *testing.T) {
 			return c.EvalSha(t.Context(), cancelScript.sha.(string), keysOf(n.name).all(), "somebody 1", 1000).Err()
 		}},
 		"acquire": {1, false, func(c *redis.Client) error {
-			_, err := newPeer(c, time.Second).acquire(t.Context(), n, 1, true, 0)
+			_, err := newPeer(c, time.Second).send(t.Context(), acquireScript, n, 1, 0)
 			return err
 		}},
 		"renewals in a pipeline": {2, false, func(c *redis.Client) error {
@@ -127,7 +126,8 @@ func TestClientDoesNotSendAnAttemptAgain(t *testing.T) {
 			return cmp.Or(a.Err(), b.Err())
 		}},
 	} {
-		must(t, newPeer(direct, time.Second).cancel(t.Context(), n, 1)) // Redis knows the script
+		_, err := newPeer(direct, time.Second).send(t.Context(), cancelScript, n, 1) // Redis knows the script
+		must(t, err)
 		w := newWire(t, server.addr)
 		client := defaults(t, w.addr, time.Minute)
 		must(t, c.do(client)) // connects
@@ -138,7 +138,7 @@ func TestClientDoesNotSendAnAttemptAgain(t *testing.T) {
 		eventually(t, "the answer is lost", func() bool { return w.lost.Load() > 0 })
 		w.cutDown.Store(false)
 		w.breaks()
-		err := <-done
+		err = <-done
 		if calls := commandCalls(t, direct, "evalsha") - before; c.again != (err == nil) || c.again != (calls > c.commands) {
 			t.Errorf("%s: Redis was sent the request %d times, and it ended with %v; sent again: want %v", name, calls, err, c.again)
 		}

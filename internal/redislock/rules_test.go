@@ -19,8 +19,7 @@ func withWaiter(t *testing.T, test func(t *testing.T, f *fakeRedis, got <-chan *
 		f.answers(acquireScript, says(waitingReply))
 		f.answers(heartbeatScript, says(waitingReply))
 		ctx, cancel := context.WithCancel(t.Context())
-		got := asks(t, ctx, l, "k")
-		synctest.Wait()
+		got := waits(t, ctx, l, "k")
 		test(t, f, got, func(message string, args ...any) {
 			l.hear(fmt.Sprintf(message, args...))
 			synctest.Wait()
@@ -110,8 +109,7 @@ func TestWhoIsNotQueuedByAReleaseAsksAtOnce(t *testing.T) {
 	withListening(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		_, lost, err := l.AcquireWith(t.Context(), "k", AcquireOptions{Lease: 2 * fakeLease})
 		must(t, err)
-		got := asks(t, t.Context(), l, "k")
-		synctest.Wait()
+		got := waits(t, t.Context(), l, "k")
 		after := func(d time.Duration, answer any) func(context.Context) (any, error) {
 			return func(context.Context) (any, error) { time.Sleep(d); return answer, nil }
 		}

@@ -67,20 +67,18 @@ func (p *play) does(steps ...string) {
 		var err error
 		got := ""
 		switch keys := keysOf(p.n.name); f[1] {
-		case "acquires", "tries":
-			r, err = who.acquire(p.t.Context(), p.n, attempt, f[1] == "acquires", waited)
+		case "acquires":
+			r, err = who.send(p.t.Context(), acquireScript, p.n, attempt, waited.Microseconds())
 		case "releases":
-			r, err = who.release(p.t.Context(), p.n, attempt, next, 0)
-		case "beats":
-			r, err = who.heartbeat(p.t.Context(), p.n, attempt)
-		case "renews":
+			args := []any{next, who.lease.Milliseconds(), 0}
+			r, err = who.do(p.t.Context(), releaseScript, p.n, attempt, args[:3*min(next, 1)]...)
+		case "tries", "beats", "renews", "cancels":
 			if who == nil {
 				err = p.client.Del(p.t.Context(), keys.Lock).Err()
 				break
 			}
-			r, err = who.renew(p.t.Context(), p.n, attempt)
-		case "cancels":
-			err = who.cancel(p.t.Context(), p.n, attempt)
+			script := map[string]*script{"tries": acquireScript, "beats": heartbeatScript, "renews": renewScript, "cancels": cancelScript}[f[1]]
+			r, err = who.send(p.t.Context(), script, p.n, attempt)
 		case "dies":
 			err = p.client.HSet(p.t.Context(), keys.Waiters, who.id, "1:1:60000:0").Err()
 		case "has":
@@ -137,8 +135,8 @@ func TestReplies(t *testing.T) {
 	p := newPlay(t)
 	p.does("A acquires 1: held")
 	for name, ask := range map[string]func() (reply, error){
-		"acquire":   func() (reply, error) { return p.peers["B"].acquire(t.Context(), p.n, 1, true, 0) },
-		"heartbeat": func() (reply, error) { return p.peers["B"].heartbeat(t.Context(), p.n, 1) },
+		"acquire":   func() (reply, error) { return p.peers["B"].send(t.Context(), acquireScript, p.n, 1, 0) },
+		"heartbeat": func() (reply, error) { return p.peers["B"].send(t.Context(), heartbeatScript, p.n, 1) },
 	} {
 		p.does("B acquires 1: waiting")
 		if r, err := ask(); err != nil || r.kind != replyWaiting || r.ttl < 30*time.Second || r.ttl > time.Minute {
@@ -146,13 +144,13 @@ func TestReplies(t *testing.T) {
 		}
 	}
 	for attempt, want := range map[uint64]int64{1: replyHeld, 2: replyDropped} {
-		r, err := p.peers["A"].renew(t.Context(), p.n, attempt)
+		r, err := p.peers["A"].send(t.Context(), renewScript, p.n, attempt)
 		if off := time.Since(time.Unix(0, r.epoch*1000)); err != nil || r.kind != want || off < 0 || off > time.Minute {
 			t.Errorf("the renewal of attempt %d = %+v, %v, want the server's time", attempt, r, err)
 		}
 	}
 	p.does("nobody renews", "B releases 1: dropped", "B cancels 1", "A acquires 2: held", "A acquires 3: waiting", "nobody renews")
-	if r, err := p.peers["A"].acquire(t.Context(), p.n, 4, true, 0); err != nil || r.kind != replyHeld || r.others != 0 {
+	if r, err := p.peers["A"].send(t.Context(), acquireScript, p.n, 4, 0); err != nil || r.kind != replyHeld || r.others != 0 {
 		t.Errorf("acquire = %+v, %v, want it held: its own older attempt is none of the others", r, err)
 	}
 }
@@ -207,7 +205,7 @@ func TestWhatIsNotALockIsNotTaken(t *testing.T) {
 			p.client.ZAdd(t.Context(), keys.Queue, redis.Z{Score: 1, Member: "somebody"})
 		}
 		p.client.Set(t.Context(), keys.Lock, value, 0)
-		if r, err := a.acquire(t.Context(), p.n, uint64(attempt), attempt == 2, 0); err == nil {
+		if r, err := a.send(t.Context(), acquireScript, p.n, uint64(attempt), []any{0}[:attempt/2]...); err == nil {
 			t.Errorf("acquire where the key is %q = %+v, want an error", value, r)
 		}
 		p.does("A releases 1: dropped")
@@ -226,7 +224,8 @@ func TestMarksOfCancelledAttemptsDoNotPileUp(t *testing.T) {
 	p.peers["L"] = &labelled
 	p.does("A acquires 1: held", "B acquires 1: waiting", "L acquires 1: waiting")
 	for range 300 {
-		must(t, newPeer(p.client, time.Second).cancel(t.Context(), p.n, 1))
+		_, err := newPeer(p.client, time.Second).send(t.Context(), cancelScript, p.n, 1)
+		must(t, err)
 	}
 	if left := p.client.HLen(t.Context(), keysOf(p.n.name).Waiters).Val(); left > 110 {
 		t.Errorf("%d marks are kept, want about a hundred at most", left)

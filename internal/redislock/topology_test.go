@@ -134,14 +134,14 @@ func TestAScriptThatEmptiesAKeyInAMovingSlot(t *testing.T) {
 		t.Helper()
 		m.from.Del(t.Context(), keys.all()...)
 		for _, p := range []peer{holder, waiter} {
-			_, err := p.acquire(t.Context(), n, 1, true, 0)
+			_, err := p.send(t.Context(), acquireScript, n, 1, 0)
 			must(t, err)
 		}
 	}
 	owner := func() string { return holderIn(t, m.from, keys.Lock).owner }
-	for name, request := range map[string]func() error{
-		"release": func() error { _, err := holder.release(t.Context(), n, 1, 0, 0); return err },
-		"cancel":  func() error { return holder.cancel(t.Context(), n, 1) },
+	for name, request := range map[string]func() (reply, error){
+		"release": func() (reply, error) { return holder.do(t.Context(), releaseScript, n, 1) },
+		"cancel":  func() (reply, error) { return holder.send(t.Context(), cancelScript, n, 1) },
 	} {
 		fill()
 		channel := m.from.Subscribe(t.Context(), waiter.channel())
@@ -149,7 +149,7 @@ func TestAScriptThatEmptiesAKeyInAMovingSlot(t *testing.T) {
 		must(t, err)
 		messages := channel.Channel()
 		m.begin()
-		err = request()
+		_, err = request()
 		if owner() != waiter.id {
 			t.Errorf("%s: %v; the lock is with %q, want the waiter", name, err, owner())
 		}
@@ -170,7 +170,7 @@ func TestAScriptThatEmptiesAKeyInAMovingSlot(t *testing.T) {
 	fill()
 	m.from.HSet(t.Context(), keys.Waiters, waiter.id, "1:1:60000:0")
 	m.begin()
-	if _, err := holder.release(t.Context(), n, 1, 0, 0); err != nil {
+	if _, err := holder.do(t.Context(), releaseScript, n, 1); err != nil {
 		t.Errorf("release past a dead waiter: %v", err)
 	}
 	m.do(m.to, "CLUSTER", "SETSLOT", m.slot, "STABLE")
@@ -186,14 +186,10 @@ const slots = 16384
 // startCluster starts masters and gives them the slots.
 func startCluster(t *testing.T, masters int) []string {
 	t.Helper()
-	needsServer(t)
 	var addrs []string
 	var clients []*redis.Client
 	for range masters {
-		s, err := startServer("--cluster-enabled", "yes", "--cluster-node-timeout", "5000")
-		must(t, err)
-		t.Cleanup(s.stop)
-		client, _ := newClient(t, s.addr)
+		s, client := ownServer(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "5000")
 		addrs, clients = append(addrs, s.addr), append(clients, client)
 	}
 	ctx := within(t)
@@ -203,14 +199,10 @@ func startCluster(t *testing.T, masters int) []string {
 		must(t, c.ClusterMeet(ctx, host, port).Err())
 	}
 	for _, c := range clients {
-		for {
-			info, err := c.ClusterInfo(ctx).Result()
-			must(t, err)
-			if strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprint("cluster_size:", masters)) {
-				break
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
+		eventually(t, "the master knows the others", func() bool {
+			info := c.ClusterInfo(ctx).Val()
+			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprint("cluster_size:", masters))
+		})
 	}
 	return addrs
 }

@@ -88,9 +88,7 @@ func TestNotYoursEndsTheHoldAtOnce(t *testing.T) {
 		renewals := len(f.requests(renewScript))
 		release(t, next)
 		time.Sleep(10 * fakeLease)
-		l.mu.Lock()
-		defer l.unlock()
-		if len(f.requests(renewScript)) != renewals || len(l.agenda) != 0 {
+		if len(f.requests(renewScript)) != renewals || under(l, func() int { return len(l.agenda) }) != 0 {
 			t.Error("after the release it is renewed, or looked after")
 		}
 	})
@@ -267,8 +265,7 @@ func TestRequestsHaveTheValuesOfTheirHold(t *testing.T) {
 		}
 		first, cancel := context.WithCancel(context.WithValue(t.Context(), caller{}, "A"))
 		_, lease := acquire(t, l, first, "k")
-		second := asks(t, context.WithValue(t.Context(), caller{}, "B"), l, "k")
-		synctest.Wait()
+		second := waits(t, context.WithValue(t.Context(), caller{}, "B"), l, "k")
 		cancel()
 		time.Sleep(fakeLease / 3)
 		release(t, lease)
@@ -323,11 +320,9 @@ func TestPausesDoNotGrowWithTheLease(t *testing.T) {
 			}
 			refuses(cancelScript, soon, droppedReply) // the Locker goes on in the background
 			time.Sleep(2 * soon)
-			l.mu.Lock()
-			if len(l.ending) > 0 {
+			if under(l, func() int { return len(l.ending) }) > 0 {
 				t.Errorf("lease %s: the attempt is not cancelled %s after the outage", lease, soon)
 			}
-			l.unlock()
 			f.answers(releaseScript, nil)
 		})
 	}
