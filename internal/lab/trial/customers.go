@@ -155,11 +155,13 @@ func (c *customers) wake() {
 	c.changed.Broadcast()
 }
 
-// goOn lets other requests be sent beside the first of the play, and makes no other one the first.
-func (c *customers) goOn() {
+// goOn lets other requests be sent beside the first of the play, and makes no other one the first. Apart says that no
+// purchase is sent beside itself yet, as before the first of the play: the units that a repeat reserves have a lease that
+// is not the first's, and two sales that are to meet buy nothing twice if they are one purchase.
+func (c *customers) goOn(apart bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.firstAt, c.pending = -1, false
+	c.firstAt, c.pending, c.wishes.apart = -1, false, apart
 	c.changed.Broadcast()
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/load"
+	"stocklock/internal/sale"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -34,12 +35,39 @@ func TestTheFirstOfThePlayIsAlone(t *testing.T) {
 		if !first.first || len(made) > 0 {
 			t.Fatalf("after the only answer, %+v was sent, and %d more", first, len(made))
 		}
-		c.goOn()
+		c.goOn(false)
 		synctest.Wait()
 		if other := <-made; other.first || other.shop == first.shop {
 			t.Errorf("beside the first of the play, which has a shop for itself: %+v", other)
 		}
 	})
+}
+
+// TestNoPurchaseMeetsItself: nothing is sent beside itself before the first of the play is at its point, nor while two
+// other sales are to meet after that.
+func TestNoPurchaseMeetsItself(t *testing.T) {
+	for _, third := range []bool{false, true} {
+		beside := func(c *customers) (pairs int) {
+			for range 60 {
+				if c.next(t.Context()); c.wishes.beside.key != "" {
+					pairs++
+				}
+			}
+			return pairs
+		}
+		s := attackOf(Options{}).Show
+		s.Scenario.Crowd = Play{At: sale.Written, Third: third}
+		c := newCustomers(1, "item", newWishes(s.Scenario, s.Of, 2, s.Items[0]))
+		s.customers = c
+		before := beside(c)
+		p := newPlay(newAttack(s))
+		p.attack.customers.goOn(p.Third)
+		during := beside(c)
+		p.finish(t.Context())
+		if after := beside(c); before > 0 || (during > 0) == third || after == 0 {
+			t.Errorf("a third sale is waited for: %t. Sent beside themselves: %d purchases before the first, %d during the play, %d after it", third, before, during, after)
+		}
+	}
 }
 
 // TestAnotherIsTheFirst: a first that was rejected before its point is made again.

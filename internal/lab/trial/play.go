@@ -104,7 +104,7 @@ func (p *play) run(ctx context.Context) {
 		}
 		was.lost = !was.holds(p.attack.lockState(ctx))
 	}
-	p.attack.customers.goOn()
+	p.attack.customers.goOn(p.Third)
 	after := time.Now()
 	if end, ok := was.ends(); ok && slices.Contains(p.Until, LeaseOver) && p.attack.outlasts(time.Until(end)) {
 		p.notSeen(LeaseOver)
@@ -470,7 +470,7 @@ func (p *play) finish(ctx context.Context) {
 	}
 	p.relieve()
 	close(p.over)
-	p.attack.customers.goOn()
+	p.attack.customers.goOn(false)
 }
 
 func (p *play) release(ctx context.Context, h *Customer) {

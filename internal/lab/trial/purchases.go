@@ -25,6 +25,7 @@ type wishes struct {
 	plain bool // single units, without a key
 	keys  bool
 	lose  bool // a request with a fault has no key, by which its order would be found
+	apart bool // nothing is sent beside itself: see [customers.goOn]
 
 	beside wish            // repeated by the next request
 	again  []wish          // to be sent again, in their order
@@ -41,7 +42,7 @@ const (
 // of a repeat, so nothing is repeated.
 func newWishes(sc Scenario, of declared.Strategy, seed uint64, item audit.Run) wishes {
 	return wishes{
-		seed: seed, item: item.ItemID, plain: sc.Comparable, keys: !of.AnswersFirst, lose: sc.Crowd.Lose,
+		seed: seed, item: item.ItemID, plain: sc.Comparable, keys: !of.AnswersFirst, lose: sc.Crowd.Lose, apart: !sc.Crowd.IsZero(),
 		after: map[string]bool{}, sent: map[string]int{},
 	}
 }
@@ -64,8 +65,11 @@ func (w *wishes) next(n int, faulted bool) wish {
 	case kind < 2:
 		return wish{quantity: 2 + rng.IntN(mostUnits-1)}
 	case kind == 2:
-		w.beside = w.keyed(n)
-		return w.beside
+		own := w.keyed(n)
+		if !w.apart {
+			w.beside = own
+		}
+		return own
 	case kind == 3:
 		own := w.keyed(n)
 		w.after[own.key] = true

@@ -33,11 +33,15 @@
 // Every run has its own item, and therefore its own lock key. A late request of one run cannot
 // affect the next run, and nothing has to be deleted between runs.
 //
-// Only the first sale has a lease that ends. All others have a lease of ten seconds in these cells,
-// and nothing waits for its end. A machine that stands still for a second therefore changes no
-// verdict, and no cell is run again. A stall makes a cell invalid only where the record names a
-// sale that was inside past its lease without a fault. Where a strategy answers before it writes,
-// the cell is counted when what it answered is written.
+// Only the first sale has a lease that ends. All others have a lease of ten seconds in these cells, or a
+// reservation of four leases, and nothing waits for its end. A machine that stands still for a second
+// therefore changes no verdict, and no cell is run again. A stall makes a cell invalid only where the
+// record names another sale that was inside past its lease, also one that the play held. Where a strategy
+// answers before it writes, the cell is counted when what it answered is written.
+//
+// No purchase is sent beside itself until the first sale is at its point, nor while a second and a third
+// one are to meet. A repeat would keep units reserved whose lease is taken for the first sale's. Two sales
+// of one purchase that meet buy its units once, and a broken lock would hold.
 //
 // A cell is stuck as soon as its record shows it. Every customer was refused since the last sale.
 // Either the lock has no end within the cell, by its server, or it belongs to the sale that waits
