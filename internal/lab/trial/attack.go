@@ -35,7 +35,7 @@ type attack struct {
 	record       record      // what was done to the testbed, and what Redis announced
 	problems     problems    // what the harness did wrong
 	stuck        *standstill // nil while something is sold; set by the goroutine that paces the load
-	outOfTime    bool        // it was ended while it still sold
+	demandLeft   bool        // it was ended while it still sold, or when its customers gave up; set as stuck is
 	usage        *usage
 	looks        atomic.Int64 // statements to MySQL that serve only to watch
 	deadlocks    func() *int64
@@ -110,8 +110,8 @@ func (a *attack) run(ctx context.Context) error {
 	a.afterwards(ctx)
 	switch {
 	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
-	case time.Since(a.progress.lastMove()) <= stillSelling:
-		a.outOfTime = true
+	case time.Since(a.progress.lastMove()) <= stillSelling || a.Of.Starves:
+		a.demandLeft = true
 	default:
 		a.problems.add(fmt.Errorf("neither sold out nor stuck after %s", a.longest()))
 	}

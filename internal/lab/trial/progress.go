@@ -17,6 +17,7 @@ type progress struct {
 	soldOut    int        // requests of one unit answered as sold out since the last sale
 	refused    int        // requests that were sent after last, and rejected as busy
 	fenced     int        // the same, refused by the fence
+	conflicts  int        // the same, lost against others
 	restarting int        // shops that are dead and being started
 }
 
@@ -56,11 +57,15 @@ func (p *progress) answered(h *Customer) {
 		if h.Sent.After(p.last) {
 			p.fenced++
 		}
+	case load.Conflict:
+		if h.Sent.After(p.last) {
+			p.conflicts++
+		}
 	}
 }
 
 // move needs the lock.
-func (p *progress) move() { p.last, p.refused, p.fenced = time.Now(), 0, 0 }
+func (p *progress) move() { p.last, p.refused, p.fenced, p.conflicts = time.Now(), 0, 0, 0 }
 
 // restart notes that a shop is dead until over is called.
 func (p *progress) restart() (over func()) {
@@ -97,6 +102,13 @@ func (p *progress) refuses(stock int64, requests int) (busy, fenced bool) {
 	return busy, fenced
 }
 
+// starves reports whether so many requests lost against others since the last sale, with stock left and no shop away.
+func (p *progress) starves(stock int64, requests int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sold < stock && p.soldOut == 0 && p.restarting == 0 && p.conflicts >= requests
+}
+
 // silent reports whether nothing was sold for longer than patience, with stock left and no shop away.
 func (p *progress) silent(stock int64, patience time.Duration) bool {
 	p.mu.Lock()
@@ -111,22 +123,27 @@ func (p *progress) lastMove() time.Time {
 }
 
 // over reports whether there is nothing more to learn. A fixed load ends when all requests are
-// sent, the others when the play is over and all is sold. Either ends when nothing is sold any more.
+// sent, the others when the play is over and all is sold. Either ends when nothing is sold any more. Customers whose
+// strategy declares that sales may starve each other give up when as many in a row as a fixed load has were sent away.
 func (a *attack) over(ctx context.Context, sent int) bool {
 	switch {
 	case a.Scenario.Comparable && sent >= a.o.Requests:
 		return true
 	case a.standsStill(ctx):
 		return true
-	case a.Scenario.Comparable || !a.progress.finished(a.o.Workers):
+	case a.Scenario.Comparable:
 		return false
 	}
 	select {
 	case <-a.play.over:
-		return true
 	default:
 		return false
 	}
+	if a.Of.Starves && a.progress.starves(a.o.Stock, a.o.Requests) {
+		a.demandLeft = true
+		return true
+	}
+	return a.progress.finished(a.o.Workers)
 }
 
 // standsStill reports whether nothing is sold any more. Every customer was rejected since the last

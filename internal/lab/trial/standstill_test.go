@@ -46,6 +46,41 @@ func TestAFenceThatRefusesEverybody(t *testing.T) {
 	}
 }
 
+// TestCustomersWhoStarveGiveUp: where sales may starve each other, an attack is over when as many requests as a fixed load
+// has were lost to others since the last sale, and its play is over. What is left is demand.
+func TestCustomersWhoStarveGiveUp(t *testing.T) {
+	lost := slices.Repeat([]load.Outcome{load.Conflict}, 4)
+	for _, tt := range []struct {
+		what     string
+		outcomes []load.Outcome
+		starves  bool
+		playing  bool
+		want     bool
+	}{
+		{"all lost", append([]load.Outcome{load.Sold}, lost...), true, false, true},
+		{"all lost while a sale is held", append([]load.Outcome{load.Sold}, lost...), true, true, false},
+		{"all lost, and nothing is declared", append([]load.Outcome{load.Sold}, lost...), false, false, false},
+		{"one sold since", slices.Concat(lost, []load.Outcome{load.Sold}, lost[1:]), true, false, false},
+		{"nothing is left", append([]load.Outcome{load.SoldOut}, lost...), true, false, false},
+	} {
+		a := attackOf(Options{Stock: 30, Requests: len(lost), Workers: 3})
+		a.Of.Starves, a.play = tt.starves, newPlay(a)
+		a.progress.start(time.Now())
+		for _, outcome := range tt.outcomes {
+			a.progress.answered(&Customer{wish: wish{quantity: 1}, Answer: load.Answer{Outcome: outcome, Sent: time.Now()}})
+		}
+		if !tt.playing {
+			close(a.play.over)
+		}
+		if got := a.over(t.Context(), len(tt.outcomes)); got != tt.want {
+			t.Errorf("%s: the attack is over: %t, want %t", tt.what, got, tt.want)
+		}
+		if got := a.facts(&Result{Sold: 1, Remaining: 29}).Verdict(); (got.Kind == verdict.Held) != tt.want {
+			t.Errorf("%s: %+v", tt.what, got)
+		}
+	}
+}
+
 // TestALockWithoutAnEndInSight: one whose lease outlasts the cell ends as little as one without a lease.
 func TestALockWithoutAnEndInSight(t *testing.T) {
 	now := time.Now()

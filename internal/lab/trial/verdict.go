@@ -58,7 +58,7 @@ func (a *attack) facts(r *Result) verdict.Facts {
 	if a.stuck != nil {
 		f.Stuck, f.Waiting, f.Deserted = true, a.stuck.waiting(), a.deserted()
 	}
-	f.DemandLeft = r.Sold > 0 && (a.Scenario.Comparable || a.outOfTime)
+	f.DemandLeft = r.Sold > 0 && (a.Scenario.Comparable || a.demandLeft)
 	f.Outlasted = a.Scenario.Attacks == declared.Renews && a.Of.Properties.Has.Includes(declared.Renews) &&
 		longWorkNeverSells(a.customers.hits)
 	return f

@@ -41,7 +41,7 @@ func TestJudge(t *testing.T) {
 		return a
 	}
 	outOfTime := attackOf(Options{})
-	outOfTime.outOfTime = true
+	outOfTime.demandLeft = true
 	for _, tt := range []struct {
 		what string
 		r    Result

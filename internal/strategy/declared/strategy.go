@@ -75,8 +75,8 @@ type Strategy struct {
 	Scripts map[string]string `json:"scripts,omitempty"`
 	// ByChance says that the strategy makes random choices, so the requests of a sale differ each time.
 	ByChance bool `json:"by_chance,omitempty"`
-	// Starves says that sales that meet end each other's tries, and that nothing orders their repeats. Under
-	// contention, demand may be left.
+	// Starves says that sales that meet end each other's tries, and that nothing orders their repeats. Demand
+	// may be left where a load ends, or where so many customers were sent away in a row.
 	Starves bool `json:"starves,omitempty"`
 	// Background says that goroutines beside the sales write the orders.
 	Background bool  `json:"background,omitempty"`
