@@ -53,6 +53,7 @@ func Facts(all iter.Seq[Purchase]) (sum verdict.Facts) {
 		sum.Unordered += f.Unordered
 		sum.Unanswered += f.Unanswered
 		sum.Denied += f.Denied
+		sum.Decided += f.Decided
 	}
 	return sum
 }
@@ -72,6 +73,9 @@ func (p Purchase) Facts() (f verdict.Facts) {
 	if p.Paid != nil {
 		f.Unpaid = max(int64(len(p.Orders))-*p.Paid, 0)
 		f.Unserved = max(*p.Paid-int64(len(p.Orders)), 0)
+	}
+	if len(p.Orders) > 0 || slices.ContainsFunc(p.Answers, func(a Answer) bool { return a.Outcome.Decides() }) {
+		f.Decided = 1
 	}
 	var sold *Answer // the first that said so
 	silent := false

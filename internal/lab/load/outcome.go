@@ -59,6 +59,11 @@ var byProblem = map[string]Outcome{
 	shop.ReferenceInUse.Slug:   InUse,
 }
 
+// Decides reports whether asking again would bring no other answer.
+func (o Outcome) Decides() bool { return o == Sold || o == Done || denials[o] && !again[o] }
+
+var again = map[Outcome]bool{Busy: true, Fenced: true, Lost: true, Refused: true, Conflict: true}
+
 // classify turns an answer, or the lack of one, into an outcome. Vegeta counts a 409 as a failure.
 // Here it is the right answer of a sold-out item.
 func classify(status int, body []byte, err error) Outcome {

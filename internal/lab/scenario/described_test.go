@@ -75,3 +75,31 @@ func TestOneOddAnswerIsNotStuck(t *testing.T) {
 		}
 	}
 }
+
+// TestACellThatServesNobody is invalid where units are for sale, and nobody had an answer that decides.
+func TestACellThatServesNobody(t *testing.T) {
+	sc := Described
+	for _, tt := range []struct {
+		answers []load.Outcome
+		want    verdict.Kind
+	}{
+		{[]load.Outcome{load.Unknown, load.Unknown}, verdict.Invalid},
+		{[]load.Outcome{load.Refused, load.Busy}, verdict.Invalid},
+		{[]load.Outcome{load.Unknown, load.Sold}, verdict.Held},
+		{[]load.Outcome{load.Unknown, load.Limited}, verdict.Held},
+		{[]load.Outcome{load.Busy, load.SoldOut}, verdict.Left},
+	} {
+		service := &described{asked: DescribedCustomers, answers: tt.answers, orders: map[string][]count.Order{}}
+		sc.Few = func(ctx context.Context, g *trial.Group) error {
+			for range tt.answers {
+				g.Shows[0].Buy(ctx, 0, 1)
+			}
+			return nil
+		}
+		bench := &trial.Bench{Service: service, Shops: []trial.Shop{{}}}
+		r, err := trial.Run(t.Context(), bench, sc, []declared.Strategy{{Name: "mine"}}, 1, trial.Options{})
+		if err != nil || r[0].Verdict != tt.want {
+			t.Errorf("%v: %s, %v, want %s", tt.answers, r[0].Verdict, err, tt.want)
+		}
+	}
+}

@@ -237,9 +237,11 @@ func (s *Show) count(ctx context.Context, r *Result) (verdict.Facts, error) {
 		}
 	}
 	r.Left = min(r.Left, max(0, r.Remaining))
-	r.Differ(count.Facts(maps.Values(purchases)))
+	compared := count.Facts(maps.Values(purchases))
+	r.Differ(compared)
 	f := r.Facts()
-	f.DemandLeft, f.Stuck = true, s.Stuck || s.StuckAt != ""
+	f.DemandLeft = compared.Decided > 0 || s.Database != nil // whose servers may be gone
+	f.Stuck = s.Stuck || s.StuckAt != ""
 	if s.Service != nil && r.Remaining == 0 { // each unit is in an order: what else was answered kept nobody from one
 		f.Errors = 0
 	}

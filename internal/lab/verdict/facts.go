@@ -26,6 +26,7 @@ type Facts struct {
 	Unordered   int64   // answers that said sold, of which no such order stands
 	Unanswered  int64   // orders that stand, of purchases that nobody was told of as sold: no verdict follows from them
 	Denied      int64   // purchases that have an order, and were answered otherwise
+	Decided     int64   // purchases that have an order, or were answered for good: no verdict follows from them alone
 	Crashed     int64   // sales of a schedule without an event that ended with an error, or without an answer
 	Left        int64   // units that were left for certain when a customer was sent away
 	Seconds     float64 // for which the load was sent
@@ -34,7 +35,7 @@ type Facts struct {
 	FirstError string // one of them
 	Stuck      bool   // stock and demand were left, and nothing was sold for so long
 	Deserted   error  // why no shop answers any more, nil while one does
-	DemandLeft bool   // the load ended, or time was up, while units were sold
+	DemandLeft bool   // the load ended, or time was up, while units were sold, or somebody was answered for good
 	Starves    bool   // the strategy declares that demand may be left
 	Outlasted  bool   // work longer than the lease was to be sold, and never was
 	// Waiting is what requests wait for where nothing is sold any more. It is nil where that is not

@@ -15,7 +15,8 @@
 // purchase: all requests under one idempotency key, or one request. Facts that SQL and the answers
 // prove come before unexpected answers, which cannot undo them. The first that applies counts:
 // oversold, twice, half-sold, unpaid, unserved, lied, denied, unclaimed, unbalanced, crashed, then invalid for
-// unexpected answers, then left and stuck.
+// unexpected answers, then left and stuck. Units that are left where nobody has an order, and no answer
+// decides, prove nothing either: the cell is invalid, and not held.
 //
 //   - A request without an answer, with 503 unavailable or with 500 may have an order or none.
 //   - Every other answer than 201 says that no order was made. An order of such a customer is
