@@ -33,7 +33,7 @@ func startMoving(t *testing.T, env ...string) *moving {
 	m := &moving{t: t}
 	for i := range m.servers {
 		var err error
-		m.servers[i], err = startServerIn(env[:i*len(env)], "--repl-diskless-sync-delay", "0")
+		m.servers[i], err = startServer(env[:i*len(env)], "--repl-diskless-sync-delay", "0")
 		must(t, err)
 		t.Cleanup(m.servers[i].stop)
 		m.clients[i], _ = newClient(t, m.servers[i].addr)
@@ -65,11 +65,9 @@ func (m *moving) failOver() {
 }
 
 func (m *moving) locker(o Options) *Locker {
-	client := redis.NewClient(&redis.Options{Addr: "primary:6379", ContextTimeoutEnabled: true, Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
+	return closing(m.t, New(toClose(m.t, redis.NewClient(&redis.Options{Addr: "primary:6379", ContextTimeoutEnabled: true, Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, m.servers[m.primary.Load()].addr)
-	}})
-	m.t.Cleanup(func() { client.Close() })
-	return closing(m.t, New(client, o))
+	}})), o))
 }
 
 // TestPlannedFailoverMakesOneHolder: PUBLISH is replicated. A waiter whose subscription stays with
@@ -213,8 +211,7 @@ func startSentinels(t *testing.T) (primary, replica *testServer, sentinels []str
 		must(t, os.WriteFile(path, []byte(config), 0o600))
 		must(t, s.run(path, "--sentinel"))
 		t.Cleanup(s.stop)
-		watcher := redis.NewSentinelClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
-		t.Cleanup(func() { watcher.Close() })
+		watcher := toClose(t, redis.NewSentinelClient(&redis.Options{Addr: s.addr, MaxRetries: -1}))
 		sentinels, watchers = append(sentinels, s.addr), append(watchers, watcher)
 	}
 	eventually(t, "each sentinel knows the others and the replica", func() bool {
@@ -244,10 +241,9 @@ func TestSentinelFailover(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	for i := range lockers {
-		client := redis.NewFailoverClient(&redis.FailoverOptions{
+		client := toClose(t, redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: "main", SentinelAddrs: sentinels, ContextTimeoutEnabled: true, DialTimeout: time.Second, ReadTimeout: time.Second,
-		})
-		t.Cleanup(func() { client.Close() })
+		}))
 		l := closing(t, New(client, Options{Lease: 2 * time.Second}))
 		ids = append(ids, l.server.channel())
 		for range 2 {

@@ -198,6 +198,14 @@ func waits(t testing.TB, ctx context.Context, l Locking, key string) <-chan *Lea
 	return asks(t, ctx, l, key)
 }
 
+// fails has a goroutine acquire what it does not get, and waits until nothing moves any more.
+func fails(t testing.TB, l *Locker, o AcquireOptions) <-chan error {
+	defer synctest.Wait()
+	failed := make(chan error, 1)
+	go func() { _, _, err := l.AcquireWith(t.Context(), "k", o); failed <- err }()
+	return failed
+}
+
 const fakeLease = 10 * time.Second
 
 const fakeValidity = fakeLease - fakeLease/100 - 2*time.Millisecond // less the clocks' difference

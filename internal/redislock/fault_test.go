@@ -37,11 +37,8 @@ func TestAnOutageLeavesFewGoroutines(t *testing.T) {
 	for name, outage := range map[string]func(w *wire){"silent": func(w *wire) { w.set(true) }, "refused": func(w *wire) { w.listener.Close(); w.breaks() }} {
 		t.Run(name, func(t *testing.T) {
 			w := newWire(t, shared.addr)
-			client := redis.NewClient(&redis.Options{Addr: w.addr, PoolSize: 20, MaxRetries: -1})
-			t.Cleanup(func() { client.Close() })
-			l := New(client, Options{Lease: 4 * time.Second})
-			_, lease := acquire(t, l, within(t), t.Name())
-			release(t, lease)
+			l := New(toClose(t, redis.NewClient(&redis.Options{Addr: w.addr, PoolSize: 20, MaxRetries: -1})), Options{Lease: 4 * time.Second})
+			free(t, l)
 			before := runtime.NumGoroutine()
 			outage(w)
 			const callers, connections = 50, 100 // more than the pool has
@@ -100,21 +97,18 @@ func TestOutagesLeaveABoundedRest(t *testing.T) {
 
 func TestEvictionIsTold(t *testing.T) {
 	told := make(chan string, 3)
-	hooks := Hooks{Evicts: func(policy string) { told <- policy }}
-	server, _ := ownServer(t, "--maxmemory-policy", "volatile-lru")
 	first, _ := newClient(t, shared.addr)
-	second, _ := newClient(t, server.addr)
+	_, second := ownServer(t, "--maxmemory-policy", "volatile-lru")
 	policy := ""
-	for _, l := range []*redis.Client{first, second} {
-		locker := New(l, Options{Hooks: hooks})
+	for _, client := range []*redis.Client{first, second} {
+		l := New(client, Options{Hooks: Hooks{Evicts: func(policy string) { told <- policy }}})
 		for range 3 {
-			_, lease := acquire(t, locker, within(t), t.Name())
-			release(t, lease)
+			free(t, l)
 		}
-		if l == second {
+		if client == second {
 			policy = <-told
 		}
-		locker.Close(within(t))
+		l.Close(within(t))
 	}
 	if policy != "volatile-lru" || len(told) > 0 {
 		t.Errorf("the policy is %q; it was told %d times more", policy, len(told))

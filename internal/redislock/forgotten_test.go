@@ -13,25 +13,23 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// panics wants the panic of a hook to reach the caller.
+// panics wants the panic of a hook, or of fn, to reach the caller.
 func panics(t *testing.T, do func()) {
 	t.Helper()
-	defer func() {
-		if v := recover(); v != "on purpose" {
-			t.Errorf("panic %v, want the hook's to reach the caller", v)
-		}
-	}()
+	if v := panicOf(do); v != "on purpose" {
+		t.Errorf("panic %v, want the hook's to reach the caller", v)
+	}
+}
+
+func panicOf(do func()) (v any) {
+	defer func() { v = recover() }()
 	do()
+	return nil
 }
 
 // TestPanicsLeaveNothingBehind: in a hook, ours or the client's, while the caller recovers.
 func TestPanicsLeaveNothingBehind(t *testing.T) {
 	contract(t, func(t *testing.T, k Kind) {
-		free := func(t *testing.T, l Locking) {
-			t.Helper()
-			_, lease := acquire(t, l, within(t), t.Name())
-			release(t, lease)
-		}
 		once := func() func(context.Context, Event) {
 			var done sync.Once
 			return func(context.Context, Event) { done.Do(func() { panic("on purpose") }) }
@@ -160,8 +158,7 @@ func TestForgottenLeasesEnd(t *testing.T) {
 				if k.count(t, t.Name(), false) == 0 {
 					t.Error("the lock was released while its holder may still work")
 				}
-				_, next := acquire(t, l, within(t), t.Name())
-				release(t, next)
+				free(t, l)
 				if err := forgotten.Release(); !errors.Is(err, ErrNotHeld) {
 					t.Errorf("Release = %v, want ErrNotHeld", err)
 				}

@@ -56,10 +56,7 @@ func TestDoTellsWhatHappened(t *testing.T) {
 		if err := l.Do(within(t), t.Name(), func(context.Context) error { return ours }); !errors.Is(err, ours) {
 			t.Errorf("Do = %v, want fn's error", err)
 		}
-		func() {
-			defer func() { recover() }()
-			l.Do(within(t), t.Name(), func(context.Context) error { panic("on purpose") })
-		}()
+		panics(t, func() { l.Do(within(t), t.Name(), func(context.Context) error { panic("on purpose") }) })
 		_, lease, err := l.TryAcquire(t.Context(), t.Name())
 		if err != nil {
 			t.Fatalf("after a panic in fn the lock is not free: %v", err)
@@ -100,13 +97,11 @@ func TestTimesThatBoundNothing(t *testing.T) {
 func TestRequests(t *testing.T) {
 	t.Run("uncontended", func(t *testing.T) {
 		l, count := newLocker(t, Options{})
-		_, lease := acquire(t, l, within(t), t.Name()) // loads the scripts
-		release(t, lease)
+		free(t, l) // loads the scripts
 		before := count.n.Load()
 		const rounds = 200
 		for range rounds {
-			_, lease := acquire(t, l, within(t), t.Name())
-			release(t, lease)
+			free(t, l)
 		}
 		if n := count.n.Load() - before; n != 2*rounds {
 			t.Errorf("%d holds sent %d requests, want 2 each", rounds, n)
@@ -120,8 +115,7 @@ func TestRequests(t *testing.T) {
 		var all sync.WaitGroup
 		for range waiters {
 			all.Go(func() {
-				_, lease := acquire(t, l, within(t), t.Name())
-				release(t, lease)
+				free(t, l)
 			})
 		}
 		eventually(t, "all wait", func() bool { return l.waitersOf(t.Name()) == waiters })
@@ -159,36 +153,6 @@ func TestRequests(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestCloseLeavesNothing(t *testing.T) {
-	client, _ := newClient(t, shared.addr)
-	l := New(client, Options{Lease: 3 * time.Second})
-	other, _ := newLocker(t, Options{})
-	_, mine := acquire(t, l, within(t), t.Name())
-	_, blocking := acquire(t, other, within(t), t.Name()+"b")
-	ended := fails(func() (context.Context, *Lease, error) { return l.Acquire(within(t), t.Name()+"b") })
-	waitFor(t, shared.addr, t.Name()+"b", 1)
-	closed := make(chan error, 1)
-	go func() { closed <- l.Close(context.Background()) }()
-	if err := <-ended; !errors.Is(err, ErrClosed) {
-		t.Errorf("the wait ended with %v, want ErrClosed", err)
-	}
-	if isRenewed(t, mine); len(closed) > 0 {
-		t.Error("Close did not wait for the holder")
-	}
-	release(t, mine)
-	if err := <-closed; err != nil {
-		t.Errorf("Close: %v", err)
-	}
-	if _, _, err := l.Acquire(t.Context(), "x"); !errors.Is(err, ErrClosed) {
-		t.Errorf("Acquire after Close = %v, want ErrClosed", err)
-	}
-	locks, places := client.Exists(t.Context(), Keys("", t.Name()).Lock).Val(), client.ZCard(t.Context(), Keys("", t.Name()+"b").Queue).Val()
-	if channels := client.PubSubChannels(t.Context(), l.server.channel()).Val(); locks+places > 0 || len(channels) > 0 {
-		t.Errorf("Close left %d locks, %d places in a queue, and the subscription %v", locks, places, channels)
-	}
-	release(t, blocking)
 }
 
 func TestEveryKeyOfALockHasOneHashTag(t *testing.T) {

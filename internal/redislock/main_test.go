@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -21,7 +22,7 @@ import (
 // folder: they need nothing but go-redis, goleak, and that program on the PATH.
 
 func TestMain(m *testing.M) {
-	server, err := startServer()
+	server, err := startServer(nil)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "redislock: these tests need a redis-server (apt-get install redis-server, brew install redis):", err)
 		os.Exit(1)
@@ -113,8 +114,7 @@ func newClient(t testing.TB, addr string, db ...int) (*redis.Client, *counter) {
 	})
 	count := &counter{}
 	client.AddHook(sees(count.count))
-	t.Cleanup(func() { client.Close() })
-	return client, count
+	return toClose(t, client), count
 }
 
 // newLocker makes a Locker with a client of its own: another process, as far as
@@ -123,6 +123,12 @@ func newLocker(t testing.TB, o Options) (*Locker, *counter) {
 	t.Helper()
 	client, count := newClient(t, shared.addr)
 	return closing(t, New(client, o)), count
+}
+
+// toClose has a client, or what it has opened, closed at the end of a test.
+func toClose[C io.Closer](t testing.TB, c C) C {
+	t.Cleanup(func() { c.Close() })
+	return c
 }
 
 // closing has a Locker closed at the end of a test. What the test still holds is left to its lease.
@@ -238,6 +244,13 @@ func acquire(t testing.TB, l Locking, ctx context.Context, key string) (context.
 	return held, lease
 }
 
+// free wants the lock with the name of the test to be had.
+func free(t testing.TB, l Locking) {
+	t.Helper()
+	_, lease := acquire(t, l, within(t), t.Name())
+	release(t, lease)
+}
+
 func release(t testing.TB, lease *Lease) {
 	t.Helper()
 	if err := lease.Release(); err != nil {
@@ -256,13 +269,6 @@ func asks(t testing.TB, ctx context.Context, l Locking, key string) <-chan *Leas
 		got <- lease
 	}()
 	return got
-}
-
-// fails has a goroutine do what must fail.
-func fails(do func() (context.Context, *Lease, error)) <-chan error {
-	failed := make(chan error, 1)
-	go func() { _, _, err := do(); failed <- err }()
-	return failed
 }
 
 // queues is asks, and waits until the process is the nth in Redis's queue.

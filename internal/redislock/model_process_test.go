@@ -35,10 +35,7 @@ func (m model) successors(w *world, then func(world, event)) {
 			}
 		case waiting:
 			if room {
-				do("waits no longer", func(w *world, p *process) {
-					machine := m.machine(p)
-					m.settle(w, i, &machine, machine.giveUp(), false)
-				})
+				do("waits no longer", func(w *world, _ *process) { m.unanswered(w, i) })
 			}
 		case held:
 			if p.left == 0 && room {

@@ -56,12 +56,15 @@ func TestPrefixAndLabel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	got := asks(t, ctx, waiter, t.Name())
 	var seen Inspection
-	eventually(t, "the waiter is seen", func() bool {
-		if seen, err = l.Inspect(t.Context(), t.Name()); err != nil {
-			t.Fatal(err)
-		}
-		return len(seen.Waiters) == 1 && seen.Waiters[0].Waited > 0
-	})
+	see := func(what string, is func() bool) {
+		t.Helper()
+		eventually(t, what, func() bool {
+			seen, err = l.Inspect(t.Context(), t.Name())
+			must(t, err)
+			return is()
+		})
+	}
+	see("the waiter", func() bool { return len(seen.Waiters) == 1 && seen.Waiters[0].Waited > 0 })
 	if seen.Holder.Label != "worker-7" || seen.Token != lease.Token() || seen.Left <= 0 || seen.Left > DefaultLease {
 		t.Errorf("Inspect = %+v, want the holder worker-7 with token %d", seen, lease.Token())
 	}
@@ -71,10 +74,7 @@ func TestPrefixAndLabel(t *testing.T) {
 	cancel()
 	<-got
 	next := asks(t, within(t), waiter, t.Name())
-	eventually(t, "it waits", func() bool {
-		seen, err = l.Inspect(t.Context(), t.Name())
-		return err == nil && len(seen.Waiters) == 1
-	})
+	see("the next one", func() bool { return len(seen.Waiters) == 1 })
 	if was, err := plain.ForceRelease(t.Context(), t.Name()); err != nil || was.Holder != (Process{}) {
 		t.Errorf("ForceRelease of a free lock = %+v, %v", was, err)
 	}
@@ -85,10 +85,7 @@ func TestPrefixAndLabel(t *testing.T) {
 	if renew(lease); !errors.Is(lease.hold.loss(), ErrTaken) {
 		t.Errorf("its holder has %v, want ErrTaken", lease.hold.loss())
 	}
-	eventually(t, "nobody is seen", func() bool {
-		seen, err = l.Inspect(t.Context(), t.Name())
-		return err == nil && seen.Holder == (Process{}) && len(seen.Waiters) == 0
-	})
+	see("nobody", func() bool { return seen.Holder == (Process{}) && len(seen.Waiters) == 0 })
 	client.Set(t.Context(), Keys("shop:", t.Name()).Lock, "something else", time.Minute)
 	defer client.Del(t.Context(), Keys("shop:", t.Name()).Lock)
 	if _, err := l.Inspect(t.Context(), t.Name()); err == nil {
@@ -113,14 +110,9 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		"Wait is -1ns":        func() { l.AcquireWith(t.Context(), "k", AcquireOptions{Wait: -1}) },
 		"one shard":           func() { New(ring, Options{}) },
 	} {
-		func() {
-			defer func() {
-				if said, _ := recover().(string); !strings.Contains(said, want) {
-					t.Errorf("panic %q, want one about %s", said, want)
-				}
-			}()
-			do()
-		}()
+		if said, _ := panicOf(do).(string); !strings.Contains(said, want) {
+			t.Errorf("panic %q, want one about %s", said, want)
+		}
 	}
 }
 

@@ -19,9 +19,7 @@ import (
 // defaults connects with the options that go-redis has by default, but for a shorter timeout.
 func defaults(t *testing.T, addr string, timeout time.Duration, db ...int) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr, DB: append(db, 0)[0], ReadTimeout: timeout, WriteTimeout: timeout})
-	t.Cleanup(func() { client.Close() })
-	return client
+	return toClose(t, redis.NewClient(&redis.Options{Addr: addr, DB: append(db, 0)[0], ReadTimeout: timeout, WriteTimeout: timeout}))
 }
 
 // TestAcquireReturnsWhenItsCallerDoes: while another one has the lock, and while Redis is silent, also with a
@@ -84,7 +82,7 @@ func TestWaitersShareATimeout(t *testing.T) {
 				if !ok || !network.Timeout() || time.Since(begun) > 2*time.Second { // the first request, and one for those who came after it
 					t.Errorf("Acquire = %v after %s, want a timeout", err, time.Since(begun))
 				}
-			}(fails(func() (context.Context, *Lease, error) { return l.Acquire(t.Context(), "k") }))
+			}(fails(t, l, AcquireOptions{}))
 		}
 	})
 }
@@ -127,9 +125,8 @@ func TestOtherErrorsAreTheAskersOwn(t *testing.T) {
 func TestALaterCallerDoesNotShareATimeout(t *testing.T) {
 	withListening(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		f.answers(acquireScript, noAnswer)
-		first := fails(func() (context.Context, *Lease, error) { return l.Acquire(t.Context(), "k") })
+		first := fails(t, l, AcquireOptions{})
 		for _, want := range []error{ErrNotAcquired, ErrUnavailable} {
-			synctest.Wait()
 			if _, _, err := l.TryAcquire(t.Context(), "k"); !errors.Is(err, want) {
 				t.Errorf("TryAcquire = %v, want %v", err, want)
 			}

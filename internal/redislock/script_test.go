@@ -33,8 +33,7 @@ func newPlay(t *testing.T) *play {
 	t.Cleanup(remove)
 	for _, name := range []string{"A", "B", "C", "D"} {
 		who := newPeer(p.client, time.Minute)
-		subscription := p.client.Subscribe(t.Context(), who.channel())
-		t.Cleanup(func() { subscription.Close() })
+		subscription := toClose(t, p.client.Subscribe(t.Context(), who.channel()))
 		_, err := subscription.Receive(t.Context())
 		must(t, err)
 		p.peers[name], p.heard[name] = &who, subscription.Channel()
@@ -190,8 +189,7 @@ func TestLeave(t *testing.T) {
 	if err := next.Leave(0); err != nil || outer.Leave(stays) == nil {
 		t.Errorf("Leave for no time = %v", err)
 	}
-	_, last := acquire(t, l, within(t), t.Name()) // it was free
-	release(t, last)
+	free(t, l)
 }
 
 // TestWhatIsNotALockIsNotTaken: somebody else's value in the key of a lock is neither overwritten nor
@@ -257,12 +255,10 @@ func TestTokensGrowWhereTheClockIsBehind(t *testing.T) {
 	if left := p.client.PTTL(ctx, keys.Epoch).Val(); left < 50*time.Second || left > time.Minute {
 		t.Errorf("the epoch is kept for %s, want a minute", left)
 	}
-	client, _ := newClient(t, shared.addr)
-	l := New(client, Options{Lease: 2 * time.Minute})
-	defer closes(t, l)
+	l := closing(t, New(p.client, Options{Lease: 2 * time.Minute}))
 	_, lease := acquire(t, l, ctx, t.Name()+" long")
 	defer release(t, lease)
-	if left := client.PTTL(ctx, keysOf(tagged(t.Name()+" long")).Epoch).Val(); left <= time.Minute {
+	if left := p.client.PTTL(ctx, keysOf(tagged(t.Name()+" long")).Epoch).Val(); left <= time.Minute {
 		t.Errorf("the epoch of a longer lease is kept for %s, want that lease", left)
 	}
 }

@@ -48,11 +48,9 @@ func needsServer(t testing.TB) {
 	}
 }
 
-// startServer starts a redis-server without persistence; args come last, and so count.
-func startServer(args ...string) (*testServer, error) { return startServerIn(nil, args...) }
-
-// startServerIn also sets variables of its environment.
-func startServerIn(env []string, args ...string) (*testServer, error) {
+// startServer starts a redis-server without persistence, with these variables in its environment; args come
+// last, and so count.
+func startServer(env []string, args ...string) (*testServer, error) {
 	s, port, err := newServerDir()
 	if err != nil {
 		return nil, err
@@ -69,7 +67,7 @@ func startServerIn(env []string, args ...string) (*testServer, error) {
 func ownServer(t testing.TB, args ...string) (*testServer, *redis.Client) {
 	t.Helper()
 	needsServer(t)
-	s, err := startServer(args...)
+	s, err := startServer(nil, args...)
 	must(t, err)
 	t.Cleanup(s.stop)
 	client, _ := newClient(t, s.addr)

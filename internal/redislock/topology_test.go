@@ -208,9 +208,7 @@ func startCluster(t *testing.T, masters int) []string {
 }
 
 func clusterLocker(t *testing.T, addrs []string, o Options) *Locker {
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true})
-	t.Cleanup(func() { client.Close() })
-	return closing(t, New(client, o))
+	return closing(t, New(toClose(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true})), o))
 }
 
 // TestCluster has processes fight for locks on all masters of a Redis Cluster.

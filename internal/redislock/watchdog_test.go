@@ -148,10 +148,7 @@ func TestALostReleaseIsSentAgain(t *testing.T) {
 		f.answers(acquireScript, noAnswer)
 		f.answers(releaseScript, noAnswer)
 		listening(l)
-		ended := fails(func() (context.Context, *Lease, error) {
-			return l.AcquireWith(t.Context(), "k", AcquireOptions{Wait: time.Second})
-		})
-		synctest.Wait()
+		ended := fails(t, l, AcquireOptions{Wait: time.Second})
 		if err := lease.Release(); !errors.Is(err, ErrNotReleased) || errors.Is(err, ErrUnavailable) {
 			t.Errorf("Release without an answer = %v, want ErrNotReleased", err)
 		}
@@ -225,8 +222,7 @@ func TestCloseWaitsForItsHolders(t *testing.T) {
 	})
 	withListening(t, func(t *testing.T, f *fakeRedis, l *Locker) { // nor does it leave a place in the queue
 		f.answers(acquireScript, says(waitingReply))
-		ended := fails(func() (context.Context, *Lease, error) { return l.Acquire(t.Context(), "k") })
-		synctest.Wait()
+		ended := fails(t, l, AcquireOptions{})
 		must(t, l.Close(t.Context()))
 		if err, n := <-ended, len(f.requests(cancelScript)); !errors.Is(err, ErrClosed) || n != 1 {
 			t.Errorf("Acquire = %v, and %d cancels", err, n)
@@ -240,8 +236,7 @@ func TestAClosedLockerIsFreed(t *testing.T) {
 		client, _ := newClient(t, shared.addr)
 		l := New(client, Options{})
 		if used {
-			_, lease := acquire(t, l, within(t), t.Name())
-			release(t, lease)
+			free(t, l)
 		}
 		if err := l.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -345,22 +340,6 @@ func TestAReleaseAfterMaxHoldFreesTheLock(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestASubscriptionThatIsFasterThanTheAnswer: the request was carried out before Redis saw this
-// process listen. A heartbeat at once makes it visible, and finds a grant that it missed.
-func TestASubscriptionThatIsFasterThanTheAnswer(t *testing.T) {
-	for _, faster := range []bool{true, false} {
-		var m machine
-		m.ask(1, 1, fakeLease)
-		if faster {
-			m.resume(2)
-		}
-		m.answered(1, reply{kind: replyWaiting, ttl: fakeLease}, true, 1, 3)
-		if next, renew := m.look(3); m.state != waiting || renew != faster || next != (todo{}) {
-			t.Errorf("heard before the answer: %v; after it: state %d, heartbeat %v, %+v", faster, m.state, renew, next)
-		}
-	}
 }
 
 // TestReasonsOfALoss can be told apart.
