@@ -8,6 +8,7 @@ import (
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/words"
@@ -15,7 +16,7 @@ import (
 	"stocklock/internal/strategy/ladder"
 )
 
-// causes are what breaks a lock without the property that the scenario attacks.
+// causes are what breaks a lock on one server without the property that the scenario attacks.
 var causes = map[string]verdict.Cause{
 	"crash": verdict.NoExpiry, "crash-acquiring": verdict.DiedTaking, "overrun": verdict.Overrun,
 	"late-release": verdict.ForeignDelete, "split-release": verdict.SplitRelease, "nested": verdict.SelfDeadlock,
@@ -44,7 +45,7 @@ func causeOf(c trial.Result) verdict.Cause {
 		return verdict.OneProcess
 	case c.Verdict == verdict.Stuck && c.Scenario == "partition":
 		return verdict.LostRelease
-	case c.Verdict == verdict.Left && s.Declared.Background:
+	case c.Verdict == verdict.Left && (s.Declared.Background || s.Declared.Counts()):
 		return verdict.Unreturned
 	case c.Verdict == verdict.Lied:
 		return verdict.NoOrder
@@ -63,7 +64,11 @@ func checkCauses(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	onOneServer := scenario.Of(trial.OneServer)
 	for _, c := range r.Cells {
+		if !slices.ContainsFunc(onOneServer, func(s trial.Scenario) bool { return s.Name == c.Scenario }) {
+			continue
+		}
 		x := c.Explanation
 		s, err := ladder.ByName(c.Strategy)
 		if err != nil {
@@ -72,7 +77,7 @@ func checkCauses(t *testing.T, path string) {
 		}
 		elsewhere := s.Declared.State.Remaining != "" || s.Declared.AnswersFirst // the orders do not say what the row had
 		switch {
-		case c.Verdict == verdict.Invalid || c.Verdict == verdict.Skipped || c.Surprise():
+		case c.Verdict == verdict.Invalid || c.Verdict == verdict.Skipped || c.Verdict == verdict.Inapplicable || c.Surprise():
 			continue
 		case x == nil:
 			t.Errorf("%s under %s: %s, and there is no explanation", c.Strategy, c.Scenario, c.Verdict)
@@ -99,7 +104,7 @@ var results = flag.String("results", "", "check what is said of the cells of the
 
 // TestCausesOfSavedResults checks a whole matrix that was run before:
 //
-//	loadtest run all --out FILE
+//	loadtest run all --out FILE # or everything, of which it checks the cells on one server
 //	go test ./cmd/loadtest -run TestCausesOfSavedResults -results FILE
 //
 // Without a file it checks those of package report's own tests.
