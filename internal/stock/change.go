@@ -260,8 +260,5 @@ func (s *Store) ChangeByKey(ctx context.Context, subject, key string) (Change, e
 // Changes returns all changes of an item, the oldest first.
 func (s *Store) Changes(ctx context.Context, itemID uint64) ([]Change, error) {
 	changes, err := all[Change](s.db.WithContext(ctx).Order("id"), "item_id = ?", itemID)
-	if err != nil {
-		return nil, fmt.Errorf("read the changes of item %d: %w", itemID, err)
-	}
-	return changes, nil
+	return changes, found(fmt.Sprint("read the changes of item ", itemID), err)
 }

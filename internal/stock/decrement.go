@@ -157,13 +157,7 @@ func perItem(lines []Line, value func(Line) int64) (expression string, args []an
 // marks are so many placeholders.
 func marks(n int) string { return "?" + strings.Repeat(", ?", n-1) }
 
-func anyOf(ids []uint64) []any {
-	all := make([]any, len(ids))
-	for i, id := range ids {
-		all[i] = id
-	}
-	return all
-}
+func anyOf(ids []uint64) []any { return each(ids, func(id uint64) any { return id }) }
 
 // take takes units of an item, and returns the units left, or [ErrSoldOut]. The row stays locked until the
 // transaction ends.

@@ -21,11 +21,7 @@ func (s *Store) Erase(ctx context.Context, subject string) (orders int, err erro
 	}
 	for i, erase := range append([]func(Tx, string) (int, error){Tx.eraseOrders}, erasesHolds...) {
 		for {
-			n := 0
-			err := s.Transact(ctx, func(tx Tx) (err error) {
-				n, err = erase(tx, subject)
-				return err
-			})
+			n, err := Within(ctx, s, func(tx Tx) (int, error) { return erase(tx, subject) })
 			if errors.Is(err, ErrConflict) && ctx.Err() == nil { // another transaction was faster
 				continue
 			}

@@ -64,22 +64,7 @@ func (e LineErrors) Error() string { return errors.Join(e.Unwrap()...).Error() }
 
 // Unwrap makes [errors.Is] find the error of each line.
 func (e LineErrors) Unwrap() []error {
-	all := make([]error, len(e))
-	for i, line := range e {
-		all[i] = line
-	}
-	return all
-}
-
-// refuse returns the error of a sale that these lines refuse.
-func (s Sale) refuse(lines LineErrors) error {
-	switch {
-	case len(lines) == 0:
-		return nil
-	case len(s.More) == 0:
-		return lines[0].Err
-	}
-	return lines
+	return each(e, func(line LineError) error { return line })
 }
 
 // Check compares the sale with the items of its lines, as they were read. An item without an id is
@@ -115,7 +100,13 @@ func (s Sale) refusedBy(items []Item, had map[unitsKey]int64, soldOut error) err
 			refused = append(refused, LineError{line.ItemID, err})
 		}
 	}
-	return s.refuse(refused)
+	switch {
+	case len(refused) == 0:
+		return nil
+	case len(s.More) == 0:
+		return refused[0].Err
+	}
+	return refused
 }
 
 // Unreachable reports whether err means that the database did not answer, or that it cannot work

@@ -113,11 +113,8 @@ type Holder interface {
 
 // Hold takes the units of the sale's lines for so many seconds, or none. Of all holds of a subject under one
 // idempotency key, one is made: another one is [ErrRepeated].
-func (s *Store) Hold(ctx context.Context, wanted Sale, seconds int64, terms Terms) (h Hold, err error) {
-	err = s.Transact(ctx, func(tx Tx) error {
-		h, err = tx.Hold(wanted, seconds, terms)
-		return err
-	})
+func (s *Store) Hold(ctx context.Context, wanted Sale, seconds int64, terms Terms) (Hold, error) {
+	h, err := Within(ctx, s, func(tx Tx) (Hold, error) { return tx.Hold(wanted, seconds, terms) })
 	if errors.Is(err, ErrSoldOut) {
 		asking, cancel := looking(ctx)
 		defer cancel()

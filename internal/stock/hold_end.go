@@ -20,10 +20,7 @@ func (s *Store) EndHolds(ctx context.Context, shop string, limit int) (ended int
 	if err != nil || len(overdue) == 0 {
 		return 0, 0, false, found("look for overdue reservations", err)
 	}
-	ids := make([]uint64, len(overdue))
-	for i, h := range overdue {
-		ids[i] = h.ID
-	}
+	ids := each(overdue, func(h Hold) uint64 { return h.ID })
 	ended, err = s.endHolds(ctx, shop, ids, Held, Paying)
 	return ended, s.db.NowFunc().Sub(*overdue[0].LiveUntil), ended > 0 && len(overdue) == limit, err
 }
@@ -89,10 +86,9 @@ func (s *Store) endHolds(ctx context.Context, shop string, ids []uint64, in ...H
 
 // ClearHoldKeys is [Store.ClearKeys] for the keys of holds.
 func (s *Store) ClearHoldKeys(ctx context.Context, ttl time.Duration, limit int) (int, error) {
-	var removed int64
-	err := s.Transact(ctx, func(tx Tx) (err error) {
-		removed, _, err = tx.Exec("DELETE FROM hold_keys WHERE keyed_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND ORDER BY keyed_at LIMIT ?", ttl.Microseconds(), limit)
-		return err
+	removed, err := Within(ctx, s, func(tx Tx) (int64, error) {
+		removed, _, err := tx.Exec("DELETE FROM hold_keys WHERE keyed_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND ORDER BY keyed_at LIMIT ?", ttl.Microseconds(), limit)
+		return removed, err
 	})
 	return int(removed), found("clear the keys of reservations", err)
 }
@@ -101,16 +97,15 @@ func (s *Store) ClearHoldKeys(ctx context.Context, ttl time.Duration, limit int)
 // customer's name. That they ended is kept: a payment may come late. What was forgotten has no history, so the
 // oldest that has one says where to begin: the index has all that have ended, and they are more and more. Holds of the lab
 // have none, and those before that are left.
-func (s *Store) ForgetHolds(ctx context.Context, ttl time.Duration, limit int) (forgotten int, err error) {
-	err = s.Transact(ctx, func(tx Tx) (err error) {
+func (s *Store) ForgetHolds(ctx context.Context, ttl time.Duration, limit int) (int, error) {
+	forgotten, err := Within(ctx, s, func(tx Tx) (int, error) {
 		var oldest []time.Time
-		err = tx.Query(&oldest, "SELECT created_at - INTERVAL 1 DAY FROM holds WHERE id = (SELECT MIN(hold_id) FROM hold_history)")
+		err := tx.Query(&oldest, "SELECT created_at - INTERVAL 1 DAY FROM holds WHERE id = (SELECT MIN(hold_id) FROM hold_history)")
 		if err != nil || len(oldest) == 0 {
-			return err
+			return 0, err
 		}
-		forgotten, err = tx.forgetHolds("holds_ended) WHERE ended_at >= ? AND ended_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND AND subject <> '' ORDER BY ended_at LIMIT ? FOR UPDATE SKIP LOCKED",
+		return tx.forgetHolds("holds_ended) WHERE ended_at >= ? AND ended_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND AND subject <> '' ORDER BY ended_at LIMIT ? FOR UPDATE SKIP LOCKED",
 			oldest[0], ttl.Microseconds(), limit)
-		return err
 	})
 	return forgotten, found("forget reservations", err)
 }

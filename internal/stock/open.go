@@ -187,13 +187,8 @@ func (s *Store) Ping(ctx context.Context) error {
 // CanSell is [Store.Ping] that also reports whether a sale could be written now: the tables exist, the
 // user has the rights, and the server accepts writes. It touches no row. It rolls back, so the binlog
 // gets nothing.
-func (s *Store) CanSell(ctx context.Context) error {
-	err := s.canSell(ctx)
-	s.leave(err)
-	return err
-}
-
-func (s *Store) canSell(ctx context.Context) error {
+func (s *Store) CanSell(ctx context.Context) (err error) {
+	defer func() { s.leave(err) }()
 	if err := s.Ping(ctx); err != nil {
 		return err
 	}

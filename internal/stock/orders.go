@@ -26,10 +26,11 @@ func (s *Store) OrderByKey(ctx context.Context, subject, key string) (Order, err
 // It leaves out orders that another transaction has locked, so that shops do not wait for each
 // other.
 func (s *Store) ClearKeys(ctx context.Context, from time.Time, ttl time.Duration, limit int) (removed int, upTo time.Time, err error) {
-	var old []struct {
+	type keyed struct {
 		ID      uint64
 		KeyedAt time.Time
 	}
+	var old []keyed
 	err = s.Transact(ctx, func(tx Tx) error {
 		err := tx.Query(&old, "SELECT id, keyed_at FROM orders FORCE INDEX (orders_keyed_at)"+
 			" WHERE keyed_at >= ? AND keyed_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND ORDER BY keyed_at LIMIT ? FOR UPDATE SKIP LOCKED",
@@ -37,10 +38,7 @@ func (s *Store) ClearKeys(ctx context.Context, from time.Time, ttl time.Duration
 		if err != nil || len(old) == 0 {
 			return err
 		}
-		ids := make([]any, len(old))
-		for i, order := range old {
-			ids[i] = order.ID
-		}
+		ids := each(old, func(order keyed) any { return order.ID })
 		_, _, err = tx.Exec("UPDATE orders SET idempotency_key = NULL, keyed_at = NULL WHERE id IN ("+marks(len(ids))+")", ids...)
 		return err
 	})
@@ -141,8 +139,5 @@ func (s *Store) newestOf(ctx context.Context, table, subject, before string, lim
 // ItemOrders returns the rows of all orders that have an item, the oldest first.
 func (s *Store) ItemOrders(ctx context.Context, itemID uint64) ([]Order, error) {
 	orders, err := all[Order](s.db.WithContext(ctx).Order("id"), "item_id = ?", itemID)
-	if err != nil {
-		return nil, fmt.Errorf("read the orders of item %d: %w", itemID, err)
-	}
-	return orders, nil
+	return orders, found(fmt.Sprint("read the orders of item ", itemID), err)
 }

@@ -138,20 +138,20 @@ func (h Hold) over() error {
 
 // Move makes a transition of a hold. After a COMMIT without an answer, it looks whether that was done.
 func (s *Store) Move(ctx context.Context, by Author, id string, to Transition) (Hold, error) {
-	h, err := again(ctx, func() (h Hold, err error) {
-		err = s.Transact(ctx, func(tx Tx) (err error) {
-			if h, err = tx.lockHold(id); err != nil {
-				return err
+	h, err := again(ctx, func() (Hold, error) {
+		return Within(ctx, s, func(tx Tx) (Hold, error) {
+			h, err := tx.lockHold(id)
+			if err == nil {
+				err = to.do(tx, &h, by)
 			}
-			return to.do(tx, &h, by)
+			return h, err
 		})
-		return h, err
 	})
 	if errors.Is(err, ErrUnknown) { // the lock waits for the end of that transaction
 		asking, cancel := looking(ctx)
 		defer cancel()
-		made := h
-		if missing := s.Transact(asking, func(tx Tx) (err error) { made, err = tx.lockHold(id); return err }); missing == nil && made.State == h.State && made.Steps == h.Steps {
+		made, missing := Within(asking, s, func(tx Tx) (Hold, error) { return tx.lockHold(id) })
+		if missing == nil && made.State == h.State && made.Steps == h.Steps {
 			return made, nil
 		}
 	}
@@ -357,24 +357,23 @@ func (s *Store) Payment(ctx context.Context, reference string) (Payment, error) 
 // Return notes that money was given back. Money that has paid an order is refused with [ErrTaken]: a line of the
 // order stands.
 func (s *Store) Return(ctx context.Context, by Author, reference string) (Payment, error) {
-	var p Payment
-	err := s.Transact(ctx, func(tx Tx) error {
+	p, err := Within(ctx, s, func(tx Tx) (p Payment, err error) {
 		var rows []Payment
 		if err := tx.Query(&rows, "SELECT * FROM payments WHERE reference = ? FOR UPDATE", reference); err != nil {
-			return err
+			return p, err
 		}
 		if len(rows) == 0 {
-			return ErrNotFound
+			return p, ErrNotFound
 		}
-		if p = rows[0]; p.State == Returned {
-			return nil
-		}
-		if p.State == Taken {
-			return ErrTaken
+		switch p = rows[0]; p.State {
+		case Returned:
+			return p, nil
+		case Taken:
+			return p, ErrTaken
 		}
 		now := tx.db.NowFunc()
 		p.State, p.ReturnedAt, p.ReturnedBy, p.IdempotencyKey = Returned, &now, &by.Subject, &by.IdempotencyKey
-		return tx.db.Select("state", "returned_at", "returned_by", "idempotency_key").Updates(&p).Error
+		return p, tx.db.Select("state", "returned_at", "returned_by", "idempotency_key").Updates(&p).Error
 	})
 	return p, found("return the payment "+reference, err)
 }

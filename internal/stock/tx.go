@@ -30,6 +30,20 @@ func (s *Store) TransactAt(ctx context.Context, isolation sql.IsolationLevel, fn
 	}))
 }
 
+// Within is [Store.Transact] of a function that also returns a value, which Within returns with any error.
+func Within[T any](ctx context.Context, s *Store, fn func(Tx) (T, error)) (T, error) {
+	return WithinAt(ctx, s, sql.LevelReadCommitted, fn)
+}
+
+// WithinAt is [Within] at another isolation: see [Store.TransactAt].
+func WithinAt[T any](ctx context.Context, s *Store, isolation sql.IsolationLevel, fn func(Tx) (T, error)) (got T, err error) {
+	err = s.TransactAt(ctx, isolation, func(tx Tx) (err error) {
+		got, err = fn(tx)
+		return err
+	})
+	return got, err
+}
+
 // Exec sends a statement, and returns how many rows it matched and the server's LAST_INSERT_ID.
 func (t Tx) Exec(statement string, args ...any) (matched, last int64, err error) {
 	return exec(t.db, statement, args...)

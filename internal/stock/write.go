@@ -309,11 +309,16 @@ func (s *Store) Refusal(ctx context.Context, sale Sale) error {
 }
 
 func itemsOf(lines []Line) []uint64 {
-	ids := make([]uint64, len(lines))
-	for i, line := range lines {
-		ids[i] = line.ItemID
+	return each(lines, func(line Line) uint64 { return line.ItemID })
+}
+
+// each has what a function returns of each element.
+func each[T, U any](list []T, of func(T) U) []U {
+	all := make([]U, len(list))
+	for i, one := range list {
+		all[i] = of(one)
 	}
-	return ids
+	return all
 }
 
 type unitsKey struct {

@@ -64,15 +64,11 @@ func (o *outbox) passed(ctx context.Context, m redis.XMessage) {
 	if json.Unmarshal([]byte(text), &wanted) != nil {
 		return // write says so
 	}
-	o.mu.Lock()
-	this := o.waiting[wanted.OrderID]
-	o.mu.Unlock()
-	if this == nil {
-		return
-	}
-	close(this.acked)
-	select {
-	case <-this.ready:
-	case <-ctx.Done():
+	if this, ok := o.waiting.Load(wanted.OrderID); ok {
+		close(this.(*awaited).acked)
+		select {
+		case <-this.(*awaited).ready:
+		case <-ctx.Done():
+		}
 	}
 }

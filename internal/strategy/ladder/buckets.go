@@ -73,20 +73,18 @@ func sellFromBuckets(ctx context.Context, store *stock.Store, wanted stock.Sale)
 	return strategy.Written(ctx, order, err)
 }
 
-func sellFromOne(ctx context.Context, store *stock.Store, wanted stock.Sale, bucket int) (order stock.Order, err error) {
-	err = store.Transact(ctx, func(tx stock.Tx) error {
+func sellFromOne(ctx context.Context, store *stock.Store, wanted stock.Sale, bucket int) (stock.Order, error) {
+	return stock.Within(ctx, store, func(tx stock.Tx) (none stock.Order, err error) {
 		matched, left, err := tx.Exec("UPDATE stock_buckets SET stock = LAST_INSERT_ID(stock - 1) WHERE item_id = ? AND bucket = ? AND stock >= 1",
 			wanted.ItemID, bucket)
 		if err != nil {
-			return err
+			return none, err
 		}
 		if matched == 0 {
-			return stock.ErrSoldOut
+			return none, stock.ErrSoldOut
 		}
-		order, err = tx.Record(wanted, left+1, left)
-		return err
+		return tx.Record(wanted, left+1, left)
 	})
-	return order, err
 }
 
 // sellFromAll locks the buckets in the order of their numbers, so two such sales never wait for

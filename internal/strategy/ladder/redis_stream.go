@@ -44,8 +44,7 @@ var redisStream = Declare(strategy.Strategy{
 
 // newOutbox builds the strategy. AckFirst says that messages are acknowledged before they are written.
 func newOutbox(d strategy.Deps, ackFirst bool) (strategy.Guard, strategy.Decrement) {
-	o := &outbox{counter: counter{d}, shop: rand.Text(), ackFirst: ackFirst, added: make(chan struct{}, 1), waiting: map[string]*awaited{}}
-	o.workers = NewWorkers()
+	o := &outbox{counter: counter{d}, shop: rand.Text(), ackFirst: ackFirst, workers: NewWorkers(), added: make(chan struct{}, 1)}
 	o.workers.Go(o.work)
 	return o.workers, o.sell
 }
@@ -88,9 +87,7 @@ type outbox struct {
 	ackFirst bool   // messages are acknowledged, and then written beside the next ones
 	workers  *Workers
 	added    chan struct{} // buffered: there may be new messages
-
-	mu      sync.Mutex
-	waiting map[string]*awaited // guarded by mu; the sales of this shop, by the ids of their orders
+	waiting  sync.Map      // of *awaited: the sales of this shop, by the ids of their orders
 }
 
 // awaited is a sale of this shop whose message is to be written.
@@ -101,19 +98,15 @@ type awaited struct {
 	acked, ready chan struct{} // closed
 }
 
-func newAwaited() *awaited {
-	return &awaited{done: make(chan stock.Outcome, 1), acked: make(chan struct{}), ready: make(chan struct{})}
-}
-
 func (o *outbox) sell(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	wanted.OrderID = uuid.Must(uuid.NewV7()).String()
 	message, err := json.Marshal(wanted)
 	if err != nil {
 		return stock.Order{}, err
 	}
-	this := newAwaited()
-	o.await(wanted.OrderID, this)
-	defer o.await(wanted.OrderID, nil)
+	this := &awaited{done: make(chan stock.Outcome, 1), acked: make(chan struct{}), ready: make(chan struct{})}
+	o.waiting.Store(wanted.OrderID, this)
+	defer o.waiting.Delete(wanted.OrderID)
 	isReady := sync.OnceFunc(func() { close(this.ready) })
 	defer isReady()
 	keys := []string{streamKey(o.shop), streamsKey, aliveKey(o.shop)}
@@ -160,17 +153,6 @@ func (o *outbox) outcome(ctx context.Context, store *stock.Store, wanted stock.S
 		return stock.Order{}, fmt.Errorf("%w: the sale waits in Redis: %w", stock.ErrUnknown, err)
 	}
 	return order, nil
-}
-
-// await has a sale get its outcome. Nil ends that.
-func (o *outbox) await(orderID string, this *awaited) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if this == nil {
-		delete(o.waiting, orderID)
-		return
-	}
-	o.waiting[orderID] = this
 }
 
 // work writes new messages when there are some. Four times a lease it announces that this shop is
@@ -343,17 +325,9 @@ func (o *outbox) settle(ctx context.Context, shop string, ids []string, sales []
 		return nil
 	})
 	for _, i := range known { // durable, even where Redis did not answer
-		o.answer(sales[i].OrderID, outcomes[i])
+		if this, ok := o.waiting.LoadAndDelete(sales[i].OrderID); ok { // it is one of this shop's
+			this.(*awaited).done <- outcomes[i]
+		}
 	}
 	return errors.Join(failed, err)
-}
-
-// answer gives an outcome to the sale that waits for it, if it is one of this shop's.
-func (o *outbox) answer(orderID string, outcome stock.Outcome) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if this := o.waiting[orderID]; this != nil {
-		this.done <- outcome
-		delete(o.waiting, orderID)
-	}
 }

@@ -24,10 +24,9 @@ var serializable = Declare(strategy.Strategy{
 	WaitsInMySQL: true,
 })
 
-func sellSerializably(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
-	err = store.TransactAt(ctx, sql.LevelSerializable, func(tx stock.Tx) error {
-		order, err = strategy.ReadThen(ctx, wanted, func() (stock.Item, error) { return tx.Read(wanted.ItemID) }, tx.Write)
-		return err
+func sellSerializably(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	order, err := stock.WithinAt(ctx, store, sql.LevelSerializable, func(tx stock.Tx) (stock.Order, error) {
+		return strategy.ReadThen(ctx, wanted, func() (stock.Item, error) { return tx.Read(wanted.ItemID) }, tx.Write)
 	})
 	return strategy.Written(ctx, order, err)
 }

@@ -82,56 +82,52 @@ func sellFreeUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (
 // refillUnits moves units from the item's row into the pool, and reports whether it moved any. It
 // returns stock.ErrSoldOut if the row and the pool, including locked rows, have too few.
 func refillUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (filled bool, err error) {
-	err = store.Transact(ctx, func(tx stock.Tx) error {
+	return stock.Within(ctx, store, func(tx stock.Tx) (bool, error) {
 		var left, pool []int64
 		if err := tx.Query(&left, "SELECT stock FROM items WHERE id = ? FOR UPDATE", wanted.ItemID); err != nil {
-			return err
+			return false, err
 		}
 		if len(left) == 0 {
-			return stock.ErrNotFound
+			return false, stock.ErrNotFound
 		}
 		if err := tx.Query(&pool, "SELECT COUNT(*) FROM stock_units WHERE item_id = ?", wanted.ItemID); err != nil {
-			return err
+			return false, err
 		}
 		if left[0]+pool[0] < wanted.Quantity {
-			return stock.ErrSoldOut
+			return false, stock.ErrSoldOut
 		}
 		n := min(left[0], unitPool-pool[0])
 		if n <= 0 {
-			return nil
+			return false, nil
 		}
 		rows := make([]string, n)
 		for i := range rows {
 			rows[i] = fmt.Sprintf("(%d,%d)", wanted.ItemID, left[0]-int64(i))
 		}
 		if _, _, err := tx.Exec("INSERT INTO stock_units (item_id, unit) VALUES " + strings.Join(rows, ",")); err != nil {
-			return err
+			return false, err
 		}
 		_, err := tx.Take(wanted.ItemID, n)
-		filled = err == nil
-		return err
+		return err == nil, err
 	})
-	return filled, err
 }
 
 // sellFromRow puts the pool back into the item's row, under its lock, and sells from there.
-func sellFromRow(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
-	err = store.Transact(ctx, func(tx stock.Tx) error {
+func sellFromRow(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	return stock.Within(ctx, store, func(tx stock.Tx) (none stock.Order, err error) {
 		if _, err := tx.Lock(wanted.ItemID); err != nil {
-			return err
+			return none, err
 		}
 		pool, _, err := tx.Exec("DELETE FROM stock_units WHERE item_id = ?", wanted.ItemID)
 		if err != nil {
-			return err
+			return none, err
 		}
 		left, err := tx.Take(wanted.ItemID, wanted.Quantity-pool)
 		if err != nil {
-			return err
+			return none, err
 		}
-		order, err = tx.Record(wanted, left+wanted.Quantity, left)
-		return err
+		return tx.Record(wanted, left+wanted.Quantity, left)
 	})
-	return order, err
 }
 
 // list writes numbers for an IN list.
