@@ -6,12 +6,14 @@
 package baskets
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -32,6 +34,15 @@ var all = []ladder.Rung{
 
 // All returns the ways in teaching order, without the strategies that are fit for production.
 func All() []ladder.Rung { return slices.Clone(all) }
+
+// declare adds what all ways have in common, and those that work in the database alone.
+func declare(s strategy.Strategy, d declared.Strategy) ladder.Rung {
+	d.OnlyBaskets, d.Guard = true, cmp.Or(d.Guard, "nothing")
+	if s.WithoutRedis {
+		d.WaitsInMySQL, d.Properties = true, ladder.DatabaseLock
+	}
+	return ladder.Declare(s, d)
+}
 
 // linesOf returns the lines that a way takes, in its order.
 type linesOf func(ctx context.Context, wanted stock.Sale) []stock.Line

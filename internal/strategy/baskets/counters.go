@@ -10,7 +10,6 @@ import (
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/declared"
-	"stocklock/internal/strategy/ladder"
 )
 
 // counters has the key of an item's counter in Redis, which is set from MySQL when it is missing.
@@ -24,37 +23,33 @@ var inCounters = declared.Properties{
 		declared.Reentrant | declared.LossAware | declared.PauseProof,
 }
 
-var countersLua = ladder.Declare(strategy.Strategy{
+var countersLua = declare(strategy.Strategy{
 	Name:  "counters-lua",
 	Doc:   "a counter an item in Redis: one script takes from all or from none, and the order follows in SQL",
 	Build: byCounters(takeByScript),
 }, declared.Strategy{
-	Source:      "codingXiaxw/seckill, issue 16, the answer: one Lua script for all keys",
-	Guard:       "nothing",
-	Decrement:   "script: DECRBY of each, INCRBY of all if one has too few; UPDATE, INSERT",
-	Telling:     "death-between-lines",
-	OnlyBaskets: true,
-	State:       counters,
-	Scripts:     map[string]string{takeAll.Hash(): "take"},
-	Properties:  inCounters,
+	Source:     "codingXiaxw/seckill, issue 16, the answer: one Lua script for all keys",
+	Decrement:  "script: DECRBY of each, INCRBY of all if one has too few; UPDATE, INSERT",
+	Telling:    "death-between-lines",
+	State:      counters,
+	Scripts:    map[string]string{takeAll.Hash(): "take"},
+	Properties: inCounters,
 	Baskets: &declared.Properties{
 		Has:           declared.Crossable | declared.AddsUp | declared.Isolated | declared.Unstarved | declared.Complete,
 		NotApplicable: declared.FreesLocks | declared.OvertakeProof,
 	},
 })
 
-var countersDecr = ladder.Declare(strategy.Strategy{
+var countersDecr = declare(strategy.Strategy{
 	Name:  "counters-decr",
 	Doc:   "DECRBY of one counter after the other, taken back if one falls below zero: others are refused by a number that is low for a moment",
 	Build: byCounters(takeOneByOne),
 }, declared.Strategy{
-	Source:      "codingXiaxw/seckill, issue 16: DECR with rollback",
-	Guard:       "nothing",
-	Decrement:   "DECRBY for each line; INCRBY to take back; UPDATE, INSERT",
-	Telling:     "one-sold-out",
-	OnlyBaskets: true,
-	State:       counters,
-	Properties:  inCounters,
+	Source:     "codingXiaxw/seckill, issue 16: DECR with rollback",
+	Decrement:  "DECRBY for each line; INCRBY to take back; UPDATE, INSERT",
+	Telling:    "one-sold-out",
+	State:      counters,
+	Properties: inCounters,
 	Baskets: &declared.Properties{
 		Has:           declared.Crossable | declared.AddsUp | declared.Unstarved | declared.Complete,
 		NotApplicable: declared.FreesLocks | declared.OvertakeProof,

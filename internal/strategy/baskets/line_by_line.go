@@ -11,7 +11,7 @@ import (
 	"stocklock/internal/strategy/ladder"
 )
 
-var lineByLine = ladder.Declare(strategy.Strategy{
+var lineByLine = declare(strategy.Strategy{
 	Name:         "line-by-line",
 	Doc:          "a decrement and a row of the order for each line, each line committed by itself; a later one that is refused undoes nothing",
 	WithoutRedis: true,
@@ -21,13 +21,9 @@ var lineByLine = ladder.Declare(strategy.Strategy{
 		}
 	},
 }, declared.Strategy{
-	Source:       "MySQL Reference Manual, autocommit, Commit, and Rollback: what is not in one transaction is not rolled back together",
-	Guard:        "nothing",
-	Decrement:    "UPDATE ... WHERE stock >= ?; INSERT; COMMIT, for each line",
-	Telling:      "one-sold-out",
-	WaitsInMySQL: true,
-	OnlyBaskets:  true,
-	Properties:   ladder.DatabaseLock,
+	Source:    "MySQL Reference Manual, autocommit, Commit, and Rollback: what is not in one transaction is not rolled back together",
+	Decrement: "UPDATE ... WHERE stock >= ?; INSERT; COMMIT, for each line",
+	Telling:   "one-sold-out",
 	Baskets: &declared.Properties{
 		Has:           ladder.BasketsInRows.Has &^ (declared.Complete | declared.Whole | declared.Isolated),
 		NotApplicable: ladder.BasketsInRows.NotApplicable,

@@ -27,69 +27,65 @@ var polledLocks = declared.Properties{
 		declared.OwnerChecked | declared.AtomicRelease | declared.ClockFree,
 }
 
-var locksUnsorted = ladder.Declare(strategy.Strategy{
+var locksUnsorted = declare(strategy.Strategy{
 	Name:  "locks-unsorted",
 	Doc:   "a Redis lock an item, one after the other as the customer has them; each line is checked against the same number",
 	Build: underLocksOf(posted, locks.oneByOne),
 }, declared.Strategy{
-	Source:      "Redisson, issue 4050: a MultiLock over locks that others acquire in another order",
-	Guard:       itemLocks + ", in the basket's order",
-	Decrement:   underLocks,
-	Telling:     "crossed",
-	OnlyBaskets: true,
-	Properties:  polledLocks,
-	Baskets:     &declared.Properties{Has: declared.Isolated | declared.Whole | declared.FreesLocks | declared.Unstarved | declared.Complete},
+	Source:     "Redisson, issue 4050: a MultiLock over locks that others acquire in another order",
+	Guard:      itemLocks + ", in the basket's order",
+	Decrement:  underLocks,
+	Telling:    "crossed",
+	Properties: polledLocks,
+	Baskets:    &declared.Properties{Has: declared.Isolated | declared.Whole | declared.FreesLocks | declared.Unstarved | declared.Complete},
 })
 
-var locksSorted = ladder.Declare(strategy.Strategy{
+var locksSorted = declare(strategy.Strategy{
 	Name:  "locks-sorted",
 	Doc:   "the same in the order of the items' ids, and lines of one item are one",
 	Build: underLocksOf(sorted, locks.oneByOne),
 }, declared.Strategy{
-	Source:      "Medusa, pull request 16284: deduplicate, sort, and acquire one after the other",
-	Guard:       itemLocks + ", sorted",
-	Decrement:   underLocks,
-	Telling:     "first-lock-ends",
-	OnlyBaskets: true,
-	Properties:  polledLocks,
+	Source:     "Medusa, pull request 16284: deduplicate, sort, and acquire one after the other",
+	Guard:      itemLocks + ", sorted",
+	Decrement:  underLocks,
+	Telling:    "first-lock-ends",
+	Properties: polledLocks,
 	Baskets: &declared.Properties{
 		Has: declared.Crossable | declared.AddsUp | declared.Isolated | declared.Whole | declared.FreesLocks | declared.Unstarved | declared.Complete,
 	},
 })
 
-var locksParallel = ladder.Declare(strategy.Strategy{
+var locksParallel = declare(strategy.Strategy{
 	Name:  "locks-parallel",
 	Doc:   "asks for all locks, round after round; what it got is held while it waits for the rest",
 	Build: underLocksOf(posted, locks.allAtOnce),
 }, declared.Strategy{
-	Source:      "Medusa, locking-redis/src/services/redis-lock.ts",
-	Guard:       itemLocks + ", all at once",
-	Decrement:   underLocks,
-	Telling:     "crossed",
-	OnlyBaskets: true,
-	Properties:  polledLocks,
-	Baskets:     &declared.Properties{Has: declared.Isolated | declared.Whole | declared.FreesLocks | declared.Unstarved | declared.Complete},
+	Source:     "Medusa, locking-redis/src/services/redis-lock.ts",
+	Guard:      itemLocks + ", all at once",
+	Decrement:  underLocks,
+	Telling:    "crossed",
+	Properties: polledLocks,
+	Baskets:    &declared.Properties{Has: declared.Isolated | declared.Whole | declared.FreesLocks | declared.Unstarved | declared.Complete},
 })
 
-var locksAllOrNone = ladder.Declare(strategy.Strategy{
+var locksAllOrNone = declare(strategy.Strategy{
 	Name:  "locks-all-or-none",
 	Doc:   "one script sets the locks of all items or none, and is sent again until all are free at once: nobody holds a lock while it waits",
 	Build: underLocksOf(sorted, locks.allOrNone),
 }, declared.Strategy{
-	Source:      "node-redlock, src/index.ts, ACQUIRE_SCRIPT: EXISTS of each key, then SET PX of each",
-	Guard:       "script: EXISTS of each item's key, SET PX of each; script: GET equals, DEL",
-	Decrement:   underLocks,
-	Telling:     "fifty-beside-one",
-	OnlyBaskets: true,
-	Properties:  polledLocks,
-	Scripts:     map[string]string{setAll.Hash(): "set"},
+	Source:     "node-redlock, src/index.ts, ACQUIRE_SCRIPT: EXISTS of each key, then SET PX of each",
+	Guard:      "script: EXISTS of each item's key, SET PX of each; script: GET equals, DEL",
+	Decrement:  underLocks,
+	Telling:    "fifty-beside-one",
+	Properties: polledLocks,
+	Scripts:    map[string]string{setAll.Hash(): "set"},
 	Baskets: &declared.Properties{
 		Has:           declared.Crossable | declared.AddsUp | declared.Isolated | declared.Whole | declared.FreesLocks | declared.Complete,
 		NotApplicable: declared.OvertakeProof,
 	},
 })
 
-var lockForAll = ladder.Declare(strategy.Strategy{
+var lockForAll = declare(strategy.Strategy{
 	Name: "lock-for-all",
 	Doc:  "one lock for the whole shop, without an expiry: every customer waits for every other, and nothing frees the lock of one who died",
 	Build: underLocksOf(sorted, func(l locks, ctx context.Context, _ []string) ([]string, error) {
@@ -97,12 +93,11 @@ var lockForAll = ladder.Declare(strategy.Strategy{
 		return l.oneByOne(ctx, []string{allItems})
 	}),
 }, declared.Strategy{
-	Source:      "the usual first answer, by SETNX's page of before SET had options",
-	Guard:       "SET NX without an expiry of one key for all items; script: GET equals, DEL",
-	Decrement:   underLocks,
-	Telling:     "death-between-locks",
-	OnlyBaskets: true,
-	State:       declared.State{Locks: []string{allItems}},
+	Source:    "the usual first answer, by SETNX's page of before SET had options",
+	Guard:     "SET NX without an expiry of one key for all items; script: GET equals, DEL",
+	Decrement: underLocks,
+	Telling:   "death-between-locks",
+	State:     declared.State{Locks: []string{allItems}},
 	Properties: declared.Properties{
 		Has:           declared.DurableAnswers | declared.Once | declared.Exclusive | declared.ClockFree | declared.PauseProof,
 		NotApplicable: declared.AtomicLease | declared.Renews | declared.OwnerChecked | declared.AtomicRelease | declared.LossAware,
@@ -145,7 +140,7 @@ func underLocksOf(lines linesOf, acquire func(l locks, ctx context.Context, keys
 }
 
 // readThenWrite checks each line against what was read of its item, and writes what follows.
-func readThenWrite(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+func readThenWrite(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	var items []stock.Item
 	for _, line := range wanted.Lines() {
 		item, err := store.Read(ctx, line.ItemID)
@@ -160,10 +155,7 @@ func readThenWrite(ctx context.Context, store *stock.Store, wanted stock.Sale) (
 	sale.At(ctx, sale.Read, slog.Int64("stock", items[0].Stock))
 	sale.At(ctx, sale.Write)
 	wanted.Taken = func() { taken(ctx) }
-	err = store.Transact(ctx, func(tx stock.Tx) error {
-		order, err = tx.Write(wanted, items...)
-		return err
-	})
+	order, err := stock.Within(ctx, store, func(tx stock.Tx) (stock.Order, error) { return tx.Write(wanted, items...) })
 	return strategy.Written(ctx, order, err)
 }
 

@@ -13,19 +13,15 @@ import (
 	"stocklock/internal/strategy/ladder"
 )
 
-var oneStatement = ladder.Declare(strategy.Strategy{
+var oneStatement = declare(strategy.Strategy{
 	Name:         "one-statement",
 	Doc:          "one UPDATE for all rows, with a CASE for the quantities: of two lines of one item, only the first counts",
 	WithoutRedis: true,
 	Build:        strategy.Retrying(sellInOneStatement),
 }, declared.Strategy{
-	Source:       "Magento 1, Mage_CatalogInventory_Model_Resource_Stock: UPDATE ... SET qty = CASE product_id WHEN ... END",
-	Guard:        "nothing",
-	Decrement:    "UPDATE ... SET stock = stock - CASE id WHEN ... END WHERE id IN (...) AND stock >= ...",
-	Telling:      "same-item-twice",
-	WaitsInMySQL: true,
-	OnlyBaskets:  true,
-	Properties:   ladder.DatabaseLock,
+	Source:    "Magento 1, Mage_CatalogInventory_Model_Resource_Stock: UPDATE ... SET qty = CASE product_id WHEN ... END",
+	Decrement: "UPDATE ... SET stock = stock - CASE id WHEN ... END WHERE id IN (...) AND stock >= ...",
+	Telling:   "same-item-twice",
 	Baskets: &declared.Properties{
 		Has:           ladder.BasketsInRows.Has &^ declared.AddsUp,
 		NotApplicable: ladder.BasketsInRows.NotApplicable,

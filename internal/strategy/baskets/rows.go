@@ -20,7 +20,7 @@ var rowsSorted = inRows("rows-sorted", sorted,
 	"Vendure, pull request 4930: stock rows are locked in one order")
 
 func inRows(name string, lines linesOf, doc, source string) ladder.Rung {
-	return ladder.Declare(strategy.Strategy{
+	return declare(strategy.Strategy{
 		Name:         name,
 		Doc:          doc,
 		WithoutRedis: true,
@@ -28,14 +28,10 @@ func inRows(name string, lines linesOf, doc, source string) ladder.Rung {
 			return sellInRows(ctx, store, with(wanted, lines(ctx, wanted)))
 		}),
 	}, declared.Strategy{
-		Source:       source,
-		Telling:      "crossed",
-		Guard:        "nothing",
-		Decrement:    "SELECT ... FOR UPDATE, UPDATE, for each line, in a transaction",
-		WaitsInMySQL: true,
-		OnlyBaskets:  true,
-		Properties:   ladder.DatabaseLock,
-		Baskets:      &ladder.BasketsInRows,
+		Source:    source,
+		Telling:   "crossed",
+		Decrement: "SELECT ... FOR UPDATE, UPDATE, for each line, in a transaction",
+		Baskets:   &ladder.BasketsInRows,
 	})
 }
 

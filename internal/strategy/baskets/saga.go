@@ -9,10 +9,9 @@ import (
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/declared"
-	"stocklock/internal/strategy/ladder"
 )
 
-var saga = ladder.Declare(strategy.Strategy{
+var saga = declare(strategy.Strategy{
 	Name:         "saga",
 	Doc:          "a decrement a line, each committed by itself, and compensated when a later one is refused; nothing remembers them",
 	WithoutRedis: true,
@@ -22,13 +21,9 @@ var saga = ladder.Declare(strategy.Strategy{
 		}
 	},
 }, declared.Strategy{
-	Source:       "WooCommerce, ReserveStock.php: one autocommitted statement an item, released when a later item fails",
-	Guard:        "nothing",
-	Decrement:    "UPDATE ... WHERE stock >= ?, for each line; UPDATE to compensate; INSERT",
-	Telling:      "death-between-lines",
-	WaitsInMySQL: true,
-	OnlyBaskets:  true,
-	Properties:   ladder.DatabaseLock,
+	Source:    "WooCommerce, ReserveStock.php: one autocommitted statement an item, released when a later item fails",
+	Decrement: "UPDATE ... WHERE stock >= ?, for each line; UPDATE to compensate; INSERT",
+	Telling:   "death-between-lines",
 	Baskets: &declared.Properties{
 		Has:           declared.Crossable | declared.AddsUp | declared.Unstarved | declared.Complete,
 		NotApplicable: declared.FreesLocks | declared.OvertakeProof,
@@ -44,12 +39,8 @@ func sellBySaga(ctx context.Context, o strategy.Options, store *stock.Store, wan
 		}
 	}()
 	for _, line := range lines {
-		left, err := strategy.Repeat(ctx, o, func() (left int64, err error) {
-			err = store.Transact(ctx, func(tx stock.Tx) error {
-				left, err = tx.Take(line.ItemID, line.Quantity)
-				return err
-			})
-			return left, err
+		left, err := strategy.Repeat(ctx, o, func() (int64, error) {
+			return stock.Within(ctx, store, func(tx stock.Tx) (int64, error) { return tx.Take(line.ItemID, line.Quantity) })
 		})
 		if err != nil {
 			return stock.Order{}, err
@@ -59,10 +50,7 @@ func sellBySaga(ctx context.Context, o strategy.Options, store *stock.Store, wan
 		taken(ctx)
 	}
 	sale.At(ctx, sale.Write)
-	err = store.Transact(ctx, func(tx stock.Tx) error {
-		order, err = tx.RecordLines(wanted, read)
-		return err
-	})
+	order, err = stock.Within(ctx, store, func(tx stock.Tx) (stock.Order, error) { return tx.RecordLines(wanted, read) })
 	return strategy.Written(ctx, order, err)
 }
 
