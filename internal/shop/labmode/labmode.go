@@ -286,32 +286,20 @@ func (l *Lab) Close() error {
 // The answer is 204, or 404 if that sale is not held.
 const HoldsPath = "/lab/holds/"
 
-// holds are the sales that are held, by their requests. The zero value has none. It is safe for
-// concurrent use.
-type holds struct {
-	mu   sync.Mutex
-	ends map[string]chan struct{} // guarded by mu
-}
+// holds are the sales that are held: what ends each, by its request.
+type holds struct{ sync.Map }
 
 func (h *holds) begin(request string) <-chan struct{} {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ends == nil {
-		h.ends = map[string]chan struct{}{}
-	}
 	end := make(chan struct{})
-	h.ends[request] = end
+	h.Store(request, end)
 	return end
 }
 
 // end reports whether the sale was held.
 func (h *holds) end(request string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	end, held := h.ends[request]
+	end, held := h.LoadAndDelete(request)
 	if held {
-		close(end)
-		delete(h.ends, request)
+		close(end.(chan struct{}))
 	}
 	return held
 }

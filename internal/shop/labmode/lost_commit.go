@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"sync"
-	"sync/atomic"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 )
@@ -13,45 +12,22 @@ import (
 // inserts the sale's order, whoever sends it: the sale, the leader of its batch, or a consumer of a queue.
 // The zero value loses none. It is safe for concurrent use.
 type lostCommits struct {
-	armed atomic.Int64 // the length of lost: a shop without faults reads no more than that
-
-	mu   sync.Mutex
-	lost map[string]func() // guarded by mu; by the requests of the sales: called when the answer is lost
+	lost sync.Map // of func(), by the requests of the sales: called when the answer is lost
 }
 
 // lose has the answer to a sale's COMMIT be lost, once. Then it calls lost.
-func (l *lostCommits) lose(request string, lost func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lost == nil {
-		l.lost = map[string]func(){}
-	}
-	l.lost[request] = lost
-	l.armed.Store(int64(len(l.lost)))
-}
+func (l *lostCommits) lose(request string, lost func()) { l.lost.Store(request, lost) }
 
 // find returns the request among a statement's values whose answer is to be lost, empty for none.
 func (l *lostCommits) find(args []driver.NamedValue) string {
-	if l.armed.Load() == 0 {
-		return ""
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, a := range args {
-		if text, ok := a.Value.(string); ok && l.lost[text] != nil {
-			return text
+		if text, ok := a.Value.(string); ok {
+			if _, armed := l.lost.Load(text); armed {
+				return text
+			}
 		}
 	}
 	return ""
-}
-
-func (l *lostCommits) take(request string) func() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	lost := l.lost[request]
-	delete(l.lost, request)
-	l.armed.Store(int64(len(l.lost)))
-	return lost
 }
 
 // Connector returns a connector whose connections lose answers.
@@ -117,9 +93,9 @@ func (t lossyTx) Commit() error {
 	if err != nil || t.conn.request == "" {
 		return err
 	}
-	if lost := t.conn.take(t.conn.request); lost != nil {
+	if lost, ok := t.conn.lost.LoadAndDelete(t.conn.request); ok {
 		_ = t.conn.Close()
-		lost()
+		lost.(func())()
 		return mysqldriver.ErrInvalidConn
 	}
 	return nil

@@ -77,7 +77,9 @@ func (h sqlSteps) ConnExecContext(ctx context.Context, conn driver.ExecerContext
 	answer := ""
 	if err == nil {
 		n, _ := result.RowsAffected()
-		answer = fmt.Sprintf("%d %s", n, plural(n, "row"))
+		if answer = fmt.Sprintf("%d rows", n); n == 1 {
+			answer = "1 row"
+		}
 	}
 	return result, h.done(ctx, r, number, order, answer, err)
 }
@@ -223,11 +225,4 @@ func rowText(columns []string, row []driver.Value) string {
 		cells = append(cells, fmt.Sprintf("%s=%v", columns[i], v))
 	}
 	return strings.Join(cells, " ")
-}
-
-func plural(n int64, noun string) string {
-	if n == 1 {
-		return noun
-	}
-	return noun + "s"
 }

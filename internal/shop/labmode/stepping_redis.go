@@ -2,11 +2,8 @@ package labmode
 
 import (
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,9 +23,7 @@ type redisSteps struct {
 	server string
 }
 
-func (h redisSteps) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
-}
+func (h redisSteps) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (h redisSteps) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
@@ -69,12 +64,12 @@ func (h redisSteps) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // step.
 func (h redisSteps) loads(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
 	source := fmt.Sprint(cmd.Args()[1])
-	sum := sha1.Sum([]byte(source))
-	h.learn(hex.EncodeToString(sum[:]), source)
+	sha := redis.NewScript(source).Hash()
+	h.learn(sha, source)
 	before := takeUnloaded(ctx)
 	if before.request.name == "" { // it comes with its source at once
-		r := request{server: h.server, text: redisText(append([]any{"EVALSHA", hex.EncodeToString(sum[:])}, cmd.Args()[2:]...))}
-		r.name, r.background = h.scriptStep(ctx, hex.EncodeToString(sum[:]), firstKey(cmd.Args()))
+		r := request{server: h.server, text: redisText(append([]any{"EVALSHA", sha}, cmd.Args()[2:]...))}
+		r.name, r.background = h.scriptStep(ctx, sha, firstKey(cmd.Args()))
 		number, order := h.wait(ctx, r)
 		before = unloaded{r, number, order}
 	}
@@ -174,14 +169,7 @@ func (of *stepped) names(key string) bool {
 // expiry is a renewal then.
 func inSection(ctx context.Context) bool {
 	of, _ := ctx.Value(stepKey{}).(*stepped)
-	if of == nil {
-		return false
-	}
-	switch of.now() {
-	case sale.Acquired, sale.Read, sale.Write, sale.Written:
-		return true
-	}
-	return false
+	return of != nil && slices.Contains([]sale.Point{sale.Acquired, sale.Read, sale.Write, sale.Written}, of.now())
 }
 
 // lateStart is a context whose deadline is as far away as it was when the request was made: the
@@ -212,7 +200,7 @@ func redisText(args []any) string {
 	words := make([]string, len(args))
 	for i, a := range args {
 		word := fmt.Sprint(a)
-		if i == 0 || isOption(word) {
+		if i == 0 || slices.Contains(redisOptions, word) {
 			word = strings.ToUpper(word)
 		}
 		if word == "" || strings.ContainsAny(word, " \t\r\n\"'\\") {
@@ -223,13 +211,7 @@ func redisText(args []any) string {
 	return strings.Join(words, " ")
 }
 
-func isOption(word string) bool {
-	switch word {
-	case "nx", "xx", "px", "ex", "get", "keepttl":
-		return true
-	}
-	return false
-}
+var redisOptions = []string{"nx", "xx", "px", "ex", "get", "keepttl"}
 
 // redisAnswer is the reply as redis-cli shows it.
 func redisAnswer(cmd redis.Cmder, err error) string {
