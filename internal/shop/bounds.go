@@ -157,13 +157,9 @@ type boundedWriter struct {
 func (w *boundedWriter) begin() {
 	if !w.begun {
 		w.begun = true
-		w.setDeadline(time.Now().Add(w.timeout))
+		// The one error there is: a writer without deadlines, as tests have.
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.timeout))
 	}
-}
-
-// setDeadline ignores the one error there is: a writer without deadlines, as tests have.
-func (w *boundedWriter) setDeadline(t time.Time) {
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(t)
 }
 
 func (w *boundedWriter) Write(p []byte) (int, error) {

@@ -150,18 +150,12 @@ const (
 	keyRounds   = 60
 )
 
-// clearKeys clears the idempotency keys that are older than KeyTTL, until ctx ends. A repeat under
-// a cleared key sells again.
-func (s *Shop) clearKeys(ctx context.Context) {
-	s.clear(ctx, orderKeys, s.KeyTTL, s.store.ClearKeys)
-}
-
 // clearing clears a batch of what is older than ttl: see [inRounds].
 type clearing func(ctx context.Context, from time.Time, ttl time.Duration, limit int) (n int, upTo time.Time, err error)
 
 // What is cleared, in the log and the metrics.
 const (
-	orderKeys       = "order-keys"
+	orderKeys       = "order-keys" // a repeat under a cleared key sells again
 	reservationKeys = "reservation-keys"
 	oldReservations = "reservations"
 )

@@ -5,8 +5,6 @@ import (
 	"net/http"
 
 	"github.com/gin-gonic/gin"
-
-	"stocklock/internal/stock"
 )
 
 // maxSubjectLength is what orders.subject can hold.
@@ -52,12 +50,3 @@ func (s *Shop) subject(c *gin.Context) (string, error) {
 
 // forStaff marks requests on the listener of the staff.
 const forStaff = "for staff"
-
-// readable returns the order unless it is another customer's. One without a customer can be read by
-// everybody who knows its id, and staff can read all.
-func readable(c *gin.Context, order stock.Order, subject string) (stock.Order, error) {
-	if order.Subject != "" && order.Subject != subject && !c.GetBool(forStaff) {
-		return stock.Order{}, stock.ErrNotFound
-	}
-	return order, nil
-}

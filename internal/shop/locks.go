@@ -72,25 +72,20 @@ const (
 
 // collectors show the events of locks, and the saturation of the connections to Redis.
 func (l *locks) collectors() []prometheus.Collector {
-	all := []prometheus.Collector{l.handoffs, l.renewals, l.losses}
-	gauge := func(name, help string, labels prometheus.Labels, value func() float64) {
-		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value))
-	}
-	count := func(name, help string, value func() float64) {
-		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, value))
-	}
 	_, most := serversOf(l.client)
 	pool, connections := l.client.PoolStats, "Connections to Redis, by whether they are in use."
-	gauge("redis_pool_connections", connections, prometheus.Labels{"state": "idle"}, func() float64 { return float64(pool().IdleConns) })
-	gauge("redis_pool_connections", connections, prometheus.Labels{"state": "used"}, func() float64 {
-		stats := pool()
-		return float64(stats.TotalConns - min(stats.IdleConns, stats.TotalConns))
-	})
-	gauge("redis_pool_connections_max", "Connections that may be open to one Redis server.", nil, func() float64 { return float64(most) })
-	count("redis_pool_waits_total", "Commands that waited for a connection.", func() float64 { return float64(pool().WaitCount) })
-	count("redis_pool_wait_seconds_total", "Time that commands waited for a connection.", func() float64 { return time.Duration(pool().WaitDurationNs).Seconds() })
-	count("redis_pool_timeouts_total", "Commands that got no connection in time.", func() float64 { return float64(pool().Timeouts) })
-	return all
+	return []prometheus.Collector{
+		l.handoffs, l.renewals, l.losses,
+		newGauge("redis_pool_connections", connections, prometheus.Labels{"state": "idle"}, func() float64 { return float64(pool().IdleConns) }),
+		newGauge("redis_pool_connections", connections, prometheus.Labels{"state": "used"}, func() float64 {
+			stats := pool()
+			return float64(stats.TotalConns - min(stats.IdleConns, stats.TotalConns))
+		}),
+		newGauge("redis_pool_connections_max", "Connections that may be open to one Redis server.", nil, func() float64 { return float64(most) }),
+		newCounter("redis_pool_waits_total", "Commands that waited for a connection.", func() float64 { return float64(pool().WaitCount) }),
+		newCounter("redis_pool_wait_seconds_total", "Time that commands waited for a connection.", func() float64 { return time.Duration(pool().WaitDurationNs).Seconds() }),
+		newCounter("redis_pool_timeouts_total", "Commands that got no connection in time.", func() float64 { return float64(pool().Timeouts) }),
+	}
 }
 
 // lockAnswers are the answers to the errors of locks.

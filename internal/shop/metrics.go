@@ -44,28 +44,16 @@ func newMetrics(s *Shop) *metrics {
 			Name: "shop_request_duration_seconds", Buckets: latencies,
 			Help: "Time to answer, by method, route, status and outcome: ok, sold, replayed, client-gone, or the problem's type.",
 		}, []string{"method", "route", "outcome", "status"}),
-		lockWait: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "shop_lock_wait_seconds", Buckets: latencies,
-			Help: "Time from asking for an item's lock to having it.",
-		}),
-		lockHold: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "shop_lock_hold_seconds", Buckets: latencies,
-			Help: "Time from having an item's lock to its release.",
-		}),
+		lockWait: newHistogram("shop_lock_wait_seconds", latencies, "Time from asking for an item's lock to having it."),
+		lockHold: newHistogram("shop_lock_hold_seconds", latencies, "Time from having an item's lock to its release."),
 		notCleared: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shop_clearing_failures_total", Help: "Rounds of clearing what is too old that failed, by what that is: order-keys, reservation-keys, or reservations. Others of this shop, or of another one, may clear it.",
 		}, []string{"what"}),
 		logDropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shop_log_dropped_total", Help: "Log records that were left out of a flood of the same, by level.",
 		}, []string{"level"}),
-		batchSize: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "shop_batch_size", Buckets: prometheus.ExponentialBuckets(1, 2, 9),
-			Help: "Sales that were made in one transaction, by the strategy batched. Its count is the number of batches.",
-		}),
-		batchWait: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "shop_batch_wait_seconds", Buckets: latencies,
-			Help: "Time from the arrival of a batch's first sale to the beginning of its transaction.",
-		}),
+		batchSize: newHistogram("shop_batch_size", prometheus.ExponentialBuckets(1, 2, 9), "Sales that were made in one transaction, by the strategy batched. Its count is the number of batches."),
+		batchWait: newHistogram("shop_batch_wait_seconds", latencies, "Time from the arrival of a batch's first sale to the beginning of its transaction."),
 	}
 	// They are shown as 0 from the beginning, because a rate misses the first value of a series, and a sale may be fenced off
 	// only once in the life of a shop.
@@ -86,27 +74,29 @@ func newMetrics(s *Shop) *metrics {
 	m.reservationMetrics.open(s, m.registry)
 	m.registry.MustRegister(
 		m.requests, m.lockWait, m.lockHold, m.logDropped, m.notCleared, m.batchSize, m.batchWait,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "shop_requests_in_flight", Help: "API requests under way.",
-		}, func() float64 { return float64(s.inFlight.Load()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "shop_requests_in_flight_max", Help: "API requests that may be under way before more are turned away.",
-		}, func() float64 { return float64(s.MaxInFlight) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "shop_info", Help: "Always 1: how this shop sells.", ConstLabels: prometheus.Labels{"name": s.Name, "strategy": s.Strategy.Name},
-		}, func() float64 { return 1 }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "shop_commit_stall_seconds", Help: "Time for which COMMITs have been under way and none was answered; 0 if none is under way.",
-		}, func() float64 { return s.store.CommitStall().Seconds() }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "shop_deadlocks_total", Help: "Transactions that MySQL has ended to resolve a deadlock, or because another node of its cluster was faster. They are repeated.",
-		}, func() float64 { return float64(s.store.Deadlocks()) }),
+		newGauge("shop_requests_in_flight", "API requests under way.", nil, func() float64 { return float64(s.inFlight.Load()) }),
+		newGauge("shop_requests_in_flight_max", "API requests that may be under way before more are turned away.", nil, func() float64 { return float64(s.MaxInFlight) }),
+		newGauge("shop_info", "Always 1: how this shop sells.", prometheus.Labels{"name": s.Name, "strategy": s.Strategy.Name}, func() float64 { return 1 }),
+		newGauge("shop_commit_stall_seconds", "Time for which COMMITs have been under way and none was answered; 0 if none is under way.", nil, func() float64 { return s.store.CommitStall().Seconds() }),
+		newCounter("shop_deadlocks_total", "Transactions that MySQL has ended to resolve a deadlock, or because another node of its cluster was faster. They are repeated.", func() float64 { return float64(s.store.Deadlocks()) }),
 		collectors.NewDBStatsCollector(s.store.Pool(), "mysql"),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	m.registry.MustRegister(s.serverMetrics()...)
 	return m
+}
+
+func newHistogram(name string, buckets []float64, help string) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Buckets: buckets, Help: help})
+}
+
+func newGauge(name, help string, labels prometheus.Labels, value func() float64) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value)
+}
+
+func newCounter(name, help string, value func() float64) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, value)
 }
 
 const outcomeKey = "outcome"
@@ -173,9 +163,7 @@ func (m *metrics) sale() sale.Hook {
 // serverMetrics show what the health of the shop knows, and what is known of locks.
 func (s *Shop) serverMetrics() (all []prometheus.Collector) {
 	for _, d := range s.health.dependencies {
-		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "shop_dependency_up", Help: "1 when the dependency answers.", ConstLabels: prometheus.Labels{"dependency": d.name},
-		}, func() float64 {
+		all = append(all, newGauge("shop_dependency_up", "1 when the dependency answers.", prometheus.Labels{"dependency": d.name}, func() float64 {
 			if d.state() != nil {
 				return 0
 			}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -35,15 +36,7 @@ func requestID(c *gin.Context) string { return c.GetString(requestIDKey) }
 
 // isLabel says whether s is 1 to most printable ASCII characters without space.
 func isLabel(s string, most int) bool {
-	if len(s) == 0 || len(s) > most {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
+	return s != "" && len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // accessLog notes every request, at debug level.

@@ -44,7 +44,7 @@ func (s *Shop) Serve(ctx context.Context, public, staff, internal net.Listener) 
 	defer background.Wait()
 	defer stopWatching()
 	background.Go(func() { s.health.watch(watching) })
-	background.Go(func() { s.clearKeys(watching) })
+	background.Go(func() { s.clear(watching, orderKeys, s.KeyTTL, s.store.ClearKeys) })
 	background.Go(func() { s.endReservations(watching) })
 	served := make(chan error, 2)
 	var fronts fronts
