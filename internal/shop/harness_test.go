@@ -44,6 +44,9 @@ func open(t *testing.T, change func(*Config)) *running {
 	return s
 }
 
+// opened counts the shops that are open. Their tests do not run in parallel.
+var opened int
+
 func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *running {
 	t.Helper()
 	leaks := goleak.IgnoreCurrent()
@@ -93,12 +96,16 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 		defer close(served)
 		r.ended <- s.Serve(ctx, listener, staff, internal)
 	}()
+	opened++
 	t.Cleanup(func() {
 		end()
 		<-served
 		_ = client.Close()
 		_, _ = store.Close(), s.Deps.Store.Close() // which a test may have changed
 		browser.CloseIdleConnections()
+		if opened--; opened > 0 {
+			return // another shop's probes come and go: the first to be opened is the last to be closed
+		}
 		goleak.VerifyNone(t, leaks, goleak.IgnoreAnyFunction("stocklock/internal/testserver.(*Process).start.func1")) // a server started again
 	})
 	return r
