@@ -179,7 +179,7 @@ func open(ctx context.Context, now, before string) (_ *bench, err error) {
 
 // build builds the production shop, from anywhere in this repository.
 func build(ctx context.Context, to string) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "build", "-tags", "nomsgpack", "-trimpath", "-ldflags=-s", "-o", to, "stocklock/cmd/shop").CombinedOutput()
+	out, err := exec.CommandContext(ctx, "go", "build", "-tags", "nomsgpack", "-ldflags=-s", "-o", to, "stocklock/cmd/shop").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build the shop: %w: %s", err, out)
 	}
