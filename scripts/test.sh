@@ -13,9 +13,9 @@ meet='./internal/lab/step ./internal/shop ./internal/shop/labmode ./internal/sto
 most=3 # tests that could not measure
 packages=$(getconf _NPROCESSORS_ONLN) # at once, of each half: tests wait for servers half of the time
 
-STALLED_TESTS=$(mktemp) FAILED=$(mktemp) OTHERS=$(mktemp) SEARCHES=$(mktemp) groups=''
+STALLED_TESTS=$(mktemp) FAILED=$(mktemp) OTHERS=$(mktemp) half=''
 export STALLED_TESTS
-trap 'for group in $groups; do kill -- "-$group" 2>/dev/null; done; rm -f "$STALLED_TESTS" "$FAILED" "$OTHERS" "$SEARCHES"' EXIT
+trap '[ -z "$half" ] || kill -- "-$half" 2>/dev/null; rm -f "$STALLED_TESTS" "$FAILED" "$OTHERS"' EXIT
 
 run() { # run WHAT MODULE ARGUMENT...: without vet, which make lint runs
 	local what=$1 in=$2
@@ -23,13 +23,6 @@ run() { # run WHAT MODULE ARGUMENT...: without vet, which make lint runs
 	printf -- '-- %s\n' "$what"
 	scripts/lab-go.sh -C "$in" test -p "$packages" -vet=off -count=1 "$@" | grep -v '\[no test files\]$'
 	[ "${PIPESTATUS[0]}" = 0 ] || echo "$what" >>"$FAILED"
-}
-
-beside() { # beside FILE RUN...: in a process group, so that all of it ends with this script
-	set -m
-	run "${@:2}" >"$1" 2>&1 &
-	groups="$groups $!"
-	set +m
 }
 
 tested() { scripts/lab-go.sh list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' "$@"; }
@@ -42,19 +35,24 @@ searches+='|RedisLosesTheLock|WhoComesAfterAServerBroke|ALeaseThat|AnOrderThatAn
 # Tests of both halves bring bin/shop up to date. Built before, it is built once.
 scripts/lab-go.sh build -o bin/ ./cmd/shop || exit 1
 
-# The halves run beside each other: one compiles while the tests of the other wait. So do the searches
-# and bench, for the same reason. What runs beside is printed when it has ended.
-# shellcheck disable=SC2086
-beside "$OTHERS" 'without the race detector' . -shuffle=on -parallel 4 -timeout 20m $others
+# The halves run beside each other: one compiles while the tests of the other wait. The second one is
+# printed when the first has ended. It is a process group, so that all of it ends with this script.
+set -m
+{
+	# shellcheck disable=SC2086
+	run 'without the race detector' . -shuffle=on -parallel 4 -timeout 20m $others
+} >"$OTHERS" 2>&1 &
+half=$!
+set +m
 # shellcheck disable=SC2086
 run 'with the race detector' . -race -gcflags='all=-l -dwarf=false' -shuffle=on -parallel 4 -timeout 20m -skip "$searches" $met
-beside "$SEARCHES" 'the searches' . -timeout 20m -run "$searches" ./internal/redislock ./internal/lab/step
+run 'the searches' . -timeout 20m -run "$searches" ./internal/redislock ./internal/lab/step
 run 'bench' bench -tags nomsgpack -timeout 10m ./...
 run 'the production shop' . -tags nomsgpack ./internal/shop/program
 run 'the rules of the imports' . . # of what is compiled by now
-wait
-groups=''
-cat "$OTHERS" "$SEARCHES"
+wait "$half"
+half=''
+cat "$OTHERS"
 
 skipped() { [ -e "$1" ] || printf -- '-- skipped: %s\n' "$2"; } # skipped PATH TEST: a test that lacks the path
 skipped scripts/axe/node_modules 'TestAxeFindsNothing, without axe-core: scripts/axe/install.sh fetches it'
