@@ -123,12 +123,19 @@ func (r *serviceRun) atRest(ctx context.Context) (came bool, err error) {
 	return r.anotherComes(ctx)
 }
 
-// end lets go what is held, and waits until all requests have ended.
+// end lets go what is held, and waits until all requests have ended. A worker that is not at rest is waited for, too:
+// the next run would meet what it does.
 func (r *serviceRun) end() {
 	r.letGo()
 	for i, c := range r.customers {
 		if !r.service.dirty[i] {
 			_ = c.at.Resume()
+			if c.accepted.Load() && (c.state == moving || c.flying != nil || len(c.queue) > 0) {
+				select {
+				case <-c.done:
+				case <-time.After(time.Duration(r.service.on.File.Settle)): // what it was to do was lost
+				}
+			}
 		}
 		if c.state != absent {
 			c.stopAsking()
