@@ -240,9 +240,9 @@ func TestABatchWithRepeatedKeysStaysABatch(t *testing.T) {
 // TestABasketUnderTheKeyOfABatch: the order that is found has its lines, so that no sale of one line is taken for it.
 func TestABasketUnderTheKeyOfABatch(t *testing.T) {
 	store := stocktest.Open(t)
-	item, other := newItem(t, store, 10), newItem(t, store, 10)
+	item, other, third := newItem(t, store, 10), newItem(t, store, 10), newItem(t, store, 10)
 	basket := one(item)
-	basket.IdempotencyKey, basket.More = "used", []stock.Line{{ItemID: other.ID, Quantity: 2}}
+	basket.IdempotencyKey, basket.More = "used", []stock.Line{{ItemID: other.ID, Quantity: 2}, {ItemID: third.ID, Quantity: 1}}
 	if _, err := store.Decrement(t.Context(), basket); err != nil {
 		t.Fatal(err)
 	}
@@ -253,8 +253,8 @@ func TestABasketUnderTheKeyOfABatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	found, _ := errors.AsType[stock.RepeatedError](outcomes[0].Err)
-	if len(found.Order.More) != 1 || found.Order.More[0].ItemID != other.ID {
-		t.Errorf("%v with the order %+v, want its second line", outcomes[0].Err, found.Order)
+	if len(found.Order.More) != 2 || found.Order.More[0].ItemID != other.ID || found.Order.More[1].ItemID != third.ID {
+		t.Errorf("%v with the order %+v, want its further lines, once each", outcomes[0].Err, found.Order)
 	}
 }
 
