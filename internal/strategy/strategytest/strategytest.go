@@ -163,14 +163,16 @@ func contention(t *testing.T, of []Subject) {
 			t.Parallel()
 			it := s.NewItem(t, d, stockSize)
 			sellers := []*strategy.Seller{s.NewSeller(t, d), s.NewSeller(t, d)}
-			met := newMeeting(demand)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // if its sales do not meet, and it should oversell
+			defer cancel()
+			met := newMeeting(ctx, demand)
 			sold := make(chan bool, demand)
 			var wg sync.WaitGroup
 			for i := range demand {
 				wg.Go(func() {
 					err := strategy.ErrBusy
 					for errors.Is(err, strategy.ErrBusy) || s.Starves && errors.Is(err, stock.ErrConflict) {
-						_, err = sellers[i%2].Sell(met.of(t.Context(), i, s), stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: fmt.Sprint(i), Shop: fmt.Sprintf("test-%d", i%2)})
+						_, err = sellers[i%2].Sell(met.of(ctx, i, s), stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: fmt.Sprint(i), Shop: fmt.Sprintf("test-%d", i%2)})
 						met.leaves(i)
 					}
 					met.ends(i)
@@ -208,9 +210,14 @@ type meeting struct {
 
 const nobody = -1
 
-func newMeeting(sales int) *meeting {
+func newMeeting(ctx context.Context, sales int) *meeting {
 	m := &meeting{read: map[int]bool{}, writer: nobody, left: [2]int{sales / 2, sales / 2}}
 	m.changed.L = &m.mu
+	context.AfterFunc(ctx, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.changed.Broadcast()
+	})
 	return m
 }
 
@@ -237,7 +244,7 @@ func (m *meeting) of(ctx context.Context, i int, s Subject) context.Context {
 			m.changed.Broadcast()
 		}
 		if p == waits {
-			for m.writer != nobody || len(m.read) < 2 && m.left[1-i%2] > 0 {
+			for ctx.Err() == nil && (m.writer != nobody || len(m.read) < 2 && m.left[1-i%2] > 0) {
 				m.changed.Wait()
 			}
 			m.writer = i
