@@ -285,7 +285,7 @@ func (r *Record) triedAgain() bool {
 		switch {
 		case e.Sent == "COMMIT" && e.Note.Key == AnswerLost.Key:
 			lost[e.Choice.Customer] = true
-		case lost[e.Choice.Customer] && (e.Sent == "COMMIT" || strings.HasPrefix(e.Sent, "UPDATE ") || strings.HasPrefix(e.Sent, "INSERT ")):
+		case lost[e.Choice.Customer] && (strings.HasPrefix(e.Sent, "UPDATE ") || strings.HasPrefix(e.Sent, "INSERT ")):
 			return true
 		}
 	}

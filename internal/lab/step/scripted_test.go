@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -285,6 +286,19 @@ func TestTwoLeasesThatEndAtOnce(t *testing.T) {
 	r, err := openFile(t, path).InTime(t.Context(), "", 2, steptest.Parse(t, "A.eval wait wait B.eval B.select"))
 	if err != nil || r.Outcome.Verdict != verdict.Oversold {
 		t.Errorf("%+v %v", r.Outcome, err)
+	}
+}
+
+// TestTheEndOfAHeartbeat is no step, though a sale has had its connection before.
+func TestTheEndOfAHeartbeat(t *testing.T) {
+	path := described(t, "scripted", "background: [^DELETE FROM orders]")
+	sells := []string{"UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock >= 1", order, begin, "DELETE FROM orders WHERE item_id = 0", commit}
+	if err := os.WriteFile(stepsOf(path), []byte(strings.Join(sells, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := openFile(t, path).InTime(t.Context(), "", 2, steptest.Parse(t, "A.update A.insert B.update"))
+	if err != nil || r.Outcome.Verdict != verdict.Held || slices.ContainsFunc(r.Entries, func(e schedule.Entry) bool { return e.Sent == commit }) {
+		t.Errorf("%+v %v", r, err)
 	}
 }
 

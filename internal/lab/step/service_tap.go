@@ -50,7 +50,7 @@ type tapped struct {
 	// The renewals of a customer's process wait until withheld is closed. It is nil where none do.
 	withheld   chan struct{}
 	withheldOf schedule.Customer
-	inSale     map[*wire.Conn]bool // a statement of a sale was sent since the last transaction ended
+	inSale     map[*wire.Conn]bool // a statement of a sale is under way, or its transaction is open
 }
 
 func (t *tapped) open(customers int) {
@@ -99,11 +99,12 @@ func (t tap) Sent(x *wire.Exchange) bool {
 		r.mu.Unlock()
 		return true // what its process is late with, of another run
 	}
-	if ends := x.Server == wire.MySQL && (x.Text == "COMMIT" || x.Text == "ROLLBACK"); ends && !r.inSale[x.Conn] {
-		r.mu.Unlock()
-		return true // the end of a transaction that belongs to no sale
-	} else if x.Server == wire.MySQL {
-		r.inSale[x.Conn] = !ends
+	if x.Server == wire.MySQL {
+		if (x.Text == "COMMIT" || x.Text == "ROLLBACK") && !r.inSale[x.Conn] {
+			r.mu.Unlock()
+			return true // the end of a transaction that belongs to no sale
+		}
+		r.inSale[x.Conn] = true
 	}
 	renews := r.isRenewal(x)
 	if shape := service.Shape(x.Text); !renews && !r.service.probe.Sends(shape) {
@@ -195,6 +196,9 @@ func (r *tapped) forget(x *wire.Exchange) (ofSale, lost bool) {
 	defer r.mu.Unlock()
 	ofSale, lost = r.under[x], r.lost[x]
 	delete(r.lost, x)
+	if !x.Open { // a heartbeat may have the connection next
+		delete(r.inSale, x.Conn)
+	}
 	if ofSale {
 		delete(r.under, x)
 		r.busy[x.Process]--
