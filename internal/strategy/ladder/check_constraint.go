@@ -65,7 +65,7 @@ func sellChecked(ctx context.Context, store *stock.Store, wanted stock.Sale) (or
 
 // belowZero are the errors of a server that keeps a column at 0 or above: out of range in an expression
 // with an UNSIGNED column, the same under NO_UNSIGNED_SUBTRACTION or of a value that was sent, and a CHECK
-// in MySQL and in MariaDB. Without a strict sql_mode, UNSIGNED stores 0 instead, and says nothing.
+// in MySQL and in MariaDB. The second alone needs a strict sql_mode: without one, 0 is stored, with a warning.
 var belowZero = []uint16{1690, 1264, 3819, 4025}
 
 // soldOutByColumn makes stock.ErrSoldOut of the refusal of a column.
