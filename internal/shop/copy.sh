@@ -190,7 +190,7 @@ if [ -z "$reservations" ]; then
 	for page in docs/*.md; do
 		edit "$page" 's#\[\([^]]*\)\](reservations\.md[^)]*)#\1#g'
 	done
-	edit docker-compose.production.yml '/SHOP_RESERVATIONS/d'
+	edit docker-compose.production.yml '/SHOP_[A-Z_]*\(RESERVATION\|PAYMENT\)/d'
 	edit internal/shop/openapi.yaml 's#/problems/held-by-others, ##; /- .problems.\(held\|.*reservation\|already-confirmed\|already-extended\|.*payment\|.*reference\)/d'
 	awk '{ match($0, /^ */) }
 		skip && NF && RLENGTH <= depth { skip = 0 }

@@ -2,7 +2,9 @@ package program
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -192,6 +194,21 @@ func TestTheDeploymentsNameSettingsThatThereAre(t *testing.T) {
 			if !regexp.MustCompile(`\b` + name + `\b`).MatchString(help) {
 				t.Errorf("%s sets %s, which shop --help does not have", file, name)
 			}
+		}
+	}
+}
+
+// TestComposePassesTheSettingsOfReservations: a setting of production.env without a line of its own reaches no shop.
+func TestComposePassesTheSettingsOfReservations(t *testing.T) {
+	text, err := os.ReadFile("../../../docker-compose.production.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field := range reflect.TypeFor[reservationSettings]().Fields() {
+		env := field.Tag.Get("env")
+		line := fmt.Sprintf("%s: ${%s:-%s}", env, env, cmp.Or(field.Tag.Get("default"), "false"))
+		if !strings.Contains(string(text), " "+line+"\n") {
+			t.Errorf("docker-compose.production.yml has no %q, with the default of %s", line, field.Name)
 		}
 	}
 }
