@@ -199,7 +199,9 @@ public Order buy(long userId, long itemId) {
 				Code: `@retry(OperationalError, tries=3)
 def buy(item_id):
     with engine.begin() as tx:
-        tx.execute(text("UPDATE items SET stock = stock - 1 WHERE id = :id AND stock > 0"), {"id": item_id})
+        taken = tx.execute(text("UPDATE items SET stock = stock - 1 WHERE id = :id AND stock > 0"), {"id": item_id})
+        if taken.rowcount == 0:
+            raise SoldOut
         tx.execute(text("INSERT INTO orders (item_id) VALUES (:id)"), {"id": item_id})
 `,
 				Strategy: "retry-without-key", Scenario: "commit-unanswered", Twin: "retry-with-key",
