@@ -220,18 +220,25 @@ func elided(output, page string) string {
 	return strings.Join(lines[:first], "") + elision + strings.Join(lines[len(lines)-last:], "")
 }
 
-// current is the part of an output that no run changes: the whole of a list, and what a search has left out.
+// current is the part of an output that no run changes: the whole of a list, what a search has left out, and the
+// command that runs a cell again, with the defaults.
 func current(command, output string) string {
 	switch command {
 	case "list":
 		return strings.TrimSpace(output)
 	case "explore":
 		return strings.Join(leftOut.FindAllString(output, -1), "\n")
+	case "run": // a longer command is wrapped elsewhere
+		again := runAgain.FindString(shopBinary.ReplaceAllString(output, ""))
+		return strings.Join(strings.Fields(strings.ReplaceAll(again, "\\\n", "")), " ")
 	}
 	return ""
 }
 
-var leftOut = regexp.MustCompile(`(?m)^.*: left out: .*$`)
+var (
+	leftOut  = regexp.MustCompile(`(?m)^.*: left out: .*$`)
+	runAgain = regexp.MustCompile(`(?m)^again: (?:.*\\\n)*.*$`)
+)
 
 // classroom runs commands as the program does, but plays all schedules on stages that stay.
 type classroom struct {
