@@ -26,6 +26,8 @@ var terms = []struct {
 	{"oversold", "超卖", []string{"超售", "卖超"}},
 	{"lost update", "丢失更新", []string{"更新丢失", "遗失更新"}},
 	{"idempotent", "幂等", []string{"等幂"}},
+	{"overtaken", "被取代", []string{"被超过", "被超越"}},
+	{"reservation", "预占", []string{"预订", "预留", "占位"}},
 }
 
 // The expiry (过期时间) is that of a key of Redis, which the same sentence names, or the command that
