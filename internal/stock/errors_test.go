@@ -198,3 +198,17 @@ func TestGetLockHasTheFormThatProxiesAccept(t *testing.T) {
 		t.Error("GET_LOCK was sent in another form")
 	}
 }
+
+// TestAnErrorNamesNoCustomer: the server's text has the key, which is a secret, and the customer. A shop logs errors.
+func TestAnErrorNamesNoCustomer(t *testing.T) {
+	store := stocktest.Open(t)
+	sale := one(newItem(t, store, 2))
+	sale.Subject, sale.IdempotencyKey = "ann-the-customer", "key-of-ann"
+	if _, err := store.Decrement(t.Context(), sale); err != nil {
+		t.Fatal(err)
+	}
+	_, err := store.Decrement(t.Context(), sale)
+	if !errors.Is(err, stock.ErrRepeated) || strings.Contains(err.Error(), sale.IdempotencyKey) || strings.Contains(err.Error(), sale.Subject) {
+		t.Errorf("a repeat: %v, want ErrRepeated without the key and the customer", err)
+	}
+}

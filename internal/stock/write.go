@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	mysqldriver "github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 )
@@ -376,9 +377,10 @@ func orderError(sale Sale, err error) error {
 }
 
 func classify(err error) error {
-	// The idempotency key, or a public id which the sale brought: those of the store do not repeat.
+	// The idempotency key, or a public id which the sale brought: those of the store do not repeat. The server's text has
+	// them, and the customer, whom no log may have.
 	if _, number := classOf(err); number == duplicate {
-		return fmt.Errorf("%w: %w", ErrRepeated, err)
+		return fmt.Errorf("%w: %w", ErrRepeated, &mysqldriver.MySQLError{Number: number, Message: "duplicate entry"})
 	}
 	switch is, _ := classOf(err); {
 	case errors.Is(err, ErrUnknown):

@@ -7,6 +7,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/XSAM/otelsql"
 	"github.com/gin-gonic/gin"
+	"github.com/go-sql-driver/mysql"
 	"go.opentelemetry.io/contrib/instrumentation/github.com/gin-gonic/gin/otelgin"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -73,8 +75,9 @@ func (e *Exporter) StoreOptions() []stock.Option {
 		return otelsql.OpenDB(c,
 			otelsql.WithTracerProvider(onlyChildren{e.provider}),
 			otelsql.WithAttributes(attribute.String("db.system.name", "mysql")),
-			// The text has question marks in place of the customers' values.
-			otelsql.WithSpanOptions(otelsql.SpanOptions{OmitConnResetSession: true, OmitRows: true, OmitConnectorConnect: true}))
+			// The text has question marks in place of the customers' values. That of an error of MySQL has some of them.
+			otelsql.WithSpanOptions(otelsql.SpanOptions{OmitConnResetSession: true, OmitRows: true, OmitConnectorConnect: true,
+				RecordError: func(err error) bool { _, has := errors.AsType[*mysql.MySQLError](err); return !has }}))
 	})}
 }
 

@@ -1,0 +1,43 @@
+package tracing
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
+)
+
+// TestASpanNamesNoCustomer has MySQL refuse a repeated key, in a text with the key and the customer.
+func TestASpanNamesNoCustomer(t *testing.T) {
+	spans := tracetest.NewSpanRecorder()
+	exporter := &Exporter{sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))}
+	store := stocktest.Open(t, exporter.StoreOptions()...)
+	item, err := store.CreateItem(t.Context(), "item", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, span := exporter.provider.Tracer("test").Start(t.Context(), "request")
+	sale := stock.Sale{ItemID: item.ID, Quantity: 1, Subject: "ann-the-customer", IdempotencyKey: "key-of-ann", RequestID: "r", Shop: "shop"}
+	_, first := store.Decrement(ctx, sale)
+	_, second := store.Decrement(ctx, sale)
+	span.End()
+	if first != nil || !errors.Is(second, stock.ErrRepeated) || len(spans.Ended()) < 7 {
+		t.Fatalf("%v, %v in %d spans, want a sale and a repeat", first, second, len(spans.Ended()))
+	}
+	for _, span := range spans.Ended() {
+		facts := span.Attributes()
+		for _, event := range span.Events() {
+			facts = append(facts, event.Attributes...)
+		}
+		for _, fact := range facts {
+			if text := fact.Value.Emit(); strings.Contains(text, sale.IdempotencyKey) || strings.Contains(text, sale.Subject) {
+				t.Errorf("%s has %s: %s", span.Name(), fact.Key, text)
+			}
+		}
+	}
+}
