@@ -56,8 +56,9 @@ func (s *Store) decrementEach(ctx context.Context, itemID uint64, sales []Sale) 
 // as it locks the row, which saves a round trip, and corrects that if others are sold.
 //
 // The INSERT finds keys that have orders. All earlier sales of the item can be seen under its row, so the
-// next INSERT is of the others. While batches meet such keys, they are looked up first: an INSERT that
-// fails locks gaps of the index, and batches of other items could meet there.
+// next INSERT is of the others. Only of another item, an order may be newer than what the transaction sees. A look that
+// locks finds it, and is the second: it locks gaps. While batches meet such keys, they are looked up first: an INSERT
+// that fails locks gaps of the index, and batches of other items could meet there.
 func (s *Store) decrementBatch(ctx context.Context, itemID uint64, likely []Sale, gather func() []Sale) (outcomes []Outcome, sales []Sale, err error) {
 	var orders []Order
 	if s.repeats.Load() > 0 {
@@ -74,8 +75,10 @@ func (s *Store) decrementBatch(ctx context.Context, itemID uint64, likely []Sale
 			return err
 		}
 		var repeated map[Key]Order
+		looks := 0
 		lookUp := func() error {
-			repeated, err = s.ordersByKeys(tx, sales)
+			looks++
+			repeated, err = s.ordersByKeys(tx, sales, looks > 1)
 			return err
 		}
 		if s.repeats.Load() > 0 {
@@ -89,15 +92,11 @@ func (s *Store) decrementBatch(ctx context.Context, itemID uint64, likely []Sale
 				return errNothingSold
 			}
 			_, err = insert(tx, orders...)
-			if _, number := classOf(err); number != duplicate || len(repeated) > 0 {
+			if _, number := classOf(err); number != duplicate || looks > 1 {
 				break
 			}
-			failed := err
 			if err := lookUp(); err != nil {
 				return err
-			}
-			if len(repeated) == 0 {
-				return failed
 			}
 		}
 		if left := orders[len(orders)-1].StockWritten; err == nil && found-left != taken {
@@ -192,8 +191,9 @@ func isOneRows(err error) bool {
 	return number == duplicate || number == tooLong
 }
 
-// ordersByKeys returns the orders that were made under the keys of sales, with all their rows.
-func (s *Store) ordersByKeys(db *gorm.DB, sales []Sale) (map[Key]Order, error) {
+// ordersByKeys returns the orders that were made under the keys of sales, with all their rows. To lock them shows
+// those that are newer than what the transaction sees.
+func (s *Store) ordersByKeys(db *gorm.DB, sales []Sale, lock bool) (map[Key]Order, error) {
 	var keys [][]any
 	for _, sale := range sales {
 		if sale.IdempotencyKey != "" {
@@ -209,10 +209,13 @@ func (s *Store) ordersByKeys(db *gorm.DB, sales []Sale) (map[Key]Order, error) {
 	}
 	// A join costs a key that is repeated less than an EXISTS. It gives the row of a basket once for each further line.
 	// Most rows have no line_of. Databases take that for a frequent value, and would read all orders for many keys.
-	err := db.Raw("SELECT o.*, l.id IS NOT NULL AS further FROM orders o FORCE INDEX (orders_key_subject)"+
-		" LEFT JOIN orders l FORCE INDEX (orders_subject) ON l.subject = o.subject AND l.line_of = o.id"+
-		" WHERE (o.idempotency_key, o.subject) IN ?", keys).Scan(&rows).Error
-	if err != nil {
+	query := "SELECT o.*, l.id IS NOT NULL AS further FROM orders o FORCE INDEX (orders_key_subject)" +
+		" LEFT JOIN orders l FORCE INDEX (orders_subject) ON l.subject = o.subject AND l.line_of = o.id" +
+		" WHERE (o.idempotency_key, o.subject) IN ?"
+	if lock {
+		query, db = query+" FOR UPDATE", locking(db)
+	}
+	if err := db.Raw(query, keys).Scan(&rows).Error; err != nil {
 		return nil, err
 	}
 	byKey := make(map[Key]Order, len(rows))

@@ -344,3 +344,49 @@ func losesOneCommit(deliver bool) func() meddler {
 		}
 	}
 }
+
+// TestABatchFindsAKeyThatIsNewerThanWhatItSees: another item was sold under it when the batch had counted what its
+// customer has. The others are sold together.
+func TestABatchFindsAKeyThatIsNewerThanWhatItSees(t *testing.T) {
+	var commits atomic.Int64
+	var meanwhile atomic.Pointer[stock.Sale]
+	var direct *stock.Store
+	direct, store := openBehind(t, func() meddler {
+		return func(packet []byte, _, _ net.Conn) bool {
+			if bytes.Contains(packet, []byte("\x03COMMIT")) {
+				commits.Add(1)
+			}
+			if bytes.Contains(packet, []byte("\x03INSERT")) {
+				if sale := meanwhile.Swap(nil); sale != nil {
+					if _, err := direct.Decrement(t.Context(), *sale); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			return false
+		}
+	})
+	item := newItem(t, direct, 10)
+	sales := wanted(item, 1, 1, 1)
+	for i := range sales {
+		sales[i].Subject, sales[i].Limit, sales[i].IdempotencyKey = "ann", 5, fmt.Sprint("key ", i)
+	}
+	other := sales[1]
+	other.SetLines([]stock.Line{{ItemID: newItem(t, direct, 1).ID, Quantity: 1}, {ItemID: newItem(t, direct, 1).ID, Quantity: 1}})
+	meanwhile.Store(&other)
+	outcomes, err := store.DecrementBatch(t.Context(), item.ID, sales)
+	for errors.Is(err, stock.ErrConflict) { // MariaDB from 11.6 on locks no row that it does not see: the strategy tries again
+		outcomes, err = store.DecrementBatch(t.Context(), item.ID, sales)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	repeated, _ := errors.AsType[stock.RepeatedError](outcomes[1].Err)
+	if outcomes[0].Err != nil || outcomes[2].Err != nil || len(repeated.Order.More) != 1 || commits.Load() != 1 {
+		t.Errorf("%d transactions: %v, %v with the order %+v, %v; want one, and the other item's order", commits.Load(),
+			outcomes[0].Err, outcomes[1].Err, repeated.Order, outcomes[2].Err)
+	}
+	if got := stockOf(t, direct, item.ID); got != 8 {
+		t.Errorf("stock = %d, want 8", got)
+	}
+}

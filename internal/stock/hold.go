@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 )
 
 // Hold keeps units of items for a customer who pays. The API calls it a reservation. Its units leave the
@@ -258,7 +257,7 @@ func (t Tx) ReadHold(publicID string) (Hold, error) {
 // lockHold reads a hold and locks its row until the transaction ends. Every writer locks a hold before the
 // rows of its items.
 func (t Tx) lockHold(publicID string) (Hold, error) {
-	return holdWhere(t.db.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}), "public_id = ?", publicID)
+	return holdWhere(locking(t.db), "public_id = ?", publicID)
 }
 
 // move writes a hold's new state, with the history, and the times of its lines.

@@ -103,7 +103,11 @@ func (s *Store) CreateItem(ctx context.Context, name string, stock int64) (Item,
 
 // lockItem reads an item and locks its row until the transaction ends.
 func lockItem(tx *gorm.DB, itemID uint64) (Item, error) {
-	locking := clause.Locking{Strength: clause.LockingStrengthUpdate}
-	item, err := one[Item](tx.Clauses(locking), "id = ?", itemID)
+	item, err := one[Item](locking(tx), "id = ?", itemID)
 	return item, found("lock an item", err)
+}
+
+// locking has gorm lock what it reads, and so read the newest: FOR UPDATE. Of any number of queries.
+func locking(db *gorm.DB) *gorm.DB {
+	return db.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Session(&gorm.Session{})
 }
