@@ -129,7 +129,7 @@ func (b *batcher) leave(w *waiter) bool {
 
 // leadBatch sells one batch. The leader is in it, at the front.
 func (b *batcher) leadBatch(leader *waiter) {
-	batch := &batch{underKey: map[stock.Key]int{}, repeats: map[int]int{}}
+	batch := &batch{}
 	itemID := leader.sale.ItemID
 	defer func() { // also where the leader panics
 		b.handOn(itemID)
@@ -138,7 +138,8 @@ func (b *batcher) leadBatch(leader *waiter) {
 		}
 	}()
 	batch.add(b.take(itemID, maxBatch))
-	b.sellAll(context.WithoutCancel(leader.ctx), itemID, batch) // it goes on when the leader's ctx ends
+	// It goes on when the leader's ctx ends, and waits no longer for a connection than other sales.
+	b.sellAll(stock.WithPatience(context.WithoutCancel(leader.ctx), b.Wait), itemID, batch)
 }
 
 var errLeader = errors.New("strategy: the leader of the batch failed")
@@ -172,37 +173,36 @@ type batch struct {
 	sales    []*waiter
 	outcomes []stock.Outcome // of each sale
 
-	// Indices of sales.
-	first    []int             // the first under each key, and those without one
-	repeats  map[int]int       // sales under the key of an earlier one of the batch
-	underKey map[stock.Key]int // the first sale under each key
+	// Indices of sales, as wanted has left them.
+	first   []int       // the first under each key, and those without one
+	repeats map[int]int // sales under the key of an earlier one of the batch
 }
 
 // add adds sales.
 func (b *batch) add(more []*waiter) {
 	for _, w := range more {
-		i := len(b.sales)
 		b.sales, b.outcomes = append(b.sales, w), append(b.outcomes, stock.Outcome{Err: errLeader})
+	}
+}
+
+// wanted returns the sales of first. It leaves out those whose requests are over: they would be sold after the time
+// within which a shop says what became of a request.
+func (b *batch) wanted() []stock.Sale {
+	wanted, underKey := make([]stock.Sale, 0, len(b.sales)), map[stock.Key]int{}
+	b.first, b.repeats = b.first[:0], map[int]int{}
+	for i, w := range b.sales {
 		if w.ctx.Err() != nil {
 			b.outcomes[i].Err = context.Cause(w.ctx)
 			continue
 		}
 		if key := w.sale.Key(); key.IdempotencyKey != "" {
-			if first, again := b.underKey[key]; again {
+			if first, again := underKey[key]; again {
 				b.repeats[i] = first
 				continue
 			}
-			b.underKey[key] = i
+			underKey[key] = i
 		}
-		b.first = append(b.first, i)
-	}
-}
-
-// wanted returns the sales of first.
-func (b *batch) wanted() []stock.Sale {
-	wanted := make([]stock.Sale, len(b.first))
-	for n, i := range b.first {
-		wanted[n] = b.sales[i].sale
+		b.first, wanted = append(b.first, i), append(wanted, w.sale)
 	}
 	return wanted
 }
@@ -217,8 +217,8 @@ func repeated(first stock.Outcome) stock.Outcome {
 
 // sellAll sells the batch and sets its outcomes. An error is the outcome of all sales.
 func (b *batcher) sellAll(ctx context.Context, itemID uint64, batch *batch) {
-	if len(batch.first) > 0 {
-		if err := b.sellFirst(ctx, itemID, batch); err != nil {
+	if likely := batch.wanted(); len(likely) > 0 {
+		if err := b.sellFirst(ctx, itemID, batch, likely); err != nil {
 			for _, i := range batch.first {
 				batch.outcomes[i] = stock.Outcome{Err: err}
 			}
@@ -231,12 +231,12 @@ func (b *batcher) sellAll(ctx context.Context, itemID uint64, batch *batch) {
 
 // sellFirst sells the first sale under each key, also of those that join the batch while it waits for the
 // row.
-func (b *batcher) sellFirst(ctx context.Context, itemID uint64, batch *batch) error {
+func (b *batcher) sellFirst(ctx context.Context, itemID uint64, batch *batch, likely []stock.Sale) error {
 	waited := time.Since(batch.sales[batch.first[0]].since)
-	least := slices.MinFunc(batch.first, func(i, j int) int {
-		return cmp.Compare(batch.sales[i].sale.Quantity, batch.sales[j].sale.Quantity)
-	})
-	if err := b.refusals.check(ctx, b.store, stock.Sale{ItemID: itemID, Quantity: batch.sales[least].sale.Quantity, Holds: batch.sales[least].sale.Holds}); err != nil {
+	least := slices.MinFunc(likely, func(one, other stock.Sale) int { return cmp.Compare(one.Quantity, other.Quantity) })
+	looking, cancel := context.WithTimeout(ctx, b.Wait)
+	defer cancel()
+	if err := b.refusals.check(looking, b.store, stock.Sale{ItemID: itemID, Quantity: least.Quantity, Holds: least.Holds}); err != nil {
 		return err
 	}
 	lost := func() {
@@ -246,10 +246,11 @@ func (b *batcher) sellFirst(ctx context.Context, itemID uint64, batch *batch) er
 	}
 	gather := func() []stock.Sale {
 		batch.add(b.take(itemID, maxBatch-len(batch.sales)))
-		return batch.wanted()
+		likely = batch.wanted()
+		return likely
 	}
 	made, err := againstConflicts(ctx, b.Options, b.Retry, lost, func() ([]stock.Outcome, error) {
-		return b.store.DecrementOpenBatch(ctx, itemID, batch.wanted(), gather)
+		return b.store.DecrementOpenBatch(ctx, itemID, likely, gather)
 	})
 	if err != nil {
 		return err

@@ -273,14 +273,74 @@ func TestBatchedLeaves(t *testing.T) {
 		}
 		next <- err
 	}()
-	if err := <-leader; err != nil {
-		t.Errorf("the leader, whose client went when it was being sold: %v", err)
+	if err := <-leader; !errors.Is(err, context.Canceled) {
+		t.Errorf("the leader, whose client went when it waited for the row: %v", err)
 	}
 	if err := <-next; err != nil {
 		t.Errorf("the sale that waited behind them: %v", err)
 	}
-	if left, err := d.Store.Read(t.Context(), item.ID); err != nil || left.Stock != 8 {
-		t.Errorf("stock = %d, %v, want 8", left.Stock, err)
+	if left, err := d.Store.Read(t.Context(), item.ID); err != nil || left.Stock != 9 {
+		t.Errorf("stock = %d, %v, want 9", left.Stock, err)
+	}
+}
+
+// TestABatchLeavesOutWhoHasGone: of a key that was sent again, the request that is over is not the one that is sold.
+func TestABatchLeavesOutWhoHasGone(t *testing.T) {
+	d := strategytest.Deps(t)
+	s, _ := batchedSeller(t, d)
+	item := strategytest.NewItem(t, d, 10)
+	release := held(t, d, item)
+	defer release()
+	gone, leave := context.WithCancel(t.Context())
+	sell := func(ctx context.Context) chan error {
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.Sell(ctx, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test", IdempotencyKey: "k"})
+			done <- err
+		}()
+		return done
+	}
+	first := sell(gone)
+	awaitWaitForRow(t, d)
+	queued := make(chan struct{})
+	again := sell(onceWaiting(t, func() { close(queued) }))
+	<-queued
+	leave()
+	release()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("the request that is over: %v", err)
+	}
+	if err := <-again; err != nil {
+		t.Errorf("the same one again: %v", err)
+	}
+}
+
+// TestABatchWaitsForAConnectionAsOthersDo, also before it looks whether an item is still sold out.
+func TestABatchWaitsForAConnectionAsOthersDo(t *testing.T) {
+	d := strategytest.Deps(t)
+	d.Wait = 200 * time.Millisecond
+	s, _ := batchedSeller(t, d)
+	item, soldOut := strategytest.NewItem(t, d, 1), strategytest.NewItem(t, d, 0)
+	sell := func(of stock.Item) error {
+		_, err := s.Sell(t.Context(), stock.Sale{ItemID: of.ID, Quantity: 1, RequestID: "r", Shop: "test"})
+		return err
+	}
+	if err := sell(soldOut); !errors.Is(err, stock.ErrSoldOut) {
+		t.Fatal(err)
+	}
+	d.Store.Pool().SetMaxOpenConns(1)
+	only, err := d.Store.Pool().Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer only.Close()
+	for what, of := range map[string]stock.Item{"a sale": item, "a look": soldOut} {
+		done := make(chan error, 1)
+		go func() { done <- sell(of) }()
+		testserver.Await(t, "the end of "+what, func() bool { return len(done) == 1 })
+		if err := <-done; !errors.Is(err, strategy.ErrBusy) && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 

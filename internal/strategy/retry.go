@@ -34,11 +34,7 @@ func retryPausing(o Options, most time.Duration, sell Decrement) Decrement {
 		if store.Crowded() {
 			lost()
 		}
-		order, err := againstConflicts(ctx, o, most, lost, func() (stock.Order, error) { return sell(patient, store, wanted) })
-		if errors.Is(err, stock.ErrNoConnection) {
-			err = fmt.Errorf("%w: %w", ErrBusy, err)
-		}
-		return order, err
+		return againstConflicts(ctx, o, most, lost, func() (stock.Order, error) { return sell(patient, store, wanted) })
 	}
 }
 
@@ -65,6 +61,9 @@ func againstConflicts[T any](ctx context.Context, o Options, most time.Duration,
 	pause := o.Retry
 	for giveUp := time.Now().Add(o.Wait); ; pause = max(o.Retry, min(2*pause, most)) {
 		made, err := try()
+		if errors.Is(err, stock.ErrNoConnection) {
+			err = fmt.Errorf("%w: %w", ErrBusy, err)
+		}
 		if !errors.Is(err, stock.ErrConflict) {
 			return made, err
 		}
