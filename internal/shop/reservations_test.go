@@ -313,6 +313,21 @@ func TestMoneyOfAReturnedPayment(t *testing.T) {
 
 // TestTheLastLineReturnsTheMoney has both lines of a paid order cancelled at once, again and again.
 func TestTheLastLineReturnsTheMoney(t *testing.T) {
+// TestMoneyOfLinesThatTwoWritersCancelled: at nodes of a cluster, no cancellation was the last.
+func TestMoneyOfLinesThatTwoWritersCancelled(t *testing.T) {
+	r := openReserving(t, nil)
+	_, id := r.in(stock.Confirmed)
+	if _, err := r.store.Pool().ExecContext(t.Context(), "UPDATE orders SET cancelled_at = UTC_TIMESTAMP(6)"); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.backend("/payments/first-"+id+"/return", ""); got.status != http.StatusOK {
+		t.Errorf("return: %d %s", got.status, got.body)
+	}
+	if p := r.paid("first-" + id); p.State != stock.Returned || p.Reason != "cancelled" {
+		t.Errorf("the money is %+v", p)
+	}
+}
+
 	r := openReserving(t, func(cfg *Config) { cfg.Limit = 1000 })
 	for n := range 10 {
 		items := []stock.Item{r.item(1), r.item(1)}

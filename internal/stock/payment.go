@@ -338,14 +338,19 @@ func (t Tx) unpay(by []Hold, row Order) error {
 	if len(by) == 0 {
 		return nil
 	}
-	var standing []int
-	err := t.Query(&standing, "SELECT COUNT(*) FROM orders f JOIN orders o ON o.id = f.id OR o.subject = f.subject AND o.line_of = f.id"+
-		" WHERE f.id = ? AND o.cancelled_at IS NULL", row.first())
-	if err != nil || standing[0] > 0 {
+	if stands, err := t.stands("id = ?", row.first()); err != nil || stands {
 		return err
 	}
-	_, _, err = t.Exec("UPDATE payments SET state = ?, reason = 'cancelled' WHERE reference = ? AND state = ?", ToReturn, *by[0].Reference, Taken)
+	_, _, err := t.Exec("UPDATE payments SET state = ?, reason = 'cancelled' WHERE reference = ? AND state = ?", ToReturn, *by[0].Reference, Taken)
 	return err
+}
+
+// stands reports whether a line of an order does, which is found by a column of its first row.
+func (t Tx) stands(first string, arg any) (bool, error) {
+	var lines []int
+	err := t.Query(&lines, "SELECT COUNT(*) FROM orders f JOIN orders o ON o.id = f.id OR o.subject = f.subject AND o.line_of = f.id"+
+		" WHERE f."+first+" AND o.cancelled_at IS NULL", arg)
+	return err == nil && lines[0] > 0, err
 }
 
 // Payment returns a payment by its reference, or [ErrNotFound].
@@ -368,12 +373,17 @@ func (s *Store) Return(ctx context.Context, by Author, reference string) (Paymen
 		switch p = rows[0]; p.State {
 		case Returned:
 			return p, nil
-		case Taken:
-			return p, ErrTaken
+		case Taken: // also where two writers of a cluster have cancelled a line each, and each counted the other's
+			if stands, err := tx.stands("public_id = (SELECT order_id FROM holds WHERE public_id = ?)", *p.Paid); err != nil {
+				return p, err
+			} else if stands {
+				return p, ErrTaken
+			}
+			p.Reason = "cancelled"
 		}
 		now := tx.db.NowFunc()
 		p.State, p.ReturnedAt, p.ReturnedBy, p.IdempotencyKey = Returned, &now, &by.Subject, &by.IdempotencyKey
-		return p, tx.db.Select("state", "returned_at", "returned_by", "idempotency_key").Updates(&p).Error
+		return p, tx.db.Select("state", "reason", "returned_at", "returned_by", "idempotency_key").Updates(&p).Error
 	})
 	return p, found("return the payment "+reference, err)
 }
