@@ -351,7 +351,8 @@ func (s *Shop) confirm(c *gin.Context) error {
 			return s.holds.Confirm(ctx, by, id, body.Reference, paid, s.Reservations.Terms)
 		})
 	}
-	_, notTaken := errors.AsType[refusal](err) // such as one with a reference that this shop does not take
+	r, _ := errors.AsType[refusal](err)
+	notTaken := r.Problem == malformed || r.Problem == invalid // the rest is sent again
 	for _, money := range []error{stock.ErrPaidTwice, stock.ErrPaidLate, stock.ErrReference, stock.ErrReferences, stock.ErrNotFound} {
 		notTaken = notTaken || errors.Is(err, money)
 	}

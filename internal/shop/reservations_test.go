@@ -407,6 +407,23 @@ func TestNoMoneyIsMissingInTheLog(t *testing.T) {
 
 // TestAReservationIsMadeOnceUnderItsKey has twenty customers' requests under one key at once.
 func TestAReservationIsMadeOnceUnderItsKey(t *testing.T) {
+// TestABusyShopRefusesNoMoney: the confirmation is sent again.
+func TestABusyShopRefusesNoMoney(t *testing.T) {
+	r := openReserving(t, nil)
+	_, id := r.in(stock.Paying)
+	if err := r.changes.Acquire(t.Context(), r.maxReads()); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.backend("/reservations/"+id+"/confirmation", `{"reference": "busy"}`); got.problem() != "busy" {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	r.changes.Release(r.maxReads())
+	r.measures("shop_payments_refused_total 0")
+	if strings.Contains(r.log.String(), "a payment was not taken") {
+		t.Error("the log has it among the payments that were not taken")
+	}
+}
+
 	r := openReserving(t, nil)
 	item := r.item(10)
 	ids := sync.Map{}
