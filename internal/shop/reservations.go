@@ -226,7 +226,7 @@ func (s *Shop) reserve(c *gin.Context) error {
 	return nil
 }
 
-// hold ends overdue holds of the items, and tries once more, before it is refused because others hold them. It
+// hold ends overdue holds of the items and of the customer, and tries once more, before it is refused for them. It
 // repeats what lost against another transaction, for as long as a sale waits for a lock.
 func (s *Shop) hold(ctx context.Context, wanted stock.Sale, seconds int64) (stock.Hold, error) {
 	patient, cancel := context.WithTimeout(ctx, s.Deps.Wait)
@@ -234,7 +234,7 @@ func (s *Shop) hold(ctx context.Context, wanted stock.Sale, seconds int64) (stoc
 	for looked := false; ; {
 		h, err := s.holds.Hold(ctx, wanted, seconds, s.Reservations.Terms)
 		switch {
-		case errors.Is(err, stock.ErrHeld) && !looked:
+		case !looked && (errors.Is(err, stock.ErrHeld) || errors.Is(err, stock.ErrLimit) || errors.Is(err, stock.ErrTooManyHolds)):
 			looked = true
 			if ended, _ := s.holds.EndOverdue(ctx, s.Name, wanted); ended > 0 {
 				continue

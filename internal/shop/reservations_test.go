@@ -311,8 +311,6 @@ func TestMoneyOfAReturnedPayment(t *testing.T) {
 	}
 }
 
-// TestTheLastLineReturnsTheMoney has both lines of a paid order cancelled at once, again and again.
-func TestTheLastLineReturnsTheMoney(t *testing.T) {
 // TestMoneyOfLinesThatTwoWritersCancelled: at nodes of a cluster, no cancellation was the last.
 func TestMoneyOfLinesThatTwoWritersCancelled(t *testing.T) {
 	r := openReserving(t, nil)
@@ -328,6 +326,8 @@ func TestMoneyOfLinesThatTwoWritersCancelled(t *testing.T) {
 	}
 }
 
+// TestTheLastLineReturnsTheMoney has both lines of a paid order cancelled at once, again and again.
+func TestTheLastLineReturnsTheMoney(t *testing.T) {
 	r := openReserving(t, func(cfg *Config) { cfg.Limit = 1000 })
 	for n := range 10 {
 		items := []stock.Item{r.item(1), r.item(1)}
@@ -405,8 +405,6 @@ func TestNoMoneyIsMissingInTheLog(t *testing.T) {
 	}
 }
 
-// TestAReservationIsMadeOnceUnderItsKey has twenty customers' requests under one key at once.
-func TestAReservationIsMadeOnceUnderItsKey(t *testing.T) {
 // TestABusyShopRefusesNoMoney: the confirmation is sent again.
 func TestABusyShopRefusesNoMoney(t *testing.T) {
 	r := openReserving(t, nil)
@@ -424,6 +422,8 @@ func TestABusyShopRefusesNoMoney(t *testing.T) {
 	}
 }
 
+// TestAReservationIsMadeOnceUnderItsKey has twenty customers' requests under one key at once.
+func TestAReservationIsMadeOnceUnderItsKey(t *testing.T) {
 	r := openReserving(t, nil)
 	item := r.item(10)
 	ids := sync.Map{}
@@ -568,6 +568,22 @@ func TestASaleEndsNoPayment(t *testing.T) {
 	}
 	if got := r.backend("/reservations/"+id+"/confirmation", `{"reference": "just-in-time"}`); got.status != http.StatusOK {
 		t.Errorf("a payment that no shop has ended: %d %s", got.status, got.body)
+	}
+}
+
+// TestACustomersOwnOverdueReservationIsNotCounted when it buys, and when it reserves again.
+func TestACustomersOwnOverdueReservationIsNotCounted(t *testing.T) {
+	r := openReserving(t, func(cfg *Config) { cfg.Limit, cfg.Reservations.Open = 1, 1 })
+	item, other := r.item(5), r.item(5)
+	r.overdue(r.reserve("ann", r.key(), one(item)).reservation(t).ID)
+	if got := r.ask(http.MethodPost, ordersPath(item), `{"quantity": 1}`, "Customer", "ann"); got.status != http.StatusCreated {
+		t.Errorf("a sale behind the own reservation: %d %s", got.status, got.body)
+	}
+	for range 2 { // first the bound of units, and then that of reservations
+		r.overdue(r.reserve("ben", r.key(), one(item)).reservation(t).ID)
+	}
+	if got := r.reserve("ben", r.key(), one(other)); got.status != http.StatusCreated {
+		t.Errorf("a reservation of another item: %d %s", got.status, got.body)
 	}
 }
 

@@ -25,12 +25,13 @@ func (s *Store) EndHolds(ctx context.Context, shop string, limit int) (ended int
 	return ended, s.db.NowFunc().Sub(*overdue[0].LiveUntil), ended > 0 && len(overdue) == limit, err
 }
 
-// EndOverdue ends up to 16 holds that are overdue, whose payment has not begun, and that have units of the
-// sale's items. It returns how many it ended.
+// EndOverdue ends holds that are overdue and whose payment has not begun: up to 16 of the sale's customer, and up to 16
+// that have units of its items. It returns how many it ended.
 func (s *Store) EndOverdue(ctx context.Context, shop string, wanted Sale) (ended int, err error) {
 	var ids []uint64
-	err = s.read(ctx, &ids, "SELECT hold_id FROM hold_lines FORCE INDEX (hold_lines_live) WHERE item_id IN ? AND live_until < UTC_TIMESTAMP(6) LIMIT ?",
-		itemsOf(wanted.Lines()), maxEnded)
+	err = s.read(ctx, &ids, "(SELECT id FROM holds FORCE INDEX (holds_open) WHERE subject = ? AND live_until < UTC_TIMESTAMP(6) LIMIT ?) UNION"+
+		" (SELECT hold_id FROM hold_lines FORCE INDEX (hold_lines_live) WHERE item_id IN ? AND live_until < UTC_TIMESTAMP(6) LIMIT ?)",
+		wanted.Subject, maxEnded, itemsOf(wanted.Lines()), maxEnded)
 	if err != nil || len(ids) == 0 {
 		return 0, found("look for overdue reservations", err)
 	}

@@ -55,12 +55,12 @@ func (s *Seller) LockKey(of stock.Sale) string {
 // release: an order with an id is committed. A guard that commits after its section must be given
 // orders without one.
 //
-// Before a sale is refused because others hold its units, overdue ones of them are ended, and the sale is
-// tried once more. It is, too, where the units have come back meanwhile.
+// Before a sale is refused for what is held, overdue ones of that are ended, and the sale is tried once more. It is, too,
+// where the units have come back meanwhile.
 func (s *Seller) Sell(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
 	order, err := s.sellOrSay(ctx, wanted)
 	again := errors.Is(err, errCameBack)
-	if errors.Is(err, stock.ErrHeld) {
+	if errors.Is(err, stock.ErrHeld) || wanted.Holds && errors.Is(err, stock.ErrLimit) {
 		ended, _ := s.Store.EndOverdue(ctx, wanted.Shop, wanted)
 		again = ended > 0
 	}
