@@ -587,6 +587,45 @@ func TestACustomersOwnOverdueReservationIsNotCounted(t *testing.T) {
 	}
 }
 
+// TestServeEndsBesideALockedRow: a sweep waits for the row of an item, for longer than the shop may take.
+func TestServeEndsBesideALockedRow(t *testing.T) {
+	const locked = time.Minute
+	store := stocktest.OpenAt(t, stocktest.Database(t)+"?innodb_lock_wait_timeout=60&readTimeout=2m", stock.WithExtraTime(locked))
+	item, err := store.CreateItem(t.Context(), "item", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Hold(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, Subject: "ann", IdempotencyKey: "k", Holds: true}, 0, stock.Terms{Open: 1}); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := store.Pool().BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), "UPDATE items SET version = version + 1"); err != nil {
+		t.Fatal(err)
+	}
+	r := openReserving(t, func(cfg *Config) {
+		cfg.Deps.Store, cfg.DrainTimeout, cfg.SweepInterval = store, time.Second, time.Millisecond
+	})
+	testserver.Await(t, "the sweep to wait for the row", func() bool {
+		time.Sleep(150 * time.Millisecond) // the server keeps this table from one question to the next that comes sooner
+		var waiting int
+		err := store.Pool().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p"+
+			" ON p.id = t.trx_mysql_thread_id WHERE p.db = DATABASE() AND t.trx_state = 'LOCK WAIT'").Scan(&waiting)
+		return err == nil && waiting > 0
+	})
+	began := time.Now()
+	r.end()
+	if err := <-r.ended; err != nil {
+		t.Errorf("Serve returned %v", err)
+	}
+	if took := time.Since(began); took > locked/2 {
+		t.Errorf("Serve returned after %s, want before the row's lock", took)
+	}
+}
+
 // TestShopsEndWhatIsOverdue has the sweep run by itself, in several shops at once.
 func TestShopsEndWhatIsOverdue(t *testing.T) {
 	r := openReserving(t, func(cfg *Config) {

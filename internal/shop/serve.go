@@ -40,8 +40,12 @@ func (s *Shop) Serve(ctx context.Context, public, staff, internal net.Listener) 
 	defer abort(nil)
 	s.serving = selling
 
+	ending, end := context.WithCancel(context.Background())
 	var background sync.WaitGroup
-	defer background.Wait()
+	defer func() { // what waits for MySQL then, such as a sweep, ends with the process
+		go func() { background.Wait(); end() }()
+		<-ending.Done()
+	}()
 	defer stopWatching()
 	background.Go(func() { s.health.watch(watching) })
 	background.Go(func() { s.clear(watching, orderKeys, s.KeyTTL, s.store.ClearKeys) })
@@ -76,8 +80,7 @@ func (s *Shop) Serve(ctx context.Context, public, staff, internal net.Listener) 
 		case err = <-served:
 		}
 	}
-	ending, cancel := context.WithTimeout(context.Background(), s.DrainDelay+s.DrainTimeout+abortGrace)
-	defer cancel()
+	time.AfterFunc(s.DrainDelay+s.DrainTimeout+abortGrace, end)
 	if err == nil {
 		err = s.drain(ending, fronts, abort)
 	}
