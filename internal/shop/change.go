@@ -31,8 +31,10 @@ func (s *Shop) change(read func(*gin.Context) (wish, error)) gin.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		before := func(ctx context.Context, _ error) (stock.Change, error) {
-			made, err := s.store.ChangeByKey(ctx, by.Subject, by.IdempotencyKey)
+		before := func(ctx context.Context, failed error) (stock.Change, error) {
+			made, err := look(ctx, s.store, failed, func(at *stock.Store) (stock.Change, error) {
+				return at.ChangeByKey(ctx, by.Subject, by.IdempotencyKey)
+			})
 			if err == nil && !asked.same(made) {
 				err = errKeyReused
 			}

@@ -123,12 +123,24 @@ func doOrFind[T any](ctx context.Context, before func(context.Context, error) (T
 	return earlier, lookupErr == nil, lookupErr
 }
 
+// look looks for what was done. After a failure it looks at the primary: a replica may not have it yet.
+func look[T any](ctx context.Context, store *stock.Store, failed error, at func(*stock.Store) (T, error)) (T, error) {
+	if failed == nil {
+		return at(store)
+	}
+	return stock.AtPrimary(ctx, store, at)
+}
+
 // madeBefore returns the order under the sale's key. It returns stock.ErrNotFound if there is none,
 // and errKeyReused if the order is for something else. The error of a sale may have the order.
 func (s *Shop) madeBefore(ctx context.Context, sale stock.Sale, failed error) (order stock.Order, err error) {
+	find := s.store.OrderByKey
+	if failed != nil { // a replica may not have it yet
+		find = s.store.NewestByKey
+	}
 	if met, ok := errors.AsType[stock.RepeatedError](failed); ok {
 		order = met.Order
-	} else if order, err = s.store.OrderByKey(ctx, sale.Subject, sale.IdempotencyKey); err != nil {
+	} else if order, err = find(ctx, sale.Subject, sale.IdempotencyKey); err != nil {
 		return stock.Order{}, err
 	}
 	same := func(row stock.Order, line stock.Line) bool {

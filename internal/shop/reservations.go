@@ -196,8 +196,10 @@ func (s *Shop) reserve(c *gin.Context) error {
 	case int64(body.Seconds) > longest:
 		return refusal{invalid, fmt.Sprintf("seconds must be at most %d here", longest)}
 	}
-	before := func(ctx context.Context, _ error) (stock.Hold, error) {
-		made, err := s.store.HoldByKey(ctx, wanted.Subject, wanted.IdempotencyKey)
+	before := func(ctx context.Context, failed error) (stock.Hold, error) {
+		made, err := look(ctx, s.store, failed, func(at *stock.Store) (stock.Hold, error) {
+			return at.HoldByKey(ctx, wanted.Subject, wanted.IdempotencyKey)
+		})
 		if lines, _ := made.Wanted(); err == nil && (made.Seconds != int64(body.Seconds) || !slices.Equal(lines, wanted.Lines())) {
 			err = errKeyReused
 		}
@@ -260,7 +262,15 @@ func (s *Shop) theirs(c *gin.Context, of *slots) (h stock.Hold, by stock.Author,
 	if by.Subject, err = s.subject(c); err != nil {
 		return h, by, err
 	}
-	h, err = inSlot(s, c, of, func(ctx context.Context) (stock.Hold, error) { return s.store.HoldByID(ctx, id) })
+	h, err = inSlot(s, c, of, func(ctx context.Context) (h stock.Hold, err error) {
+		for range 2 { // a replica may not have it yet
+			h, err = look(ctx, s.store, err, func(at *stock.Store) (stock.Hold, error) { return at.HoldByID(ctx, id) })
+			if !errors.Is(err, stock.ErrNotFound) {
+				break
+			}
+		}
+		return h, err
+	})
 	if err == nil && !c.GetBool(forStaff) && h.Subject != by.Subject {
 		err = stock.ErrNotFound
 	}

@@ -18,6 +18,14 @@ func (s *Store) OrderByKey(ctx context.Context, subject, key string) (Order, err
 	return s.orderWhere(ctx, "idempotency_key = ? AND subject = ?", key, subject)
 }
 
+// NewestByKey is [Store.OrderByKey] that waits for a transaction which is making the order. It locks what it reads, and
+// so a proxy that splits reads from writes sends it to the primary.
+func (s *Store) NewestByKey(ctx context.Context, subject, key string) (Order, error) {
+	primary := *s
+	primary.db = locking(s.db)
+	return primary.OrderByKey(ctx, subject, key)
+}
+
 // ClearKeys removes up to limit idempotency keys that are older than ttl, the oldest first. The age
 // of a key counts by the clock of the database. ClearKeys returns how many it removed, and the time
 // of the youngest one. The next call begins there: the server may still keep the entries of removed

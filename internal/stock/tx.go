@@ -44,6 +44,15 @@ func WithinAt[T any](ctx context.Context, s *Store, isolation sql.IsolationLevel
 	return got, err
 }
 
+// AtPrimary has look read in a transaction, which a proxy that splits reads from writes sends to the primary.
+func AtPrimary[T any](ctx context.Context, s *Store, look func(*Store) (T, error)) (T, error) {
+	return Within(ctx, s, func(tx Tx) (T, error) {
+		primary := *s
+		primary.db = tx.db
+		return look(&primary)
+	})
+}
+
 // Exec sends a statement, and returns how many rows it matched and the server's LAST_INSERT_ID.
 func (t Tx) Exec(statement string, args ...any) (matched, last int64, err error) {
 	return exec(t.db, statement, args...)
