@@ -20,6 +20,7 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 
 	"stocklock/internal/lab/browsertest"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/redisconn"
 	"stocklock/internal/testserver"
 )
@@ -80,6 +81,16 @@ func badService(wrong string) error {
 		if wrong == "read, then write" {
 			return readThenWrite(r, db)
 		}
+		if wrong == "it waits when two items were sold twice" {
+			status, err := readThenWrite(r, db)
+			if sold := os.Getenv("PIDS") + "/sold-" + r.PathValue("item"); status == http.StatusCreated && os.Mkdir(sold, 0o700) != nil {
+				_ = os.Mkdir(sold+"-twice", 0o700)
+				if two, _ := soldTwice(os.Getenv("PIDS")); two {
+					<-r.Context().Done()
+				}
+			}
+			return status, err
+		}
 		if wrong == "guards the last unit alone" {
 			var stock int
 			if err := db.QueryRow("SELECT stock FROM items WHERE id = ?", r.PathValue("item")).Scan(&stock); err != nil {
@@ -131,6 +142,12 @@ func readThenWrite(r *http.Request, db *sql.DB) (int, error) {
 	}
 	_, err := db.Exec("INSERT INTO orders (item_id, customer) VALUES (?, ?)", r.PathValue("item"), r.Header.Get("Customer"))
 	return http.StatusCreated, err
+}
+
+// soldTwice says whether two items were.
+func soldTwice(pids string) (bool, error) {
+	items, err := filepath.Glob(pids + "/sold-*-twice")
+	return len(items) > 1, err
 }
 
 // inMemory is a shop without Redis and MySQL.
@@ -228,6 +245,23 @@ func TestTryInterrupted(t *testing.T) {
 	page := browsertest.Unpacked(t, html)
 	if code != exitSurprised || !strings.Contains(page, `"verdict":"oversold"`) || !strings.Contains(page, `"reason":"interrupted`) {
 		t.Errorf("exit code %d, said:\n%s\n%s", code, out, page)
+	}
+}
+
+// TestASearchThatIsInterrupted keeps what it has found and not played again: the first item that was sold twice.
+func TestASearchThatIsInterrupted(t *testing.T) {
+	testserver.NeedsServers(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	pids := t.TempDir()
+	go func() {
+		_, _ = seen.Until(ctx, time.Millisecond, func() (bool, error) { return soldTwice(pids) })
+		cancel()
+	}()
+	var out strings.Builder
+	code := run(ctx, []string{"try", badlyDescribed(t, "it waits when two items were sold twice", pids), "--only", "explore"}, &out, &out)
+	if code != exitSurprised || !strings.Contains(out.String(), "explore:    oversold: every order of two sales: ") || !strings.Contains(out.String(), "; not all were played again; not all, since it was interrupted") {
+		t.Errorf("exit code %d, said:\n%s", code, &out)
 	}
 }
 

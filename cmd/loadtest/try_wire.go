@@ -166,18 +166,20 @@ func (t *try) search(ctx context.Context, on *step.Service, plan step.Plan, what
 		plan, again = plan.InOwnTime(), on.InTime
 	}
 	found, err := explore.Explore(ctx, plan.On(on), search, func(done, left int) { t.progress("%s: %d played, %d known to be left", what, done, left) })
-	if err == nil {
-		t.progress("%s: playing the shortest once more", what)
-		err = explore.Confirm(ctx, again, &found)
-	}
+	t.progress("%s: playing the shortest once more", what)
+	err = errors.Join(err, explore.Confirm(ctx, again, &found))
 	t.done()
-	if err != nil && len(found.Repeated()) == 0 { // one cause is confirmed, although another one could not be
+	if err != nil && found.Bad == 0 {
 		return err
 	}
 	bad, decided := found.Repeated(), found.Decided()
 	part := report.TriedPart{Part: "explore", Verdict: verdict.Held, Schedules: decided.Runs, Bad: found.Bad, Undecided: decided.Undecided}
 	part.Reason = played(what, "schedule", part, decided)
-	if err != nil {
+	if unplayed := found.Unplayed(); !early && len(unplayed) > 0 { // their records show what came to pass
+		bad = append(bad, unplayed...)
+		part.Reason += "; not all were played again"
+	}
+	if err != nil && ctx.Err() == nil {
 		part.Reason += "; " + firstLine(err)
 	}
 	only := "" // what was bad only where a lease was ended early
@@ -187,7 +189,6 @@ func (t *try) search(ctx context.Context, on *step.Service, plan step.Plan, what
 			again, err := on.InTime(ctx, record.Strategy, record.Customers, record.Schedule)
 			t.done()
 			if ctx.Err() != nil {
-				part.Reason += "; not all, since it was interrupted"
 				break
 			}
 			if err != nil || !again.Outcome.Bad() {
@@ -205,6 +206,9 @@ func (t *try) search(ctx context.Context, on *step.Service, plan step.Plan, what
 			record := record
 			part.Record, part.Verdict = &record, record.Outcome.Verdict
 		}
+	}
+	if ctx.Err() != nil {
+		part.Reason += "; not all, since it was interrupted"
 	}
 	switch {
 	case part.Record != nil:

@@ -32,7 +32,7 @@ type Replayer func(ctx context.Context, strategy string, customers int, order sc
 
 // Confirm replays the shortest bad schedule of each cause, and removes the choices that it does not
 // need. If it never ends alike, Confirm plays the next shortest. Of a cause without a schedule that
-// ends alike, the record that was found stays, and Once says so.
+// ends alike, the record that was found stays, and Once says so: also where a replay fails.
 func Confirm(ctx context.Context, play Replayer, found *Found) error {
 	var (
 		confirming sync.WaitGroup
@@ -47,15 +47,16 @@ func Confirm(ctx context.Context, play Replayer, found *Found) error {
 			for _, candidate := range found.candidates[cause] {
 				for range maxReplays {
 					record, err := play.shrink(ctx, candidate)
-					replays++
 					if errors.Is(err, errDifferent) {
+						replays++
 						continue
 					}
 					mu.Lock()
 					defer mu.Unlock()
 					if err != nil {
 						errs = append(errs, fmt.Errorf("%s: played once more: %w", candidate.Schedule, err))
-						return
+						record = shortest
+						found.Once = append(found.Once, Once{cause, found.bad[cause], replays})
 					}
 					seen = append(seen, record)
 					return
@@ -88,7 +89,7 @@ func (play Replayer) shrink(ctx context.Context, found schedule.Record) (schedul
 		record, err := play.alike(ctx, found, shorter)
 		switch {
 		case ctx.Err() != nil:
-			return schedule.Record{}, context.Cause(ctx)
+			return best, nil // which was seen twice
 		case err != nil:
 			continue
 		}

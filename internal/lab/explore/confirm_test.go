@@ -54,7 +54,12 @@ func TestABadScheduleIsPlayedAgain(t *testing.T) {
 
 func TestAScheduleIsShrunk(t *testing.T) {
 	found := foundBad(t, 1, "A.set A.select wait B.set B.select")
-	err := Confirm(t.Context(), func(_ context.Context, _ string, _ int, s schedule.Schedule) (schedule.Record, error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err := Confirm(ctx, func(_ context.Context, _ string, _ int, s schedule.Schedule) (schedule.Record, error) {
+		if len(s) == 2 {
+			cancel() // what was seen twice until then stays
+		}
 		if len(s.Events()) == 0 || len(s) < 3 {
 			return schedule.Record{}, nil // it holds
 		}
@@ -70,7 +75,7 @@ func TestAReplayThatTheHarnessFailed(t *testing.T) {
 	err := Confirm(t.Context(), func(context.Context, string, int, schedule.Schedule) (schedule.Record, error) {
 		return schedule.Record{}, broken
 	}, &found)
-	if !errors.Is(err, broken) {
-		t.Errorf("Confirm = %v, want %v", err, broken)
+	if !errors.Is(err, broken) || len(found.Unplayed()) != 1 || len(found.Repeated()) > 0 {
+		t.Errorf("Confirm = %v, unplayed: %v, repeated: %v, want %v, and one that was not played again", err, found.Unplayed(), found.Repeated(), broken)
 	}
 }

@@ -56,7 +56,7 @@ type Found struct {
 	// on their own went another way then.
 	Unreached []string          `json:"unreached,omitempty"`
 	Shortest  []schedule.Record `json:"shortest"` // for each cause the shortest bad schedule, the shortest first
-	// Once are those of the causes that no schedule showed when it was played again.
+	// Once are those of the causes that no schedule showed when it was played again, or of which a replay failed.
 	Once []Once `json:"once,omitempty"`
 
 	// Outcomes counts the runs of each kind of outcome.
@@ -97,8 +97,22 @@ func (f Found) Limited() bool { return f.limited }
 
 // Repeated are those of the shortest schedules that ended alike when they were played again.
 func (f Found) Repeated() []schedule.Record {
+	return f.without(func(o Once) bool { return o.Runs > 0 })
+}
+
+// Unplayed are those that were not played to the end again, since [Confirm] returned an error.
+func (f Found) Unplayed() []schedule.Record {
+	return f.without(func(o Once) bool { return o.Runs == 0 || o.Replays > 0 })
+}
+
+// without are the shortest schedules but for some, by what Once says of their cause: the zero value where it says nothing.
+func (f Found) without(these func(Once) bool) []schedule.Record {
 	return slices.DeleteFunc(slices.Clone(f.Shortest), func(r schedule.Record) bool {
-		return slices.ContainsFunc(f.Once, func(o Once) bool { return o.Cause == r.Outcome.Cause })
+		var said Once
+		if i := slices.IndexFunc(f.Once, func(o Once) bool { return o.Cause == r.Outcome.Cause }); i >= 0 {
+			said = f.Once[i]
+		}
+		return these(said)
 	})
 }
 
@@ -111,9 +125,10 @@ func (f Found) Shows(causes []verdict.Cause) bool {
 type node struct {
 	past   schedule.Schedule
 	asleep []Option // what leads from here only to what is seen elsewhere
+	failed string   // why its run was postponed
 }
 
-// maxGivenUp is how many runs may be given up before an exploration fails.
+// maxGivenUp is how many runs may be given up before an exploration ends.
 const maxGivenUp = 20
 
 // maxPostponed is how many may be postponed when so many have been made: a twentieth more.
@@ -134,23 +149,28 @@ func (e unreachedError) Error() string { return "a second run did not come there
 // one is run: sleep sets (Godefroid, Partial-Order Methods for the Verification of Concurrent
 // Systems, 1996) say which branch leads only to what another one shows. Progress is called with the
 // numbers of runs that were made and that are known to be left. It may be nil.
+//
+// An exploration ends early when too many runs are given up, and [Found.Unknown] says why. Where a run fails
+// otherwise, or ctx ends, it returns that error with what was found before.
 func Explore(ctx context.Context, play Player, s Search, progress func(done, left int)) (Found, error) {
 	e := &exploration{search: s, play: play, progress: progress, found: Found{Outcomes: map[string]int{}, bad: map[verdict.Cause]int{}, candidates: map[verdict.Cause][]schedule.Record{}}}
 	e.changed.L = &e.mu
 	e.nodes = []node{{}}
-	if err := e.workers(ctx, max(s.Slots, 1)); err != nil {
-		return Found{}, err
+	err := e.workers(ctx, max(s.Slots, 1))
+	if err == nil && !e.failing {
+		// Runs that failed beside others may succeed alone.
+		e.last, e.nodes, e.postponed = true, e.postponed, nil
+		err = e.workers(ctx, 1)
 	}
-	// Runs that failed beside others may succeed alone.
-	e.last, e.nodes, e.postponed = true, e.postponed, nil
-	if err := e.workers(ctx, 1); err != nil {
-		return Found{}, err
+	for _, n := range e.postponed { // that are not tried alone
+		e.found.GivenUp = append(e.found.GivenUp, n.failed)
 	}
+	e.found.limited = e.found.limited || err != nil
 	for _, few := range e.found.candidates {
 		e.found.Shortest = append(e.found.Shortest, few[0])
 	}
 	slices.SortFunc(e.found.Shortest, shorter)
-	return e.found, nil
+	return e.found, err
 }
 
 type exploration struct {
@@ -164,6 +184,7 @@ type exploration struct {
 	nodes     []node
 	postponed []node // that could not be played: they are tried once more, one at a time
 	running   int
+	failing   bool // too many runs were given up
 	found     Found
 }
 
@@ -195,15 +216,18 @@ func (e *exploration) work(ctx context.Context) error {
 		case errors.Is(err, ErrStop):
 			e.found.Partial++
 			err = nil
-		case errors.Is(err, ErrGivenUp) && !e.last && len(e.postponed) < maxPostponed(e.found.Runs):
+		case errors.Is(err, ErrGivenUp) && !e.last:
+			n.failed = err.Error()
 			e.postponed = append(e.postponed, n)
+			e.failing = e.failing || len(e.postponed) > maxPostponed(e.found.Runs)
 			err, more = nil, nil
 		case errors.As(err, new(unreachedError)) && e.last:
 			e.found.Unreached = append(e.found.Unreached, n.past.String())
 			e.found.decided.Fail(n.past.Behind(), "not reached again")
 			err, more = nil, nil
-		case errors.Is(err, ErrGivenUp) && e.last && len(e.found.GivenUp) < maxGivenUp:
+		case errors.Is(err, ErrGivenUp):
 			e.found.GivenUp = append(e.found.GivenUp, err.Error())
+			e.failing = len(e.found.GivenUp) > maxGivenUp
 			err, more = nil, nil
 		case err == nil:
 			e.keep(record)
@@ -227,7 +251,7 @@ func (e *exploration) next(ctx context.Context) (node, bool) {
 	for len(e.nodes) == 0 && e.running > 0 && ctx.Err() == nil {
 		e.changed.Wait()
 	}
-	limited := e.search.Limit > 0 && e.found.Runs+e.running >= e.search.Limit || e.search.Enough != nil && e.search.Enough() || e.search.FirstBad && e.found.Bad > 0
+	limited := e.failing || e.search.Limit > 0 && e.found.Runs+e.running >= e.search.Limit || e.search.Enough != nil && e.search.Enough() || e.search.FirstBad && e.found.Bad > 0
 	if limited {
 		e.found.limited = e.found.limited || len(e.nodes) > 0
 		return node{}, false
@@ -326,7 +350,7 @@ func (d *descent) fork(next Next) (int, error) {
 	for _, i := range awake {
 		o := next.Options[i]
 		if i != first {
-			d.more = append(d.more, node{append(slices.Clone(next.Past), o.Choice), d.stillAsleep(before, o)})
+			d.more = append(d.more, node{past: append(slices.Clone(next.Past), o.Choice), asleep: d.stillAsleep(before, o)})
 		}
 		if !d.search.Unpruned {
 			before = append(before, o)

@@ -195,6 +195,27 @@ func TestARunThatFailedIsTriedOnceMore(t *testing.T) {
 	}
 }
 
+// TestWhatWasFoundStays although the search cannot go on: too many runs are given up, beside each other or alone, or one fails.
+func TestWhatWasFoundStays(t *testing.T) {
+	broken := errors.New("no server")
+	for _, fails := range []error{ErrGivenUp, broken} {
+		runs := 0
+		found, err := Explore(t.Context(), func(ctx context.Context, choose func() Chooser) (schedule.Record, error) {
+			r, err := model{customers: 3}.play(ctx, choose)
+			if err == nil {
+				if runs++; runs > 10 {
+					err = fails
+				}
+			}
+			return r, err
+		}, Search{Unpruned: true}, nil)
+		gaveUp := fails == ErrGivenUp
+		if found.Runs != 10 || found.Bad == 0 || len(found.Shortest) != 1 || !found.Limited() || (found.Unknown() != "") != gaveUp || gaveUp && (err != nil || len(found.GivenUp) != maxGivenUp+1) || !gaveUp && err != broken {
+			t.Errorf("%v: %d bad, shortest %v, limited %v, unknown %q, %v", fails, found.Bad, found.Causes(), found.Limited(), found.Unknown(), err)
+		}
+	}
+}
+
 // TestAPlaceThatIsNotReachedAgain decides nothing, behind the request of the first customer behind which it lies.
 func TestAPlaceThatIsNotReachedAgain(t *testing.T) {
 	for place, held := range map[string]bool{"A.select B.select B.update": true, "A.select B.select": false} {
