@@ -21,6 +21,22 @@ func failed(answer string) bool {
 	return answer == load.NoAnswer || len(inShort(answer)) == 3 && answer[0] == '5'
 }
 
+// unnamed says whether an answer at the wire is no failure, and none that the description names: what it means is not known.
+func unnamed(answer string) bool { return len(inShort(answer)) == 3 && !failed(answer) }
+
+// Unnamed says who was answered so, empty for nobody.
+func (r Record) Unnamed() string {
+	for _, c := range Customers(r.Customers) {
+		if answer := r.Outcome.Answers[c.String()]; unnamed(answer) {
+			return fmt.Sprintf("%s was answered with %s", c, answer)
+		}
+	}
+	if unnamed(r.Outcome.Ordinary) {
+		return "who came afterwards was answered with " + r.Outcome.Ordinary
+	}
+	return ""
+}
+
 // AnswerCounts says whether a customer is to come to an answer. The orders alone count of one whom an event has
 // taken away, and of one who was there when it broke a server.
 func (r Record) AnswerCounts(c Customer) bool { return !slices.Contains(r.Struck, c) }

@@ -63,6 +63,16 @@ func TestAUnitInALease(t *testing.T) {
 	}
 }
 
+// TestAnAnswerWithoutAName is no reason to be stuck. It shows nothing.
+func TestAnAnswerWithoutAName(t *testing.T) {
+	for ordinary, want := range map[string]verdict.Kind{"418: later": verdict.Held, "500: gone": verdict.Stuck, "busy": verdict.Stuck} {
+		r := Record{Wire: true, Customers: 2, Outcome: Outcome{Stock: 1, Ordinary: ordinary, Answers: map[string]string{"A": "busy", "B": "busy"}}}
+		if r.Decide(); r.Outcome.Verdict != want || (r.Unnamed() != "") != (want == verdict.Held) {
+			t.Errorf("%s: %s, without a name: %q", ordinary, r.Outcome.Verdict, r.Unnamed())
+		}
+	}
+}
+
 // TestAPartIsHeld where a run decided behind each request that leaves something.
 func TestAPartIsHeld(t *testing.T) {
 	run := func(behind string, leaves bool, b string) Record {

@@ -203,7 +203,7 @@ func (r *Record) decide() {
 		f.Left, f.LostUpdates = 0, 0
 	}
 	broken := slices.ContainsFunc(r.Played.Events(), Event.Forgets) && failed(o.Ordinary) // a server was: that says nothing of what the service keeps
-	f.Stuck = f.Remaining > 0 && !decides(o.Ordinary) && !broken && !r.keptByTime()
+	f.Stuck = f.Remaining > 0 && !decides(o.Ordinary) && !(r.Wire && unnamed(o.Ordinary)) && !broken && !r.keptByTime()
 	r.rule(f)
 }
 

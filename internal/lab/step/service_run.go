@@ -397,14 +397,13 @@ func (r *serviceRun) conclude(ctx context.Context) (schedule.Record, error) {
 		}
 	}
 	record.LostUpdates = lostUpdates(record.Outcome, end)
-	for _, c := range r.customers {
-		if c.reply.Outcome == load.Failed && c.reply.Status < 500 {
-			return schedule.Record{}, fmt.Errorf("%s was answered with %s, which the description does not know", c.customer, c.answer)
-		}
-	}
 	r.whatWasRead(record.Outcome.Orders)
 	record.Entries, record.Holds = r.entries, r.holds
-	return concluded(record, end, r.other), nil
+	record = concluded(record, end, r.other)
+	if who := record.Unnamed(); who != "" && !record.Outcome.Bad() { // what is bad is so by the orders and other answers
+		return schedule.Record{}, fmt.Errorf("%s, which the description does not know", who)
+	}
+	return record, nil
 }
 
 // afterwards has another customer come when what is held has ended, and counts again.

@@ -16,6 +16,7 @@ import (
 
 	_ "github.com/go-sql-driver/mysql"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/step"
@@ -52,6 +53,7 @@ func TestMain(m *testing.M) {
 //	outbox     a sale notes and counts its order, and a worker of the second process writes it twice a second
 //	orders     a sale makes the only order of an item with one unit, under a lock, and takes that off the stock last
 //	recount    the same without a lock, and a worker of the second process takes it off, once a second
+//	unnamed    the second customer is not told that it is sold a unit, and who comes afterwards is told nothing
 //	polling    each process counts its polls all the time, from its first sale on
 func serve(mode string) error {
 	db, err := sql.Open("mysql", os.Getenv("MYSQL_DSN")+"?multiStatements=true")
@@ -70,7 +72,7 @@ func serve(mode string) error {
 			return err
 		}
 		switch mode {
-		case "scripted":
+		case "scripted", "unnamed":
 			sold, err = scripted(ctx, db, cache, item, customer)
 			return sold, nil, err
 		case "blocking":
@@ -254,12 +256,15 @@ func serve(mode string) error {
 		fmt.Fprintf(w, `{"left": %d}`, left)
 	})
 	http.HandleFunc("POST /items/{item}/orders", func(w http.ResponseWriter, r *http.Request) {
-		sold, later, err := sell(r.Context(), r.PathValue("item"), r.Header.Get("Customer"))
+		customer := r.Header.Get("Customer")
+		sold, later, err := sell(r.Context(), r.PathValue("item"), customer)
 		switch {
 		case err == errBusy:
 			w.WriteHeader(http.StatusLocked)
 		case err != nil:
 			http.Error(w, err.Error(), http.StatusInternalServerError)
+		case mode == "unnamed" && (sold && strings.HasSuffix(customer, "-b") || strings.Contains(customer, "ordinary")):
+			w.WriteHeader(http.StatusTeapot)
 		case !sold:
 			w.WriteHeader(http.StatusConflict)
 		default:
@@ -356,6 +361,22 @@ func TestWhoComesAfterAServerBroke(t *testing.T) {
 	r, err := s.Fault(t.Context(), schedule.Restart, 3, false)
 	if err != nil || r.Outcome.Bad() || r.Undecided() != "B was answered with 500" || r.Outcome.Answers["A"] != "sold" {
 		t.Errorf("who gives up: %+v, undecided: %q, %v", r.Outcome, r.Undecided(), err)
+	}
+}
+
+// TestAnAnswerThatTheDescriptionDoesNotName is neither stuck nor held. What the orders show stays.
+func TestAnAnswerThatTheDescriptionDoesNotName(t *testing.T) {
+	path := described(t, "unnamed", "")
+	if err := os.WriteFile(stepsOf(path), []byte(strings.Join([]string{read, write, order}, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := openFile(t, path)
+	if r, err := s.InTime(t.Context(), "", 2, steptest.Parse(t, "A.select B.select")); err != nil || r.Outcome.Verdict != verdict.Oversold {
+		t.Errorf("both have bought: %+v, %v", r.Outcome, err)
+	}
+	r, err := s.Fault(t.Context(), schedule.Kill, 2, false)
+	if !errors.Is(err, explore.ErrGivenUp) || !strings.Contains(err.Error(), "who came afterwards was answered with 418, which the description does not know") {
+		t.Errorf("killed between the stock and its order: %+v, %v", r.Outcome, err)
 	}
 }
 
