@@ -43,7 +43,8 @@ type Checker struct {
 
 	background context.Context // of the servers, which outlast a check
 	shop       *catalog.Catalog
-	ownSlots   int     // of each stage, 0 for as many as is best
+	ownSlots   int // of each stage, 0 for as many as is best
+	silence    time.Duration
 	market     *market // nil until a crowd was sent
 	stages     map[time.Duration]*step.Shops
 }
@@ -55,7 +56,7 @@ func Open(ctx context.Context, program string) (*Checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Checker{background: ctx, shop: shop, stages: map[time.Duration]*step.Shops{}}, nil
+	return &Checker{background: ctx, shop: shop, silence: maxSilence, stages: map[time.Duration]*step.Shops{}}, nil
 }
 
 // Close ends what was started.
@@ -79,7 +80,7 @@ func (c *Checker) player(e Exercise, lease time.Duration, oneShop bool) (player,
 		}
 		c.stages[lease] = s
 	}
-	return player{c.stages[lease], e, oneShop}, nil
+	return player{c.stages[lease], e, oneShop, c.silence}, nil
 }
 
 // Check has explorations decide, in the order of the exercise, then a crowd, and then cells. It ends with the first

@@ -334,7 +334,7 @@ var bounds = []struct {
 		`if item, _ := store.Read(ctx, wanted.ItemID); item.Stock == 1 { panic("no unit is left") }; return store.Decrement(ctx, wanted)`},
 	{"300 requests", verdict.TooManyRequests, "have sent 250 requests",
 		`for range 300 { store.Read(ctx, wanted.ItemID) }; return store.Decrement(ctx, wanted)`},
-	{"silence", verdict.TooSilent, "nothing was heard of the shops for 10s", `select {}`},
+	{"silence", verdict.TooSilent, "nothing was heard of the shops for 4s", `select {}`},
 	{"a panic that a crowd alone meets", verdict.Crash, "panic: nobody recovers it",
 		`if wanted.Quantity > 1 { go panic("nobody recovers it") }; return store.Decrement(ctx, wanted)`},
 	{"a loop without an end", verdict.TooManyRequests, "the sales do not end", `for { store.Read(ctx, wanted.ItemID) }`},
@@ -357,6 +357,7 @@ func TestBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	c.silence /= 2
 	for _, tt := range bounds {
 		t.Run(tt.name, func(t *testing.T) {
 			begun := time.Now()
@@ -366,6 +367,21 @@ func TestBounds(t *testing.T) {
 			}
 			t.Logf("%s after %s", v.Said, time.Since(begun).Round(time.Second))
 		})
+	}
+}
+
+// TestATimeThatIsToPassIsNoSilence of the code, although it is longer than that may last.
+func TestATimeThatIsToPassIsNoSilence(t *testing.T) {
+	c := open(t)
+	a := c.answers["lesson4/right-watchdog"]
+	const lease = 2 * time.Second
+	on, err := c.player(a.Exercise, lease, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on.silence = lease
+	if r, err := on.playText(t.Context(), a.Name, "A wait B"); err != nil || r.Outcome.Bad() {
+		t.Errorf("%+v, %v", r.Outcome, err)
 	}
 }
 

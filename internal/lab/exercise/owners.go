@@ -25,7 +25,7 @@ func (c *Checker) owners(ctx context.Context, a Answer, done func(words.Text)) (
 		return Verdict{}, err
 	}
 	defer func() { err = errors.Join(err, shops.Close()) }()
-	on := player{Shops: shops, exercise: a.Exercise}
+	on := player{Shops: shops, exercise: a.Exercise, silence: c.silence}
 	record, err := on.Play(ctx, step.Plan{Strategy: a.Name, Customers: 3, Observe: true}, func() explore.Chooser { return explore.Follow(nil) })
 	if err != nil {
 		return failed(ctx, on, err)

@@ -20,7 +20,7 @@ import (
 // Bounds of what a pupil's code may do in one run.
 const (
 	maxSteps   = 250
-	maxSilence = 10 * time.Second
+	maxSilence = 8 * time.Second // of the shops: what the checker itself does in between has no bound
 )
 
 // failure ends a check: the code goes on without end, or says nothing.
@@ -39,39 +39,18 @@ type player struct {
 	*step.Shops
 	exercise Exercise
 	oneShop  bool
+	silence  time.Duration // for which a sale may send nothing
 }
 
-// Play plays one run of an exploration.
+// Play plays one run.
 func (p player) Play(ctx context.Context, plan step.Plan, choose func() explore.Chooser) (schedule.Record, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	silent := failure{verdict.TooSilent, words.Of("exercise.silent", "time", maxSilence.String())}
-	alarm := time.AfterFunc(maxSilence, func() { cancel(silent) })
-	defer alarm.Stop()
-	heard := time.Now()
-	return p.bounded(ctx, plan, func() explore.Chooser {
-		next := choose()
-		return func(n explore.Next) (int, error) {
-			// A try that was begun anew after almost as long was as silent.
-			if time.Since(heard) > maxSilence*3/4 {
-				cancel(silent)
-			}
-			heard = time.Now()
-			alarm.Reset(maxSilence)
-			return next(n)
-		}
-	})
-}
-
-// bounded ends a run that sends too much.
-func (p player) bounded(ctx context.Context, plan step.Plan, choose func() explore.Chooser) (schedule.Record, error) {
-	plan.MaxSteps = maxSteps
+	plan.MaxSteps, plan.MaxSilence = maxSteps, p.silence
 	record, err := p.Shops.Play(ctx, plan, choose)
-	if cause := context.Cause(ctx); errors.As(cause, new(failure)) {
-		return record, cause
-	}
-	if errors.Is(err, step.ErrEndless) {
+	switch {
+	case errors.Is(err, step.ErrEndless):
 		return record, failure{verdict.TooManyRequests, words.Why(err)}
+	case errors.Is(err, step.ErrSilent) && !errors.Is(err, explore.ErrGivenUp):
+		return record, failure{verdict.TooSilent, words.Of("exercise.silent", "time", p.silence.String())}
 	}
 	return p.judged(record), err
 }
@@ -111,7 +90,7 @@ func (p player) playText(ctx context.Context, strategy, text string) (schedule.R
 // PlaySchedule plays a schedule as loadtest step does. It waits for a free slot as long as it takes.
 func (p player) PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error) {
 	plan := step.Plan{Strategy: strategy, Customers: customers, Sales: schedule.Sales{OneShop: p.oneShop}}.Following(order)
-	return p.bounded(ctx, plan, func() explore.Chooser { return explore.Follow(order) })
+	return p.Play(ctx, plan, func() explore.Chooser { return explore.Follow(order) })
 }
 
 // judged is the record with a cause of its own, where the exercise asks for more than any strategy is to do.

@@ -47,7 +47,7 @@ func (r *run) settle(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		if time.Now().After(limit) {
-			return fmt.Errorf("no rest within %s: %s", r.restLimit, r.whoWaits())
+			return fmt.Errorf("%w: no rest within %s: %s", ErrSilent, r.restLimit, r.whoWaits())
 		}
 	}
 }

@@ -117,8 +117,16 @@ func (r *shopsRun) othersBuy(ctx context.Context, o *schedule.Outcome) (end sche
 		return end, note, err
 	}
 	last := r.customers[len(r.customers)-1].shop.URL
+	buying, cancel := ctx, context.CancelFunc(func() {})
+	if r.plan.MaxSilence > 0 {
+		buying, cancel = context.WithTimeoutCause(ctx, r.slot.wait+r.plan.MaxSilence, ErrSilent)
+	}
+	defer cancel()
 	for {
-		o.Ordinary = r.slot.buy(ctx, last, r.items, r.plan.Strategy, fmt.Sprintf("%s-ordinary-%d", r.buyers[0].id, o.Afterwards))
+		o.Ordinary = r.slot.buy(buying, last, r.items, r.plan.Strategy, fmt.Sprintf("%s-ordinary-%d", r.buyers[0].id, o.Afterwards))
+		if buying.Err() != nil {
+			return end, note, context.Cause(buying)
+		}
 		if !r.plan.Baskets || o.Ordinary != string(load.Sold) || o.Afterwards > 2*o.Stock {
 			break
 		}

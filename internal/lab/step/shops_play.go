@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,9 @@ const (
 // ErrEndless is in the chain of an error about sales that go on without end.
 var ErrEndless = errors.New("the sales do not end")
 
+// ErrSilent is in the chain of an error about sales of which nothing was heard for too long.
+var ErrSilent = errors.New("nothing is heard of the sales")
+
 // manyError is about sales that have sent more than a run may have.
 type manyError struct{ words.Text }
 
@@ -44,7 +48,7 @@ type rehearsalError struct{ error }
 
 func (e rehearsalError) Unwrap() error { return e.error }
 
-// How often an order of steps, and a rehearsal, is tried before it is said that it cannot be. A machine
+// How often an order of steps, a silent run, and a rehearsal, is tried before it is said that it cannot be. A machine
 // that stalls can end more than one rehearsal.
 const (
 	sureTries      = 2
@@ -70,14 +74,17 @@ func (s *Shops) Play(ctx context.Context, p Plan, choose func() explore.Chooser)
 	if kind.Paired {
 		kind.lease *= pairLeases
 	}
-	slots, spoiled := s.Slots(p.Events), 0
+	slots, spoiled, silent := s.Slots(p.Events), 0, 0
 	for try := 1; ; try++ {
 		from, err := s.poolOf(kind, slots)
 		if err != nil {
 			return schedule.Record{}, err
 		}
 		record, err := s.playOnFree(ctx, from, p, of, choose())
-		endless := errors.As(err, new(manyError)) ||
+		if silent++; p.MaxSilence == 0 || !errors.Is(err, ErrSilent) {
+			silent = 0
+		}
+		endless := silent == sureTries || errors.As(err, new(manyError)) ||
 			errors.As(err, new(rehearsalError)) && (try >= rehearsalTries || errors.Is(err, ErrEndless))
 		final := err == nil || errors.Is(err, explore.ErrStop) || errors.Is(err, explore.ErrCannot) && try >= sureTries || endless
 		if final || ctx.Err() != nil {
@@ -130,7 +137,7 @@ func (s *Shops) playOn(ctx context.Context, l *slot, p Plan, of declared.Strateg
 		return schedule.Record{}, err
 	}
 	if !p.Reservations { // all come at the start, so that no first step has to be known
-		if err := s.rehearse(ctx, l, of); err != nil {
+		if err := s.rehearse(ctx, l, of, p); err != nil {
 			return schedule.Record{}, rehearsalError{err}
 		}
 	}
@@ -185,7 +192,7 @@ func (s *Shops) playOn(ctx context.Context, l *slot, p Plan, of declared.Strateg
 func (s *Shops) newRun(l *slot, p Plan, of declared.Strategy, schema schedule.Schema, units int64, items []uint64) *shopsRun {
 	r := &shopsRun{run: newRun(p, schema, units, pace{
 		lease: l.lease, strict: true, renews: of.Standing(declared.Renews) == declared.Has, leased: of.State.Scattered(), certain: l.lease >= certainFrom*s.options.Lease,
-		patience: l.patience(), restLimit: restLimit, lookLimit: restLimit, starved: &s.starved,
+		patience: l.patience(), restLimit: cmp.Or(p.MaxSilence, restLimit), lookLimit: restLimit, starved: &s.starved,
 	}), shops: s, slot: l, of: of, items: items}
 	r.run.source, r.unseen = r, of.AtPoints()
 	run := s.runs.Add(1)

@@ -31,7 +31,7 @@ type rehearsals struct {
 // rehearse has two customers buy at once at every shop of a slot: then connections are open,
 // scripts are loaded, a lock that waits for messages listens, and the first step of a sale is
 // known.
-func (s *Shops) rehearse(ctx context.Context, l *slot, by declared.Strategy) error {
+func (s *Shops) rehearse(ctx context.Context, l *slot, by declared.Strategy, p Plan) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rehearsing, ctx := errgroup.WithContext(ctx)
@@ -46,7 +46,7 @@ func (s *Shops) rehearse(ctx context.Context, l *slot, by declared.Strategy) err
 			continue
 		}
 		l.rehearsed[this] = true
-		rehearsing.Go(func() error { return s.rehearseAt(ctx, l, shop, by) })
+		rehearsing.Go(func() error { return s.rehearseAt(ctx, l, shop, by, p) })
 	}
 	err := rehearsing.Wait()
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Shops) rehearse(ctx context.Context, l *slot, by declared.Strategy) err
 	return err
 }
 
-func (s *Shops) rehearseAt(ctx context.Context, l *slot, shop *rig.TestbedShop, by declared.Strategy) error {
+func (s *Shops) rehearseAt(ctx context.Context, l *slot, shop *rig.TestbedShop, by declared.Strategy, p Plan) error {
 	item, err := l.database.newItem(ctx, by, 2)
 	if err != nil {
 		return err
@@ -68,8 +68,16 @@ func (s *Shops) rehearseAt(ctx context.Context, l *slot, shop *rig.TestbedShop, 
 	ids := []string{fmt.Sprintf("rehearsal-%d-1", item), fmt.Sprintf("rehearsal-%d-2", item)}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	heard := func() {}
+	if p.MaxSilence > 0 {
+		limit := l.wait + p.MaxSilence
+		alarm := time.AfterFunc(limit, func() { cancel(ErrSilent) })
+		defer alarm.Stop()
+		heard = func() { alarm.Reset(limit) }
+	}
 	var sent atomic.Int64
 	defer s.reports.follow(l.name, []uint64{item}, ids, func(r heldReport) {
+		heard()
 		if r.Hold == 0 {
 			return
 		}
@@ -81,14 +89,14 @@ func (s *Shops) rehearseAt(ctx context.Context, l *slot, shop *rig.TestbedShop, 
 		time.AfterFunc(rehearsalPace, func() { r.release(false) })
 	})()
 	second := make(chan string, 1)
-	if by.NeedsQuorum {
-		second <- "" // two that ask several servers at once can keep each other out
+	if by.NeedsQuorum { // two that ask several servers at once can keep each other out
+		second <- ""
 	} else {
 		go func() { second <- l.buy(ctx, shop.URL, []uint64{item}, by.Name, ids[1]) }()
 	}
 	answer := l.buy(ctx, shop.URL, []uint64{item}, by.Name, ids[0])
 	other := <-second
-	if cause := context.Cause(ctx); errors.Is(cause, ErrEndless) {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrEndless) || errors.Is(cause, ErrSilent) {
 		return cause
 	}
 	if answer != string(load.Sold) && other != string(load.Sold) { // one may be in the other's way

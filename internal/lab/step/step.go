@@ -31,6 +31,7 @@ package step
 
 import (
 	"context"
+	"time"
 
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
@@ -63,6 +64,9 @@ type Plan struct {
 	Late bool
 	// MaxSteps is how many a run may have, 0 for any number. The sales of one with more do not end: see [ErrEndless].
 	MaxSteps int
+	// MaxSilence is how long a sale may send nothing though nobody holds it, beside the wait for its lock. Where the next
+	// try is as silent, the run ends: see [ErrSilent]. 0 has the bounds of the source.
+	MaxSilence time.Duration
 	// Observe looks at both servers after each step, and keeps what it saw.
 	Observe bool
 }
