@@ -67,6 +67,8 @@ type Plan struct {
 	// MaxSilence is how long a sale may send nothing though nobody holds it, beside the wait for its lock. Where the next
 	// try is as silent, the run ends: see [ErrSilent]. 0 has the bounds of the source.
 	MaxSilence time.Duration
+	// RehearsedAlone has each shop make one sale before the run in place of two at once: none of them has waited for another.
+	RehearsedAlone bool
 	// Observe looks at both servers after each step, and keeps what it saw.
 	Observe bool
 }
