@@ -111,10 +111,11 @@
 //	ErrLost         of Do: fn may have ended early     what fn has not done is to be done anew
 //
 // An Acquire with a bound, which is Options.Wait or a deadline of the context, waits for Redis as well: after a refusal
-// that passes, such as READONLY, and where no connection can be made. The pauses between its requests grow to a second.
-// Without a bound, it waits after refusals that pass, and returns at once where no connection can be made. Hooks.NotServed
-// is told. A request without an answer ends the wait after a third of the lease, or after the client's timeouts. One that
-// a caller who can give up has sent itself ends after a second, and is repeated once: see The client.
+// that passes, such as READONLY, and where no connection can be made. The pauses between its requests grow to a 24th of
+// the lease, and to a second at most. Without a bound, it waits after refusals that pass, and returns at once where no
+// connection can be made. Hooks.NotServed is told. A request without an answer ends the wait after a third of the lease,
+// or after the client's timeouts. One that a caller who can give up has sent itself ends after a second, and is repeated
+// once: see The client.
 //
 // # Choosing lease and wait
 //
@@ -151,7 +152,7 @@
 // An uncontended hold takes two requests. A hand-off inside a process takes none. A hand-off
 // between processes takes one message and one request. That request releases the lock, grants it to
 // the next process, and queues the caller's process again. If that one queues later, it takes two.
-// Each hold and each waiting process sends a renewal or heartbeat three to four times a lease, or each eight to ten
+// Each hold and each waiting process sends a renewal or heartbeat three to four times a lease, or each seven to ten
 // seconds if the lease is longer. What is
 // due at the same time goes out in pipelines of up to 2,000 commands, the nearest deadline first. Up to
 // four of these are under way to each server, so an outage or a pause of the process costs a bounded
