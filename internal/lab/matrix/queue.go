@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -167,17 +168,16 @@ func (t *testbeds) runTask(ctx context.Context, open opener, next task) ([]trial
 	return trial.Run(ctx, bench, next.scenario, next.strategies, next.seed, t.plan.Of(next.scenario).options())
 }
 
-// merge makes one result of several runs of a cell: the first surprising run, or else the one with
-// the median of sales per second, with the number of runs that went as expected.
+// merge makes one result of several runs of a cell: the first surprising run that is not invalid, else the first that is, or
+// else the one with the median of sales per second, with the number of runs that went as expected.
 func merge(runs []trial.Result) trial.Result {
 	bySales := slices.SortedStableFunc(slices.Values(runs), func(a, b trial.Result) int {
 		return cmp.Compare(a.SalesPerSecond, b.SalesPerSecond)
 	})
 	merged := bySales[(len(runs)-1)/2]
-	for _, r := range runs {
-		if r.Surprise() {
+	for _, r := range slices.Backward(runs) {
+		if r.Surprise() && (r.Verdict != verdict.Invalid || merged.Verdict == verdict.Invalid || !merged.Surprise()) {
 			merged = r
-			break
 		}
 	}
 	merged.Runs, merged.Agreed, merged.Seconds = len(runs), 0, 0

@@ -29,6 +29,25 @@ func TestMergeShowsTheSurprise(t *testing.T) {
 	}
 }
 
+// TestAProofComesBeforeAnInvalidRun, whichever ran first.
+func TestAProofComesBeforeAnInvalidRun(t *testing.T) {
+	run := func(seed uint64, of verdict.Kind) trial.Result {
+		return trial.Result{Seed: seed, Verdict: of, Expected: verdict.Held}
+	}
+	invalid, good, bad, worse := run(1, verdict.Invalid), run(2, verdict.Held), run(3, verdict.Oversold), run(4, verdict.Twice)
+	for i, tt := range []struct {
+		runs []trial.Result
+		want uint64
+	}{
+		{[]trial.Result{invalid, good, bad}, 3}, {[]trial.Result{bad, good, invalid}, 3}, {[]trial.Result{invalid, worse, bad}, 4},
+		{[]trial.Result{bad, worse, good}, 3}, {[]trial.Result{good, run(5, verdict.Invalid), invalid}, 5},
+	} {
+		if got := merge(tt.runs); got.Seed != tt.want {
+			t.Errorf("case %d: merge shows the run with seed %d, want %d", i, got.Seed, tt.want)
+		}
+	}
+}
+
 // TestAReportWithoutAPartIsInterrupted: the servers of the second one were not started.
 func TestAReportWithoutAPartIsInterrupted(t *testing.T) {
 	failed := errors.New("no servers")
