@@ -2,8 +2,10 @@ package seen_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"stocklock/internal/lab/seen"
@@ -61,6 +63,26 @@ func TestSilenceThatNobodyHasSeen(t *testing.T) {
 	if got := q.Until(heard.Add(time.Second), heard.Add(time.Second), every); got != 0 {
 		t.Errorf("who has just been heard is silent for %s", got)
 	}
+}
+
+// TestALookThatFailsHasRead what MariaDB keeps: the next one waits as after any other.
+func TestALookThatFailsHasRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked []time.Time
+		interrupted := errors.New("interrupted")
+		waits := seen.NewMySQL(nil, true).At(func(context.Context, func(*sql.DB) error) error {
+			asked = append(asked, time.Now())
+			return interrupted
+		})
+		for range 2 {
+			if _, err := waits.Look(t.Context()); !errors.Is(err, interrupted) {
+				t.Fatal(err)
+			}
+		}
+		if idle := asked[1].Sub(asked[0]); idle <= 100*time.Millisecond {
+			t.Errorf("its tables were read again after %s, and are filled anew after 100ms", idle)
+		}
+	})
 }
 
 // TestUntil asks at once, ends with an error, and with its context.
