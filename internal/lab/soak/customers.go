@@ -68,7 +68,7 @@ type customers struct {
 	again    []*purchase       // to repeat, in the order of due
 	down     []time.Time       // by shop: it refused a connection; until then, other shops are tried
 	faults   []*placed
-	answers  []answer // since forget
+	answers  []answer // since forget, of endless customers
 
 	settling            bool      // no new customers come
 	atRest              time.Time // when no request was under way any more
@@ -214,7 +214,9 @@ func (c *customers) answered(a load.Answer) {
 	p.story = append(p.story, fmt.Sprintf("%s by shop %d", a.Outcome, p.shop+1))
 	offer := c.offer(p.customer)
 	c.conclude(p, offer.items, a)
-	c.answers = append(c.answers, answer{p.shop, offer, time.Now(), a.Outcome, a.Status})
+	if c.endless { // whose soak looks for the first sales after a fault
+		c.answers = append(c.answers, answer{p.shop, offer, time.Now(), a.Outcome, a.Status})
+	}
 	if !p.closed {
 		c.askAgain(p)
 	}
