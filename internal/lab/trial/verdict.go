@@ -1,6 +1,9 @@
 package trial
 
 import (
+	"maps"
+	"slices"
+
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
@@ -92,8 +95,8 @@ func (a *attack) deserted() error {
 		}
 	}
 	var why error
-	for _, h := range last {
-		if why = h.Err; why == nil {
+	for _, shop := range slices.Sorted(maps.Keys(last)) {
+		if why = last[shop].Err; why == nil {
 			return nil
 		}
 	}

@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -87,6 +88,20 @@ func TestJudge(t *testing.T) {
 	} {
 		if v := tt.a.facts(&tt.r).Verdict(); v.Kind != tt.want {
 			t.Errorf("%s: %s, want %s", tt.what, v.Kind, tt.want)
+		}
+	}
+}
+
+// TestDesertedHasOneReason of several shops that are dead, each time.
+func TestDesertedHasOneReason(t *testing.T) {
+	var hits []*Customer
+	for shop := range 8 {
+		hits = append(hits, &Customer{shop: shop, Answer: load.Answer{Sent: noon, Err: fmt.Errorf("shop %d refused", shop)}})
+	}
+	a := attackOf(Options{}, hits...)
+	for range 50 {
+		if err := a.deserted(); err == nil || err.Error() != "shop 7 refused" {
+			t.Fatalf("all are dead: %v", err)
 		}
 	}
 }
