@@ -57,11 +57,18 @@ func (a *attack) endless(ctx context.Context) bool {
 	if a.Of.Lease.Kept == declared.LeaseInValue {
 		return false
 	}
-	return a.endlessIn(a.lockState(ctx)) && a.progress.lastMove().Equal(moved) // no sale has ended between the looks
+	return a.endlessIn(ctx, a.lockState(ctx)) && a.progress.lastMove().Equal(moved) // no sale has ended between the looks
 }
 
-// endlessIn is false while a sale that has taken the lock is not answered: on a slow machine, its holder is at work.
-func (a *attack) endlessIn(s lockState) bool {
+// endlessIn is false while a sale that has taken the lock is not answered: on a slow machine, its holder is at work. What the
+// shops have written of it by now is read first.
+func (a *attack) endlessIn(ctx context.Context, s lockState) bool {
+	looked := time.Now()
+	for shop := range a.traces {
+		if !a.feed.await(ctx, func() bool { return a.feed.readAt(shop).After(looked) }) {
+			return false
+		}
+	}
 	if _, atWork := a.feed.find(func(e labmode.Event) bool {
 		h := a.customers.byID(e.Request)
 		return e.Point == sale.Acquired && h != nil && !h.late && !h.Answered()

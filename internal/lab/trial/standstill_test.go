@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"stocklock/internal/lab/load"
@@ -90,7 +91,7 @@ func TestALockWithoutAnEndInSight(t *testing.T) {
 		if left > 0 {
 			k.end = now.Add(left)
 		}
-		if got := a.endlessIn(lockState{keys: map[string]keyState{"lock": k}}); got != want {
+		if got := a.endlessIn(t.Context(), lockState{keys: map[string]keyState{"lock": k}}); got != want {
 			t.Errorf("a lock with %s left has no end in sight: %t, want %t", left, got, want)
 		}
 	}
@@ -105,15 +106,32 @@ func TestTheHolderOfALockIsAtWork(t *testing.T) {
 	lock := lockState{keys: map[string]keyState{"lock": {}}}
 	a.feed.add(labmode.Event{Request: h.id, Point: sale.Waiting})
 	a.feed.add(labmode.Event{Request: late.id, Point: sale.Acquired})
-	if !a.endlessIn(lock) {
+	if !a.endlessIn(t.Context(), lock) {
 		t.Error("nobody has taken it who may release it, and an end is in sight")
 	}
-	if a.feed.add(labmode.Event{Request: h.id, Point: sale.Acquired}); a.endlessIn(lock) {
+	if a.feed.add(labmode.Event{Request: h.id, Point: sale.Acquired}); a.endlessIn(t.Context(), lock) {
 		t.Error("its holder is at work, and no end is in sight")
 	}
-	if close(h.done); !a.endlessIn(lock) {
+	if close(h.done); !a.endlessIn(t.Context(), lock) {
 		t.Error("its holder was answered and has left it, and an end is in sight")
 	}
+}
+
+// TestTheHolderOfALockIsStillToBeRead: a sale has just taken the lock, and its shop's trace is not read up to then.
+func TestTheHolderOfALockIsStillToBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := attackOf(Options{Lease: time.Second})
+		a.customers, a.traces = newCustomers(1, "", wishes{}), []traceFile{{}}
+		h := a.customers.add()
+		endless := make(chan bool, 1)
+		go func() { endless <- a.endlessIn(t.Context(), lockState{keys: map[string]keyState{"lock": {}}}) }()
+		synctest.Wait()
+		a.feed.add(labmode.Event{Request: h.id, Point: sale.Acquired})
+		time.Sleep(time.Millisecond)
+		if a.feed.reads(0, time.Now()); <-endless {
+			t.Error("its holder is at work, and no end is in sight")
+		}
+	})
 }
 
 // TestNothingIsAtRestBeforeTheRelease: while a hold is being ended, its sale still keeps others from selling.
