@@ -15,6 +15,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
 )
@@ -210,6 +211,7 @@ func (s *Show) count(ctx context.Context, r *Result) (verdict.Facts, error) {
 	if s.Database != nil {
 		r.Promised = r.Sold
 	}
+	undecided := ""
 	for _, h := range s.customers.hits {
 		wants := s.wants(h)
 		r.Requests++
@@ -222,8 +224,11 @@ func (s *Show) count(ctx context.Context, r *Result) (verdict.Facts, error) {
 		case outcome == load.Failed:
 			r.Errors++
 		case outcome == load.Done:
-		case !outcome.Denies() || s.Scenario.OfBaskets() && outcome == load.Refused:
+		case !outcome.Denies() || s.Scenario.OfBaskets() && outcome == load.Refused || r.Expected != verdict.Left && s.stalled(h):
 			r.Unknown++
+			if s.Database == nil && s.Service == nil && !h.wanted.Beside && h.fault.Action != labmode.Kill {
+				undecided = fmt.Sprintf("%s was answered with %s", h.Name(), outcome)
+			}
 		default:
 			r.Refused++
 			available := !h.wanted.Beside && (outcome == load.SoldOut || s.Scenario.OfBaskets())
@@ -241,7 +246,7 @@ func (s *Show) count(ctx context.Context, r *Result) (verdict.Facts, error) {
 	r.Differ(compared)
 	f := r.Facts()
 	f.DemandLeft = compared.Decided > 0 || s.Database != nil // whose servers may be gone
-	f.Stuck = s.Stuck || s.StuckAt != ""
+	f.Stuck, f.Undecided = s.Stuck || s.StuckAt != "", undecided
 	if s.Service != nil && r.Remaining == 0 { // each unit is in an order: what else was answered kept nobody from one
 		f.Errors = 0
 	}
@@ -249,6 +254,15 @@ func (s *Show) count(ctx context.Context, r *Result) (verdict.Facts, error) {
 		f.Waiting = &verdict.Waiting{Lock: s.StuckAt}
 	}
 	return f, nil
+}
+
+// stalled reports whether a customer was refused who had to wait for most of the time for one whom the lab was late to let
+// go. A circle of locks, and one who comes again and again, keep a customer waiting after that.
+func (s *Show) stalled(h *Customer) bool {
+	return h.wanted.Hesitant && h.Outcome == load.Busy && slices.ContainsFunc(s.customers.hits, func(o *Customer) bool {
+		held, _ := s.feed.find(func(e labmode.Event) bool { return e.Request == o.id && e.Facts["fault"] != nil })
+		return o != h && min(o.letGo.Sub(h.Sent), h.Latency) > max(held.Time.Sub(h.Sent), 0)+s.Scenario.Settings().Wait/2
+	})
 }
 
 // countItem counts an item by SQL, or by what a described service says of it.
@@ -277,7 +291,7 @@ func (s *Show) counter(ctx context.Context, item uint64, fallback int64) (int64,
 // firstFailure is an answer that should not be, and what its shop's log says of it.
 func (s *Show) firstFailure() string {
 	for _, h := range s.customers.hits {
-		if h.Outcome != load.Failed {
+		if h.Got() != load.Failed { // what has no answer yet may get one now
 			continue
 		}
 		answer := fmt.Sprintf("%d %s", h.Status, h.Body)

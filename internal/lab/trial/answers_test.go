@@ -9,8 +9,10 @@ import (
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -59,6 +61,49 @@ func TestAPurchaseIsItsKey(t *testing.T) {
 		f := count.Facts(maps.Values(s.purchases(tt.orders)))
 		if got := fmt.Sprint(f.Twice, f.Unordered, f.Unanswered, f.Denied); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.what, got, tt.want)
+		}
+	}
+}
+
+// TestAFewAreAllDecided where a cell of baskets holds. A is answered for good, and B has no answer, or was refused after a second
+// while A was held.
+func TestAFewAreAllDecided(t *testing.T) {
+	store := stocktest.Open(t)
+	item, err := audit.Start(t.Context(), store, audit.Run{ID: "run", Strategy: "s", Scenario: "c", InitialStock: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
+	for _, tt := range []struct {
+		what       string
+		outcome    load.Outcome
+		b          Wish
+		held, ends int // A, in milliseconds after B was sent
+		expected   verdict.Kind
+		want       verdict.Kind
+	}{
+		{"no answer", load.Unknown, Wish{}, 0, 0, verdict.Held, verdict.Invalid},
+		{"the connection is refused", load.Refused, Wish{}, 0, 0, verdict.Held, verdict.Invalid},
+		{"killed", load.Unknown, Wish{Action: labmode.Kill}, 0, 0, verdict.Held, verdict.Held},
+		{"beside the others", load.Unknown, Wish{Beside: true}, 0, 0, verdict.Held, verdict.Held},
+		{"A goes on soon", load.Busy, Wish{Hesitant: true}, -1000, 400, verdict.Held, verdict.Left},
+		{"A goes on when B was refused", load.Busy, Wish{Hesitant: true}, -1000, 5000, verdict.Held, verdict.Invalid},
+		{"A goes on late", load.Busy, Wish{Hesitant: true}, -1000, 600, verdict.Held, verdict.Invalid},
+		{"A goes on late, as a circle would have it", load.Busy, Wish{Hesitant: true}, -1000, 600, verdict.Left, verdict.Left},
+		{"A is held late, and goes on soon", load.Busy, Wish{Hesitant: true}, 300, 600, verdict.Held, verdict.Left},
+		{"A was held before", load.Busy, Wish{Hesitant: true}, -1000, -1, verdict.Held, verdict.Left},
+	} {
+		a, b := asked("a", -1000, 2000, load.SoldOut, wish{quantity: 2}), asked("b", 0, 1000, tt.outcome, wish{quantity: 1})
+		b.wanted, b.fault.Action = tt.b, tt.b.Action
+		s := attackOf(Options{}, a, b).Show
+		s.Store, s.Items, s.Scenario.Group = store, []audit.Run{item}, Baskets
+		if tt.ends != 0 {
+			s.feed.add(labmode.Event{Request: a.id, Time: at(tt.held), Facts: map[string]any{"fault": "held"}})
+			a.letGo = at(tt.ends)
+		}
+		facts, err := s.count(t.Context(), &Result{Expected: tt.expected})
+		if got := facts.Verdict(); err != nil || got.Kind != tt.want {
+			t.Errorf("%s: %+v, %v, want %s", tt.what, got, err, tt.want)
 		}
 	}
 }

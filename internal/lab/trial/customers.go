@@ -54,10 +54,11 @@ type Customer struct {
 	scheduled time.Time // when it should have been sent
 	alone     bool      // nothing else was under way
 
-	load.Answer      // zero until done
-	wanted      Wish // of a few
-	holds       int  // that were asked for and not ended: the most there is for one that is held each time
-	server      int  // of a topology, that the shop was led to
+	load.Answer           // zero until done
+	wanted      Wish      // of a few
+	holds       int       // that were asked for and not ended: the most there is for one that is held each time
+	letGo       time.Time // when its hold was ended last; zero for never
+	server      int       // of a topology, that the shop was led to
 
 	order    string        // the id in an answer of sold, empty where it has none
 	reserved string        // the id of the reservation, empty where it has none

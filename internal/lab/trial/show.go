@@ -194,7 +194,7 @@ func (h *Customer) Reserved() bool { return h.reserved != "" }
 // Release lets the sale of a customer go on that is held. Of any other it does nothing.
 func (s *Show) Release(ctx context.Context, of *Customer) {
 	if of.holds > 0 && load.Release(ctx, s.Shops[of.shop].URL, of.id) == nil { // it may not be held yet
-		of.holds--
+		of.holds, of.letGo = of.holds-1, time.Now()
 	}
 }
 

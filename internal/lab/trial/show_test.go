@@ -3,11 +3,14 @@ package trial
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/load"
 	"stocklock/internal/shop/labmode"
 )
 
@@ -21,6 +24,35 @@ func TestACustomerPostsItsLines(t *testing.T) {
 	}
 	if o := s.order(s.customers.ask(Wish{Quantity: 2})); o.ItemID != 7 || o.More != nil || o.Quantity != 2 {
 		t.Errorf("without lines it posts %+v, want two units of the first item", o)
+	}
+}
+
+// TestAnAnswerThatComesIsNotRead: a play that ran out of time says why before its customers are answered.
+func TestAnAnswerThatComesIsNotRead(t *testing.T) {
+	s := attackOf(Options{}).Show
+	s.customers = newCustomers(1, "7", wishes{})
+	c := s.customers.ask(Wish{})
+	c.take(load.Answer{Outcome: load.Failed, Status: 500})
+	if got := s.firstFailure(); got != "" {
+		t.Errorf("an answer that is being noted was read: %s", got)
+	}
+	close(c.done)
+	if got := s.firstFailure(); !strings.Contains(got, "500") {
+		t.Errorf("the answer is %q", got)
+	}
+}
+
+// TestWhenAHoldHasEnded is known of who is let go, and of nobody else.
+func TestWhenAHoldHasEnded(t *testing.T) {
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	defer shop.Close()
+	s := attackOf(Options{}).Show
+	s.Shops, s.customers = []Shop{{URL: shop.URL}}, newCustomers(1, "7", wishes{})
+	held, other := s.customers.ask(Wish{Action: labmode.Hold}), s.customers.ask(Wish{})
+	s.Release(t.Context(), held)
+	s.Release(t.Context(), other)
+	if held.letGo.IsZero() || !other.letGo.IsZero() {
+		t.Errorf("let go at %v, and at %v", held.letGo, other.letGo)
 	}
 }
 

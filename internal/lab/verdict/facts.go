@@ -37,6 +37,7 @@ type Facts struct {
 	Deserted   error  // why no shop answers any more, nil while one does
 	DemandLeft bool   // the load ended, or time was up, while units were sold, or somebody was answered for good
 	Starves    bool   // the strategy declares that demand may be left
+	Undecided  string // whose answer should decide, and does not; empty for nobody's
 	Outlasted  bool   // work longer than the lease was to be sold, and never was
 	// Waiting is what requests wait for where nothing is sold any more. It is nil where that is not
 	// the reason.
@@ -87,6 +88,8 @@ func (f Facts) Verdict() Judgement {
 		return Failed("no shop answers any more; shops given by --shop must be restarted from outside: %v", f.Deserted)
 	case f.Stuck:
 		return Judgement{Kind: Stuck}
+	case f.Undecided != "":
+		return Failed("%s, which decides nothing: a server was away, or the machine stalled", f.Undecided)
 	case f.Remaining > 0 && f.DemandLeft:
 		return Judgement{Kind: Held} // and Degraded
 	case f.Remaining > 0:

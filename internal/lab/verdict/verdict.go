@@ -16,7 +16,8 @@
 // prove come before unexpected answers, which cannot undo them. The first that applies counts:
 // oversold, twice, half-sold, unpaid, unserved, lied, denied, unclaimed, unbalanced, crashed, then invalid for
 // unexpected answers, then left and stuck. Units that are left where nobody has an order, and no answer
-// decides, prove nothing either: the cell is invalid, and not held.
+// decides, prove nothing either: the cell is invalid, and not held. So is a cell of a few one of whom should have an answer that
+// decides, and has none.
 //
 //   - A request without an answer, with 503 unavailable or with 500 may have an order or none.
 //   - Every other answer than 201 says that no order was made. An order of such a customer is
