@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"stocklock/internal/lab/overlaytest"
@@ -12,12 +13,32 @@ import (
 	"stocklock/internal/lab/verdict"
 )
 
+// refusing is the end of a sale by version in a shop that refuses the third sale of twelve units, which is to be lost with the
+// server, and sales of two, which are to make the version the same again.
+const refusing = `
+	if sale.Quantity == 2 {
+		return stock.Order{}, stock.ErrConflict
+	}
+	return readThen(ctx, store, sale, func(ctx context.Context, wanted stock.Sale, read ...stock.Item) (stock.Order, error) {
+		if read[0].Stock == 10 && len(once) == 0 {
+			once <- true
+			return stock.Order{}, ErrBusy
+		}
+		return store.WriteVersioned(ctx, wanted, read...)
+	})
+}
+
+var once = make(chan bool, 1)
+`
+
 // TestAFaultThatDoesNotMeetIsNeverGreen: the cells of a shop that ignores faults are invalid, whatever
 // they sold. Only those are judged that need no fault, or that do not apply.
 func TestAFaultThatDoesNotMeetIsNeverGreen(t *testing.T) {
-	const root, file = "../..", "internal/shop/labmode/labmode.go"
-	shop := overlaytest.Shop(t, root, map[string]string{file: overlaytest.Changed(t, root, file,
-		"inject := p == asked.Fault.Point && ", "inject := false && p == asked.Fault.Point && ")})
+	const root, faults, sales = "../..", "internal/shop/labmode/labmode.go", "internal/strategy/optimistic.go"
+	shop := overlaytest.Shop(t, root, map[string]string{
+		faults: overlaytest.Changed(t, root, faults, "inject := p == asked.Fault.Point && ", "inject := false && p == asked.Fault.Point && "),
+		sales:  overlaytest.Changed(t, root, sales, "	return readThen(ctx, store, sale, store.WriteVersioned)\n}\n", refusing),
+	})
 	saved := filepath.Join(t.TempDir(), "results.json")
 	var out, errs bytes.Buffer
 	code := run(t.Context(), []string{"run", "--shop-binary", shop, "conditional:all", "--out", saved}, &out, &errs)
@@ -33,6 +54,16 @@ func TestAFaultThatDoesNotMeetIsNeverGreen(t *testing.T) {
 	late, err := report.Read(saved)
 	if err != nil || len(late.Cells) != 1 || late.Cells[0].Verdict != verdict.Invalid || late.Cells[0].Unseen != trial.BeforeCommit {
 		t.Errorf("nobody was held before the commit, %v:\n%s", err, out.String())
+	}
+	run(t.Context(), []string{"run", "--shop-binary", shop, "optimistic:single-failover,async-rewind", "--out", saved}, &out, &errs)
+	lost, err := report.Read(saved)
+	if err != nil || len(lost.Cells) != 2 {
+		t.Fatalf("%v\n%s%s", err, out.String(), errs.String())
+	}
+	for _, c := range lost.Cells {
+		if c.Verdict != verdict.Invalid || !strings.Contains(c.Problem, trial.ErrNotSeen.Error()) {
+			t.Errorf("%s: no sale was lost, or made the version the same again: %s (%s)", c.Name(), c.Verdict, c.Problem)
+		}
 	}
 	for _, c := range r.Cells {
 		sc, err := scenario.ByName(c.Scenario)

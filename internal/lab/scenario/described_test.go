@@ -2,13 +2,17 @@ package scenario
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -16,6 +20,7 @@ import (
 type described struct {
 	toCrowd int
 	answers []load.Outcome // one without an answer has its order when all is settled
+	status  int            // of each
 
 	mu      sync.Mutex
 	asked   int
@@ -40,7 +45,7 @@ func (d *described) Send(_ context.Context, o load.Order) load.Answer {
 	case load.Unknown:
 		d.unknown = append(d.unknown, o.RequestID)
 	}
-	return load.Answer{Order: o, Outcome: outcome}
+	return load.Answer{Order: o, Outcome: outcome, Status: d.status}
 }
 
 func (d *described) Count(context.Context, uint64) (int64, map[string][]count.Order, error) {
@@ -74,6 +79,80 @@ func TestOneOddAnswerIsNotStuck(t *testing.T) {
 			t.Errorf("%d sold to the crowd, and then %v: %s, %v, want %s", tt.toCrowd, tt.answers, r[0].Verdict, err, tt.want)
 		}
 	}
+}
+
+// playedWith plays with a service that gives these answers, one after another, and then no more.
+func playedWith(t *testing.T, service *described, play func(context.Context, *trial.Show)) verdict.Kind {
+	t.Helper()
+	sc := Described
+	sc.Few = func(ctx context.Context, g *trial.Group) error {
+		play(ctx, g.Shows[0])
+		return nil
+	}
+	service.asked, service.orders = DescribedCustomers, map[string][]count.Order{}
+	r, err := trial.Run(t.Context(), &trial.Bench{Service: service, Shops: []trial.Shop{{}}}, sc, []declared.Strategy{{Name: "mine"}}, 1, trial.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r[0].Verdict
+}
+
+// TestAReservationIsDecided, or its cell says nothing. That others hold the units decides.
+func TestAReservationIsDecided(t *testing.T) {
+	for _, tt := range []struct {
+		outcome load.Outcome
+		status  int
+		decides bool
+	}{
+		{load.Sold, 201, true}, {load.SoldOut, 409, true}, {load.MustReturn, 409, true}, {load.Busy, 409, true},
+		{load.Busy, 503, false}, {load.Unknown, 503, false}, {load.Unknown, 0, false}, {load.Refused, 0, false}, {load.Conflict, 503, false},
+	} {
+		playedWith(t, &described{answers: []load.Outcome{tt.outcome}, status: tt.status}, func(ctx context.Context, s *trial.Show) {
+			c := &checkout{script: &script{Show: s, ctx: ctx}}
+			if c.request(trial.Wish{Name: "A"}, words.Of("story.sweep")); errors.Is(c.err, trial.ErrNotSeen) == tt.decides {
+				t.Errorf("%s, %d: %v", tt.outcome, tt.status, c.err)
+			}
+		})
+	}
+}
+
+// TestASaleThatAPlayNeeds makes its cell invalid where it was answered otherwise.
+func TestASaleThatAPlayNeeds(t *testing.T) {
+	for outcome, want := range map[load.Outcome]verdict.Kind{load.Sold: verdict.Held, load.Unknown: verdict.Invalid} {
+		got := playedWith(t, &described{answers: []load.Outcome{outcome}}, func(ctx context.Context, s *trial.Show) {
+			c := s.Ask(ctx, trial.Wish{})
+			<-c.Done()
+			p := &servers{Group: s.Group, ctx: ctx}
+			p.answered([]*trial.Customer{c}, "it sells", func(_ declared.Strategy, got load.Outcome) bool { return got == load.Sold })
+		})
+		if got != want {
+			t.Errorf("%s: %s, want %s", outcome, got, want)
+		}
+	}
+}
+
+// TestRefusalsForAMoment end no play, however many they are: a server is away for longer than forty take.
+func TestRefusalsForAMoment(t *testing.T) {
+	sold := append(slices.Repeat([]load.Outcome{load.Sold}, 20), load.SoldOut, load.SoldOut)
+	refused := slices.Repeat([]load.Outcome{load.Conflict}, 60)
+	for _, tt := range []struct {
+		answers []load.Outcome
+		want    verdict.Kind
+	}{{slices.Concat(refused, sold), verdict.Held}, {slices.Repeat(refused, 5), verdict.Stuck}} {
+		synctest.Test(t, func(t *testing.T) {
+			got := playedWith(t, &described{answers: tt.answers}, func(ctx context.Context, s *trial.Show) { s.Fail(sellOut(ctx, s)) })
+			if got != tt.want {
+				t.Errorf("%d answers, from %s to %s: %s, want %s", len(tt.answers), tt.answers[0], tt.answers[len(tt.answers)-1], got, tt.want)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		playedWith(t, &described{answers: append(refused, load.Sold)}, func(ctx context.Context, s *trial.Show) {
+			if err := buyInTheEnd(ctx, s, 0); err != nil {
+				t.Error(err)
+			}
+		})
+	})
 }
 
 // TestACellThatServesNobody is invalid where units are for sale, and nobody had an answer that decides.

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"net/http"
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
@@ -71,14 +72,19 @@ func (c *checkout) request(w trial.Wish, what words.Text) *trial.Customer {
 	return c.answered(c.ask(w), what)
 }
 
-// answered waits for the answer to a request, and tells it unless it is that it was done.
+// answered waits for the answer to a request, and tells it unless it is that it was done. A provider asks again until it is
+// answered, and a customer who was not served has met nothing.
 func (c *checkout) answered(of *trial.Customer, what words.Text) *trial.Customer {
 	c.await("the answer to: "+what.String(), of.Answered)
-	c.bought = c.bought || of.Got() == load.Sold
-	if got := of.Got(); got != load.Done {
+	got := of.Got()
+	c.bought = c.bought || got == load.Sold
+	if got != load.Done {
 		what = words.Of("story.came-to", "what", what, "outcome", got)
 	}
 	c.tell(what)
+	if c.err == nil && (of.Status == 0 || of.Status == http.StatusServiceUnavailable) {
+		c.fail(fmt.Errorf("%w: an answer that decides: %s", trial.ErrNotSeen, what))
+	}
 	return of
 }
 

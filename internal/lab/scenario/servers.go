@@ -2,11 +2,14 @@ package scenario
 
 import (
 	"context"
+	"fmt"
 
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
+	"stocklock/internal/strategy/declared"
 )
 
 // servers is a play at the servers of a database, line by line. After an error its methods do nothing.
@@ -60,6 +63,15 @@ func (p *servers) oneEach(shop func(cell int) int) (all []*trial.Customer) {
 		}
 	}
 	return all
+}
+
+// answered fails the cells whose customer has another answer, or none, than it must have.
+func (p *servers) answered(all []*trial.Customer, what string, is func(of declared.Strategy, got load.Outcome) bool) {
+	for i, c := range all {
+		if s := p.Shows[i]; p.err == nil && !is(s.Of, c.Got()) {
+			s.Fail(fmt.Errorf("%w: %s, and the customer was answered with %s", trial.ErrNotSeen, what, c.Got()))
+		}
+	}
 }
 
 // reads has a customer of a strategy come to a shop, whose sale is held when it has read, and records where it has.

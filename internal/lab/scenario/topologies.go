@@ -142,7 +142,8 @@ func sell(ctx context.Context, s *trial.Show, units int) error {
 	return nil
 }
 
-// The rest of the stock is sold to customers who come again when they are kept out, each so often at most.
+// The rest of the stock is sold to customers who come again when they are kept out, each so often at least, and for as
+// long as [servesAgain].
 const (
 	mostAsks   = 40
 	askAgainIn = 50 * time.Millisecond
@@ -151,15 +152,17 @@ const (
 // sellOut sells what is left, one unit after the other, at all shops in turn, until two customers were
 // answered as sold out since the last sale.
 func sellOut(ctx context.Context, s *trial.Show) error {
-	refused, again := 0, 0
+	refused, again, sold, last := 0, 0, int64(0), time.Now()
+	var kept seen.Quiet
 	for n := 0; refused < 2; n++ {
 		switch got := s.Buy(ctx, n%len(s.Shops), 1); got {
 		case load.Sold:
-			refused, again = 0, 0
+			refused, again, sold, last = 0, 0, sold+1, time.Now()
 		case load.SoldOut:
 			refused++
 		default:
-			if again++; again > mostAsks {
+			again++
+			if kept.Until(last, time.Now(), s.Scenario.Settings().Wait) > servesAgain(s) && again > mostAsks {
 				s.Stuck = true
 				return nil
 			}
@@ -167,12 +170,15 @@ func sellOut(ctx context.Context, s *trial.Show) error {
 				return err
 			}
 		}
-		if int64(n) > 8*s.Items[0].InitialStock+mostAsks {
+		if sold > 8*s.Items[0].InitialStock+mostAsks {
 			return nil // the counts say enough
 		}
 	}
 	return nil
 }
+
+// servesAgain is how long a server that comes back, or what a dead one has kept, may keep customers from a sale.
+func servesAgain(s *trial.Show) time.Duration { return 3 * s.Scenario.Settings().Lease }
 
 // settle waits until an order was written for every unit that was counted, or nothing is written any more: a worker
 // takes over what another one has not written after a lease.
@@ -186,6 +192,6 @@ func settle(ctx context.Context, s *trial.Show) error {
 		if counts.Sold != last {
 			last, since = counts.Sold, time.Now()
 		}
-		return err == nil && (counts.Remaining <= 0 || time.Since(since) > 3*s.Scenario.Settings().Lease), err
+		return err == nil && (counts.Remaining <= 0 || time.Since(since) > servesAgain(s)), err
 	})
 }

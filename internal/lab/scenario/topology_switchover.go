@@ -3,10 +3,12 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/trial"
 )
 
@@ -75,12 +77,15 @@ func connectAnew(ctx context.Context, g *trial.Group, shop int, addr string, ite
 
 // buyInTheEnd buys a unit at a shop, which may refuse it until it has found the server that takes writes.
 func buyInTheEnd(ctx context.Context, s *trial.Show, shop int) error {
-	for range mostAsks {
+	for n, began := 0, time.Now(); n < mostAsks || time.Since(began) < servesAgain(s); n++ {
 		switch got := s.Buy(ctx, shop, 1); got {
 		case load.Sold:
 			return nil
 		case load.SoldOut:
 			return fmt.Errorf("%w: a customer buys at shop %d, and was answered with %s", trial.ErrNotSeen, shop+1, got)
+		}
+		if err := seen.Pause(ctx, askAgainIn); err != nil {
+			return err
 		}
 	}
 	return fmt.Errorf("%w: a customer buys at shop %d, and was never answered as sold", trial.ErrNotSeen, shop+1)
