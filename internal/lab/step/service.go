@@ -382,8 +382,8 @@ func (s *Service) play(ctx context.Context, p Plan, choose explore.Chooser, look
 	}
 	stop := s.on.Watch(tap{r})
 	record, err := r.play(ctx, choose)
+	r.end(ctx)
 	stop()
-	r.end()
 	if r.unforeseen.Load() && s.learns(ctx) {
 		return schedule.Record{}, errLearned
 	}

@@ -58,10 +58,11 @@ func (r *serviceRun) anotherComes(ctx context.Context) (came bool, err error) {
 // the next one comes: connections to a server that was broken may be open still. So it is while it is busy, where a lease
 // may end yet that cannot be ended.
 func (r *serviceRun) ordinary(ctx context.Context, unended bool) string {
-	last, began := r.customers[len(r.customers)-1], time.Now()
+	last, began := len(r.customers)-1, time.Now()
 	for came := 1; ; came++ {
-		reply := r.service.on.Buy(ctx, last.at, r.service.on.NewSale(r.item, fmt.Sprintf("item%d-ordinary%d", r.item, came)))
+		reply := r.service.on.Buy(ctx, r.customers[last].at, r.service.on.NewSale(r.item, fmt.Sprintf("item%d-ordinary%d", r.item, came)))
 		if !failed(&reply) && !(unended && reply.Outcome == load.Busy) || r.used == 0 || !r.othersMayCome(came, began) || seen.Pause(ctx, min(firstOther<<came, lastOther)) != nil {
+			r.service.dirty[last] = !r.comesToRest(ctx, last, reply.Outcome)
 			return reply.String()
 		}
 	}

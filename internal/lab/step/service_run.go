@@ -50,6 +50,7 @@ type caller struct {
 	at     *service.Process
 	sale   service.Sale
 	reply  *service.Reply
+	got    service.Reply // the same, when done is closed
 	others int           // how many have come in its place: see [serviceRun.anotherComes]
 	done   chan struct{} // closed when its request has ended
 	tries  []try         // of what it has sent since another customer changed something, or an event happened
@@ -90,9 +91,9 @@ func (r *serviceRun) arrive(ctx context.Context, b *buyer) {
 	b.id = c.sale.Customer
 	go func() {
 		defer c.leave()
-		reply := r.service.on.Buy(ctx, c.at, c.sale)
+		c.got = r.service.on.Buy(ctx, c.at, c.sale)
 		close(c.done)
-		r.tell(replied{b.customer, reply})
+		r.tell(replied{b.customer, c.got})
 	}()
 }
 
@@ -123,25 +124,46 @@ func (r *serviceRun) atRest(ctx context.Context) (came bool, err error) {
 	return r.anotherComes(ctx)
 }
 
-// end lets go what is held, and waits until all requests have ended. A worker that is not at rest is waited for, too:
-// the next run would meet what it does.
-func (r *serviceRun) end() {
+// end lets go what is held, and waits until all sales have ended: the next run would meet what they do. A process that
+// does not come to rest is started again.
+func (r *serviceRun) end(ctx context.Context) {
 	r.letGo()
 	for i, c := range r.customers {
 		if !r.service.dirty[i] {
 			_ = c.at.Resume()
-			if c.accepted.Load() && (c.state == moving || c.flying != nil || len(c.queue) > 0) {
+			if c.accepted.Load() && c.state != ended {
 				select {
 				case <-c.done:
 				case <-time.After(time.Duration(r.service.on.File.Settle)): // what it was to do was lost
+					r.service.dirty[i] = true
 				}
 			}
 		}
 		if c.state != absent {
 			c.stopAsking()
 			<-c.done
+			r.service.dirty[i] = r.service.dirty[i] || c.state != ended && !r.comesToRest(ctx, i, c.got.Outcome)
 		}
 	}
+}
+
+// comesToRest waits until a process has sent the last request of a sale that was answered so, or nothing of it for as long
+// as it may be silent.
+func (r *serviceRun) comesToRest(ctx context.Context, process int, answered load.Outcome) bool {
+	settled, quiet := time.Duration(r.service.on.File.Settle), seen.Quiet{}
+	for limit := time.Now().Add(settled + shortRest); r.service.probe.AfterAnswer; {
+		r.mu.Lock()
+		busy, last, heard := r.busy[process], r.last[process], r.heard[process]
+		r.mu.Unlock()
+		silent, over := quiet.Until(heard, time.Now(), lookAfter), r.service.probe.Last(answered) == service.Shape(last)
+		switch {
+		case busy == 0 && (silent > lateQuiet && over || time.Since(heard) > settled):
+			return true
+		case time.Now().After(limit), seen.Pause(ctx, lookAfter) != nil:
+			return false
+		}
+	}
+	return true
 }
 
 // handle takes in a message.
@@ -444,8 +466,10 @@ func (r *serviceRun) unended(endless bool) string {
 
 // free holds nothing any more, in any process: a worker that is held, or killed, would write nothing.
 func (r *serviceRun) free(ctx context.Context) error {
-	r.service.on.Watch(nil)
 	r.letGo()
+	r.mu.Lock()
+	clear(r.dead)
+	r.mu.Unlock()
 	return r.service.revive(ctx)
 }
 

@@ -44,6 +44,8 @@ type tapped struct {
 	under map[*wire.Exchange]bool      // the requests of sales that are held or under way
 	lost  map[*wire.Exchange]bool      // those of them whose answer is kept from the sale
 	busy  []int                        // how many of them each customer has
+	last  []string                     // by process: what of a sale it has sent last
+	heard []time.Time                  // by process: when that was sent or answered, or an earlier request of a sale was
 	came  []bool                       // by process: its customer has come
 	dead  []bool                       // by process: it was killed
 	made  map[string]schedule.Customer // the keys by which sales keep others out: who has made them, 0 where that is not known
@@ -55,6 +57,7 @@ type tapped struct {
 
 func (t *tapped) open(customers int) {
 	t.busy, t.came, t.dead = make([]int, customers), make([]bool, customers), make([]bool, customers)
+	t.last, t.heard = make([]string, customers), make([]time.Time, customers)
 	t.under, t.lost, t.inSale, t.made = map[*wire.Exchange]bool{}, map[*wire.Exchange]bool{}, map[*wire.Conn]bool{}, map[string]schedule.Customer{}
 }
 
@@ -107,13 +110,14 @@ func (t tap) Sent(x *wire.Exchange) bool {
 		r.inSale[x.Conn] = true
 	}
 	renews := r.isRenewal(x)
-	if shape := service.Shape(x.Text); !renews && !r.service.probe.Sends(shape) {
+	if shape := service.Shape(x.Text); !renews && !r.isOver() && !r.service.probe.Sends(shape) {
 		r.unforeseen.Store(true)
 	}
 	withheld, of := r.withheld, r.withheldOf
 	if !renews {
 		r.busy[x.Process]++
 		r.under[x] = true
+		r.last[x.Process], r.heard[x.Process] = x.Text, time.Now()
 	}
 	r.mu.Unlock()
 	if renews {
@@ -127,7 +131,7 @@ func (t tap) Sent(x *wire.Exchange) bool {
 		return true
 	}
 	h := &holding{x, make(chan bool, 1)}
-	r.messages <- h
+	r.tell(h)
 	goes := true
 	select {
 	case goes = <-h.go_:
@@ -154,8 +158,8 @@ func (r *serviceRun) isRenewal(x *wire.Exchange) bool {
 		return false
 	}
 	shape := service.Shape(x.Text)
-	if _, is := r.service.renewals.Load(shape); is {
-		return true
+	if _, is := r.service.renewals.Load(shape); is || r.isOver() {
+		return is
 	}
 	if r.busy[x.Process] == 0 || !slices.ContainsFunc(slices.Collect(maps.Keys(r.made)), func(key string) bool { return names(x.Text, key) }) {
 		return false
@@ -202,6 +206,7 @@ func (r *tapped) forget(x *wire.Exchange) (ofSale, lost bool) {
 	if ofSale {
 		delete(r.under, x)
 		r.busy[x.Process]--
+		r.heard[x.Process] = time.Now()
 	}
 	return ofSale, lost
 }
@@ -236,6 +241,16 @@ func (r *serviceRun) tell(m any) {
 	select {
 	case r.messages <- m:
 	case <-r.over:
+	}
+}
+
+// isOver says whether the run holds nothing any more.
+func (r *serviceRun) isOver() bool {
+	select {
+	case <-r.over:
+		return true
+	default:
+		return false
 	}
 }
 
