@@ -215,6 +215,8 @@ func (s *Service) isReset(ctx context.Context, item int64) error {
 // mustBe wants an answer of a customer who comes alone.
 func (s *Service) mustBe(process *Process, got Reply, want load.Outcome, when string) error {
 	switch {
+	case got.Outcome != load.Unknown && process.Process != nil && !process.Alive(): // another program has taken its port
+		return fmt.Errorf("%s, and %s has ended%s", when, process.Name, process.said())
 	case got.Outcome == want:
 		return nil
 	case got.Outcome == load.Unknown:

@@ -210,30 +210,35 @@ func (s *Service) start(ctx context.Context, i int, redisAddr string, dsn *mysql
 			return nil, errors.Join(err, proxy.Close())
 		}
 	}
-	port, err := testserver.FreePort()
-	if err != nil {
-		return nil, err
-	}
-	p.URL = "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	values := places(i+1, port, p.Redis.Addr, p.MySQL.Addr, dsn)
 	folder, err := s.group.Folder("service")
 	if err != nil {
 		return nil, err
 	}
-	args := s.filled(s.File.Start.Command, values)
-	if strings.Contains(args[0], "/") {
-		args[0] = s.File.path(args[0])
+	values := places(i+1, 0, p.Redis.Addr, p.MySQL.Addr, dsn)
+	program := fill(s.File.Start.Command[0], values)
+	if strings.Contains(program, "/") {
+		program = s.File.path(program)
 	}
-	if _, err := exec.LookPath(args[0]); err != nil {
+	if _, err := exec.LookPath(program); err != nil {
 		return nil, s.File.mistake("start.command", "the service cannot be started: %v", err)
 	}
-	p.Process = &testserver.Process{Program: testserver.Program{
-		Name: fmt.Sprintf("%s, process %d", s.File.Name, i+1), Args: args, Env: s.env(values), Dir: folder, Cwd: s.File.path(s.File.Start.Dir), Apart: true,
-		Ready: func(ctx context.Context) error { return s.ready(ctx, p) },
-	}}
-	ctx, cancel := s.startContext(ctx)
-	defer cancel()
-	return p, startFailure(s.group.Launch(ctx, p.Process))
+	return p, startFailure(testserver.WithPort(func(port int) error {
+		values["port"] = strconv.Itoa(port)
+		address := net.JoinHostPort("127.0.0.1", values["port"])
+		p.URL = "http://" + address
+		p.Process = &testserver.Process{Program: testserver.Program{
+			Name: fmt.Sprintf("%s, process %d", s.File.Name, i+1), Args: append([]string{program}, s.filled(s.File.Start.Command[1:], values)...),
+			Env: s.env(values), Dir: folder, Cwd: s.File.path(s.File.Start.Dir), Apart: true,
+			Ready: func(ctx context.Context) error { return s.ready(ctx, p) },
+		}}
+		ctx, cancel := s.startContext(ctx)
+		defer cancel()
+		err := s.group.Launch(ctx, p.Process)
+		if err != nil && dial(address) != nil {
+			return startFailure(err) // nobody has taken its port: at another one, it would fail, too
+		}
+		return err
+	}))
 }
 
 // startContext ends when a process has had its time to start.
@@ -253,11 +258,7 @@ func startFailure(err error) error {
 // ready returns nil when a process is.
 func (s *Service) ready(ctx context.Context, p *Process) error {
 	if s.File.Ready.Path == "" {
-		conn, err := net.DialTimeout("tcp", strings.TrimPrefix(strings.TrimPrefix(p.URL, "http://"), "https://"), time.Second)
-		if err != nil {
-			return err
-		}
-		return conn.Close()
+		return dial(strings.TrimPrefix(strings.TrimPrefix(p.URL, "http://"), "https://"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -273,6 +274,15 @@ func (s *Service) ready(ctx context.Context, p *Process) error {
 		return fmt.Errorf("%s %s was answered with %d: %s", r.Method, r.Path, status, brief(body))
 	}
 	return nil
+}
+
+// dial returns nil where somebody listens.
+func dial(address string) error {
+	conn, err := net.DialTimeout("tcp", address, time.Second)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // Restart ends a process and starts it again.

@@ -5,8 +5,11 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -35,6 +38,11 @@ func TestMain(m *testing.M) {
 func serve(mode string) {
 	if mode == "never ready" {
 		time.Sleep(time.Hour)
+	}
+	if strings.HasPrefix(mode, "robbed") {
+		if answer, err := http.Get(os.Getenv("THIEF") + "/" + os.Getenv("PORT")); err == nil {
+			answer.Body.Close()
+		}
 	}
 	if mode == "tls" {
 		conn, err := tls.Dial("tcp", os.Getenv("REDIS"), &tls.Config{InsecureSkipVerify: true})
@@ -114,27 +122,31 @@ func start(t *testing.T, mode string) (*Service, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	within := "60s"
+	within, ready := "60s", ""
 	if mode == "never ready" {
 		within = "3s"
 	}
-	path := filepath.Join(t.TempDir(), "service.yaml")
+	if mode == "robbed" {
+		ready = "/items/0"
+	}
+	file := filepath.Join(t.TempDir(), "service.yaml")
 	text := fmt.Sprintf(`
 start:
   command: [%q]
   processes: 1
   within: %s
   env: {SERVICE_MODE: %q, PORT: "{port}", REDIS: "{redis}"}
+ready: {path: %q}
 buy: {path: "/items/{item}/buy", headers: {Customer: "{customer}"}}
 stock:
   set_request: {method: PUT, path: "/items/{item}", body: '{"stock": {stock}}'}
   left_request: {path: "/items/{item}", value: left}
   orders_request: {path: "/items/{item}", value: orders.by}
-`, self, within, mode)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+`, self, within, mode, ready)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Read(path)
+	f, err := Read(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,6 +230,56 @@ func TestTLSIsSaid(t *testing.T) {
 func TestAServiceThatNeverGetsReady(t *testing.T) {
 	if _, err := start(t, "never ready"); err == nil || !strings.Contains(err.Error(), "start.within is 3s") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestAPortThatAnotherProgramTakes before the service listens there: it is started at another one. Where the program is taken
+// for the service, nothing is said of what it answers.
+func TestAPortThatAnotherProgramTakes(t *testing.T) {
+	for _, mode := range []string{"robbed", "robbed, and takes its time"} {
+		t.Run(mode, func(t *testing.T) {
+			var once sync.Once
+			fails := make(chan struct{})
+			thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				once.Do(func() {
+					taken, err := net.Listen("tcp", "127.0.0.1:"+path.Base(r.URL.Path))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					t.Cleanup(func() { taken.Close() })
+					go http.Serve(taken, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						switch {
+						case r.URL.Path == "/items/0":
+							w.WriteHeader(http.StatusNotFound)
+						case r.Method == http.MethodPost:
+							w.WriteHeader(http.StatusCreated)
+						default:
+							fmt.Fprint(w, `{"left": 1, "orders": []}`)
+						}
+					}))
+					if mode != "robbed" {
+						<-fails
+					}
+				})
+			}))
+			t.Cleanup(thief.Close)
+			t.Setenv("THIEF", thief.URL)
+			s, err := start(t, mode)
+			if err != nil {
+				t.Fatal(err)
+			}
+			close(fails)
+			want := "has ended; it printed:\nlisten tcp"
+			if mode == "robbed" {
+				want = "<nil>"
+			} else {
+				testserver.Await(t, "the end of who was robbed", func() bool { return !s.Processes[0].Alive() })
+			}
+			if p, err := s.Probe(t.Context()); p != nil && p.Judgement.Kind != verdict.Held || !strings.Contains(fmt.Sprint(err), want) {
+				t.Errorf("%+v %v", p, err)
+			}
+		})
 	}
 }
 
