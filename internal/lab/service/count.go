@@ -184,11 +184,16 @@ const (
 	stillFor   = 2 * time.Second
 	stillLimit = 10 * time.Second
 	countEvery = 100 * time.Millisecond
+	lateFactor = 3 // so much later than the probe has seen it, a worker is not late yet
 )
 
-// Still waits until the count of an item was seen not to change for stillFor. It says false where it still changes after
-// stillLimit.
-func (s *Service) Still(ctx context.Context, item int64) (bool, error) {
+// Patience is how long a count must be still before it is one that does not add up. It is longer where the probe has seen a
+// sale go on behind its answer: a worker may be silent between two changes.
+func (s *Service) Patience() time.Duration { return max(stillFor, s.patience) }
+
+// Still waits until the count of an item was seen not to change for stillFor, and for Patience where it does not add up or
+// nobody knows. It says false where it still changes after stillLimit.
+func (s *Service) Still(ctx context.Context, item int64, addsUp func(left int64, orders []Order) bool) (bool, error) {
 	began, quiet := time.Now(), seen.Quiet{}
 	was, since := "", began
 	for {
@@ -205,7 +210,11 @@ func (s *Service) Still(ctx context.Context, item int64) (bool, error) {
 				return false, nil
 			}
 		}
-		if quiet.Until(since, time.Now(), countEvery) > stillFor {
+		need := s.Patience()
+		if addsUp != nil && addsUp(left, orders) {
+			need = stillFor
+		}
+		if quiet.Until(since, time.Now(), countEvery) > need {
 			return true, nil
 		}
 		if err := seen.Pause(ctx, countEvery); err != nil {

@@ -47,7 +47,7 @@ type File struct {
 	// Scripts names the steps by which Lua scripts are sent, by the scripts' SHA-1.
 	Scripts map[string]string `yaml:"scripts"`
 	// Settle is how long a process may be silent, with nothing under way, before a run of it decides
-	// nothing. The zero value is 5 s.
+	// nothing. See [Service.Patience], too. The zero value is 5 s.
 	Settle Duration `yaml:"settle"`
 
 	dir, at    string // the folder, and the path as it was given

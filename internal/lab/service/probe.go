@@ -95,6 +95,7 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 	kept.take()
 	buyer := s.NewSale(item, fmt.Sprintf("c%d", s.buys.Load()+1))
 	reply := s.Buy(ctx, process, buyer)
+	answered := time.Now()
 	steps := s.foreground(p, kept.take())
 	if err := seen.Pause(ctx, afterAnswer); err != nil {
 		return err
@@ -106,11 +107,8 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 	if err := s.mustBe(process, reply, load.Sold, "an item with one unit was ordered"); err != nil {
 		return err
 	}
-	orders, err := s.Orders(ctx, item)
-	if err == nil && len(orders) == 0 {
-		p.AfterAnswer = true
-		orders, err = s.awaitOrder(ctx, item)
-	}
+	left, orders, now, err := s.awaitSale(ctx, item)
+	took := time.Since(answered)
 	if err != nil {
 		return err
 	}
@@ -123,18 +121,11 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 		late = slices.DeleteFunc(late, func(step Step) bool { return s.IsBackground(p, step.Sent) })
 		steps = slices.DeleteFunc(steps, func(step Step) bool { return s.IsBackground(p, step.Sent) })
 	}
-	p.AfterAnswer = p.AfterAnswer || len(late) > 0
+	if p.AfterAnswer = p.AfterAnswer || !now || len(late) > 0; p.AfterAnswer {
+		s.patience = max(s.patience, time.Duration(s.File.Settle), lateFactor*took)
+	}
 	if first {
 		p.Sold, p.SoldReply = append(steps, late...), reply
-	}
-	left, err := s.Left(ctx, item)
-	if err == nil && left != 0 { // a worker can be late
-		if _, err = s.Still(ctx, item); err == nil {
-			left, err = s.Left(ctx, item)
-		}
-	}
-	if err != nil {
-		return err
 	}
 	switch {
 	case len(orders) == 0:
@@ -155,7 +146,7 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 	second := s.NewSale(item, fmt.Sprintf("c%d", s.buys.Load()+1))
 	reply = s.Buy(ctx, process, second)
 	if p.AfterAnswer {
-		if _, err := s.Still(ctx, item); err != nil {
+		if _, err := s.Still(ctx, item, func(left int64, orders []Order) bool { return left+int64(len(orders)) == 1 }); err != nil {
 			return err
 		}
 	}
@@ -181,15 +172,18 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 	return s.mustBe(process, reply, load.SoldOut, "an item without a unit was ordered")
 }
 
-// awaitOrder is the orders of an item of which a unit was sold, when there is one: a worker can be late.
-func (s *Service) awaitOrder(ctx context.Context, item int64) ([]Order, error) {
-	for began := time.Now(); ; {
-		orders, err := s.Orders(ctx, item)
-		if err != nil || len(orders) > 0 || time.Since(began) > stillLimit {
-			return orders, err
+// awaitSale counts an item of which the only unit was sold until it is in the orders, and no more left: a worker can be late.
+// It says whether it was at once.
+func (s *Service) awaitSale(ctx context.Context, item int64) (left int64, orders []Order, now bool, err error) {
+	for began, looks := time.Now(), 0; ; looks++ {
+		if left, err = s.Left(ctx, item); err == nil {
+			orders, err = s.Orders(ctx, item)
+		}
+		if err != nil || left == 0 && len(orders) > 0 || time.Since(began) > max(stillLimit, time.Duration(s.File.Settle)) {
+			return left, orders, looks == 0, err
 		}
 		if err := seen.Pause(ctx, orderEvery); err != nil {
-			return nil, err
+			return 0, nil, false, err
 		}
 	}
 }

@@ -69,7 +69,7 @@ func (s Seller) Settle(ctx context.Context, item uint64) error {
 	if !s.Late {
 		return nil
 	}
-	still, err := s.Still(ctx, int64(item))
+	still, err := s.Still(ctx, int64(item), nil)
 	if err == nil && !still {
 		err = fmt.Errorf("the count still changed %s after the last answer", stillLimit)
 	}

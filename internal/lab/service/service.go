@@ -46,6 +46,8 @@ type Service struct {
 	buys    atomic.Int64
 
 	learned sync.RWMutex // guards Background of the probe
+
+	patience time.Duration // see [Service.Patience]
 }
 
 // Process is one process of a service.

@@ -56,7 +56,7 @@ func serve(mode string) {
 	}
 	var mu sync.Mutex
 	left, orders, many := map[string]int{}, map[string][]string{}, map[string]bool{}
-	atLast, bothAt := 0, make(chan struct{})
+	atLast, bothAt, looks := 0, make(chan struct{}), 0
 	http.HandleFunc("PUT /items/{item}", func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -69,6 +69,9 @@ func serve(mode string) {
 		mu.Lock()
 		defer mu.Unlock()
 		item := r.PathValue("item")
+		if looks++; mode == "late" && looks == lateLooks {
+			left[item]--
+		}
 		type order struct {
 			By string `json:"by"`
 		}
@@ -98,7 +101,9 @@ func serve(mode string) {
 			<-bothAt
 			mu.Lock()
 		}
-		left[item]--
+		if looks = 0; mode != "late" {
+			left[item]--
+		}
 		if mode != "liar" {
 			orders[item] = append(orders[item], by)
 		}
@@ -113,6 +118,10 @@ func serve(mode string) {
 		os.Exit(1)
 	}
 }
+
+// lateLooks is how often a late service is looked at, for its units and its orders, until a unit that it has sold is gone. Of a
+// count that is still for two seconds there are fewer looks, and more of one that is for five.
+const lateLooks = 49
 
 // start starts the service of the tests with a mode. It is one process, since its stock is in memory.
 func start(t *testing.T, mode string) (*Service, error) {
@@ -202,6 +211,23 @@ func TestAStoreThatIsNotSeen(t *testing.T) {
 	}
 	if s.File.Stock.LeftRedis = "GET stock:{item}"; len(s.unseen(p)) > 0 {
 		t.Errorf("the stock is in Redis: %v", s.unseen(p))
+	}
+}
+
+// TestAWorkerThatIsLate is no unit too many, where nobody has seen one, and where one was seen.
+func TestAWorkerThatIsLate(t *testing.T) {
+	s, p, err := probed(t, "late")
+	if err != nil || p.Judgement.Kind != verdict.Held || !p.AfterAnswer {
+		t.Fatalf("%+v %v", p, err)
+	}
+	item, addsUp := s.NewItem(), func(left int64, orders []Order) bool { return left+int64(len(orders)) == 1 }
+	if err := s.SetStock(t.Context(), item, 1); err != nil {
+		t.Fatal(err)
+	}
+	s.Buy(t.Context(), s.Processes[0], s.NewSale(item, "late"))
+	still, err := s.Still(t.Context(), item, addsUp)
+	if left, fails := s.Left(t.Context(), item); left != 0 || !still || err != nil || fails != nil {
+		t.Errorf("%d left, at rest: %v, %v %v", left, still, err, fails)
 	}
 }
 

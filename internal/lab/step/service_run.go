@@ -492,7 +492,13 @@ func (r *serviceRun) addedUp(ctx context.Context, o *schedule.Outcome, end sched
 		return end, err
 	}
 	r.ended = true // what follows takes longer than many a lease
-	if still, err := r.service.on.Still(ctx, r.item); err != nil || !still {
+	addsUp := func(left int64, orders []service.Order) bool {
+		for _, order := range orders {
+			left += order.Units
+		}
+		return left == o.Stock
+	}
+	if still, err := r.service.on.Still(ctx, r.item, addsUp); err != nil || !still {
 		return end, cmp.Or(err, errors.New("the orders and the stock change all the time"))
 	}
 	return r.lookAtEnd(ctx, o)
@@ -502,7 +508,7 @@ func (r *serviceRun) addedUp(ctx context.Context, o *schedule.Outcome, end sched
 // customers who were answered as sold, and of what waits in a queue. What was taken from there may be on its way still.
 func (r *serviceRun) awaitOrders(ctx context.Context, record *schedule.Record) error {
 	o := &record.Outcome
-	for until := time.Now().Add(workerLimit); ; {
+	for until := time.Now().Add(max(workerLimit, r.service.on.Patience())); ; {
 		all, err := r.keysNow(ctx)
 		if err != nil {
 			return err
@@ -521,7 +527,7 @@ func (r *serviceRun) awaitOrders(ctx context.Context, record *schedule.Record) e
 		o.Orders = end.Orders
 	}
 	if r.queues && !record.Queued && int64(len(o.Orders)) < o.Stock {
-		_, err := r.service.on.Still(ctx, r.item)
+		_, err := r.service.on.Still(ctx, r.item, nil)
 		return err
 	}
 	return nil
