@@ -162,7 +162,7 @@ func (t *try) part(ctx context.Context, name, what string, play func() error) {
 	if err == nil {
 		err = play()
 	}
-	t.done()
+	t.moving("")
 	if err == nil {
 		return
 	}
@@ -179,13 +179,13 @@ func (t *try) part(ctx context.Context, name, what string, play func() error) {
 func (t *try) run(ctx context.Context) (err error) {
 	t.progress("starting %s", t.file.Name)
 	if t.on, err = service.Start(ctx, t.file); err != nil {
-		t.done()
+		t.moving("")
 		return err
 	}
 	defer func() { err = errors.Join(err, t.on.Close()) }()
 	t.progress("one customer buys")
 	t.probe, err = t.on.Probe(ctx)
-	t.done()
+	t.moving("")
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (t *try) contend(ctx context.Context) error {
 	for round := range contentionRounds {
 		t.progress("%d customers buy at once, round %d of %d", scenario.DescribedCustomers, round+1, contentionRounds)
 		results, err := trial.Run(ctx, bench, scenario.Described, []declared.Strategy{{Name: t.file.Name}}, t.Seed+uint64(round), trial.Options{})
-		t.done()
+		t.moving("")
 		if err != nil {
 			return err
 		}
@@ -258,15 +258,9 @@ func (t *try) add(p report.TriedPart) {
 
 // result is what is kept of the try.
 func (t *try) result() report.Tried {
-	steps := func(of []service.Step) (all []report.TriedStep) {
-		for _, step := range of {
-			all = append(all, report.TriedStep(step))
-		}
-		return all
-	}
 	return report.Tried{
 		Version: report.TriedVersion, Service: t.file.Name, Time: t.began.Format(time.RFC3339), Command: commandLine(t.args), OS: runtime.GOOS + "/" + runtime.GOARCH,
-		Cores: runtime.NumCPU(), Seed: t.Seed, Sale: steps(t.probe.Sold), SoldOut: steps(t.probe.SoldOut), Unseen: t.probe.Unseen, Parts: t.parts,
+		Cores: runtime.NumCPU(), Seed: t.Seed, Sale: t.probe.Sold, SoldOut: t.probe.SoldOut, Unseen: t.probe.Unseen, Parts: t.parts,
 	}
 }
 
@@ -296,5 +290,3 @@ func (t *try) conclude(ctx context.Context, err error) error {
 func (t *try) progress(format string, args ...any) {
 	t.moving(fmt.Sprintf(format, args...))
 }
-
-func (t *try) done() { clearProgress(t.streams) }

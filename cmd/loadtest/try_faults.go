@@ -9,7 +9,6 @@ import (
 
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/wire"
@@ -37,7 +36,7 @@ var tryFaults = []struct {
 // on.
 func (t *try) faults(ctx context.Context, on *step.Service) (tasks []task) {
 	leases, renewed := on.Leases()
-	asked := slices.ContainsFunc(t.probe.Sold, func(s service.Step) bool { return s.Server == wire.Redis })
+	asked := slices.ContainsFunc(t.probe.Sold, func(s schedule.Sent) bool { return s.Server == wire.Redis })
 	for _, f := range tryFaults {
 		why := ""
 		switch {
@@ -84,7 +83,7 @@ func (t *try) fault(ctx context.Context, on *step.Service, event schedule.Event,
 		}
 		t.progress("%s, after %d of %d requests", name, steps, len(t.probe.Sold))
 		record, err := on.Fault(ctx, event, steps, renewed)
-		t.done()
+		t.moving("")
 		switch {
 		case errors.Is(err, step.ErrUnmet):
 			continue

@@ -87,7 +87,7 @@ func (t *try) step(ctx context.Context, on *step.Service) []task {
 		t.progress("%s; a lease ends in its own time", t.order)
 		on.Spare(t.Spare)
 		record, err := on.InTime(ctx, "", 2, t.order)
-		t.done()
+		t.moving("")
 		if errors.Is(err, explore.ErrCannot) {
 			t.mistake = fmt.Errorf("--step: %w", err)
 		}
@@ -168,7 +168,7 @@ func (t *try) search(ctx context.Context, on *step.Service, plan step.Plan, what
 	found, err := explore.Explore(ctx, plan.On(on), search, func(done, left int) { t.progress("%s: %d played, %d known to be left", what, done, left) })
 	t.progress("%s: playing the shortest once more", what)
 	err = errors.Join(err, explore.Confirm(ctx, again, &found))
-	t.done()
+	t.moving("")
 	if err != nil && found.Bad == 0 {
 		return err
 	}
@@ -187,7 +187,7 @@ func (t *try) search(ctx context.Context, on *step.Service, plan step.Plan, what
 		if early {
 			t.progress("%s: once more, and the lease ends in its own time", what)
 			again, err := on.InTime(ctx, record.Strategy, record.Customers, record.Schedule)
-			t.done()
+			t.moving("")
 			if ctx.Err() != nil {
 				break
 			}

@@ -19,20 +19,19 @@ var mayBeStrings = strings.Fields(regexp.MustCompile(`(?m)#.*$`).ReplaceAllStrin
 	topologyInfo.Name strategyInfo.Name strategyInfo.Telling scenarioInfo.Name scenarioInfo.Attacks Answer.Strategy
 	Answer.Scenario Answer.Twin Answer.Language Cell.Strategy Cell.Scenario Question.Key Action.Strategies Action.Events
 	Action.Schedule comparison.Strategies comparison.Shape comparison.Others menu.Outcomes Form.Offered Fact.Name
-	Number.Name Number.Text Number.Better Column.Kind Column.Name stepInfo.Kind Record.Strategy Choice.Step option.Step
-	option.Event option.Customer option.Choice Order.Customer Row.Request Row.Shop Entry.Server Entry.Shop Entry.Request
+	Number.Name Number.Text Number.Better Column.Kind Column.Name stepInfo.Kind Record.Strategy Choice.Step Order.Customer Row.Request Row.Shop Entry.Server Entry.Shop Entry.Request
 	Entry.Customer Entry.Fault Entry.What Entry.Key run.Prediction run.Promised prediction.Word state.Preparing
 	refusal.Problem TriedPart.Part Tried.Time savedInfo.Time detail.Holding Outcome.Answers Outcome.Ordinary State.Holder
 	State.Has State.Waiting
 	# what a server, a program or a machine said
-	Entry.Sent Entry.Answer State.Lock State.Kept TriedStep.Server TriedStep.Sent TriedStep.Answer TriedStep.Source
+	Entry.Sent Entry.Answer State.Lock State.Kept Sent.Server Sent.Sent Sent.Answer Sent.Source
 	Tried.OS partInfo.Output
 	# commands, addresses and mark-up
 	detail.Again partInfo.Line Tried.Command TriedPart.Replay TriedPart.Mends strategyInfo.Page scenarioInfo.Page
 	triedInfo.Page classInfo.URL classInfo.Code partInfo.HTML courseInfo.Plan Interleaving.Shapes replay.Shapes
 	seen.Shapes seen.Lasting detail.Outcomes detail.Latency detail.Buckets position.Drawing
 	# English of what has a file of its own, and the catalogue the other languages by its name
-	strategyInfo.Doc strategyInfo.Guard strategyInfo.Decrement strategyInfo.NotStepped scenarioInfo.Doc topologyInfo.Doc
+	strategyInfo.Doc strategyInfo.Guard strategyInfo.Decrement scenarioInfo.Doc topologyInfo.Doc
 	ballot.Doc
 	# in every language
 	moment.What lessonInfo.Title Answer.Code

@@ -28,7 +28,7 @@ func (t *testbeds) environment() report.Environment {
 		MySQL: t.mysqlVersion, Redis: t.redisVersion, Etcd: t.etcdVersion, Libraries: map[string]string{},
 		Shops: p.shops(), Testbeds: max(len(t.benches), 1), Workers: p.Workers, Rate: p.Shape.String(),
 		LeaseMS: ms(p.Lease), WaitMS: ms(p.Wait), RetryMS: ms(p.Retry), WorkMS: ms(*p.Work),
-		PoolMySQL: stock.PoolSize, ServersGiven: len(p.Given) > 0,
+		PoolMySQL: stock.PoolSize,
 	}
 	if len(p.MySQLSet) > 0 {
 		e.MySQL += " with " + strings.Join(p.MySQLSet, ", ")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
 
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
@@ -126,7 +127,7 @@ func (t Terminal) Next(r Report, program, saved string) {
 	}
 	if len(lines) > 0 {
 		next := t.say("report.next")
-		fmt.Fprintln(t.Out, next+strings.Join(lines, "\n"+strings.Repeat(" ", widthOf(next))))
+		fmt.Fprintln(t.Out, next+strings.Join(lines, "\n"+strings.Repeat(" ", text.LongestLineLen(next))))
 	}
 }
 

@@ -52,15 +52,6 @@ func (e Environment) short(in *words.Language) string {
 	return in.Joined(in.Say(words.Of("comma")), known(e.MySQL, "database"), known(e.Redis, "Redis"), words.Of("cores", "n", e.Cores), words.Of("with.seed", "seed", e.Seed))
 }
 
-// sideBySide is a warning for numbers that were measured while other cells ran, empty where none
-// did.
-func (e Environment) sideBySide() words.Text {
-	if e.Testbeds < 2 {
-		return words.Text{}
-	}
-	return words.Of("load.beside", "n", e.Testbeds)
-}
-
 // differences are the other conditions that may make numbers differ, each with both values.
 func differences(in *words.Language, before, after Report) []string {
 	found := differing(in, before.Environment.conditions(), after.Environment.conditions())

@@ -18,9 +18,9 @@ import (
 // While a cell runs, the page counts p50 and p99 alone (live/watcher.go, live/page/cell.js).
 var metrics = []metric{
 	{name: "requests", of: count(func(r trial.Result) int64 { return r.Requests }), shown: always},
-	{name: "sold", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: unitsToSell, shown: inTerminal | onPage | always},
+	{name: "sold", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: trial.Result.Stock, shown: inTerminal | onPage | always},
 	{name: "restocked", of: count(func(r trial.Result) int64 { return r.Restocked }), shown: always},
-	{name: "promised", of: promised, outOf: unitsToSell},
+	{name: "promised", of: promised, outOf: trial.Result.Stock},
 	{name: "remaining", of: count(func(r trial.Result) int64 { return r.Remaining }), shown: always},
 	{name: "oversold", of: count(func(r trial.Result) int64 { return r.Oversold }), bad: true, shown: inTerminal | onPage | always},
 	{name: "lost-updates", of: count(func(r trial.Result) int64 { return r.LostUpdates }), bad: true, shown: inTerminal | always, leave: 4},
@@ -145,8 +145,6 @@ func byOutcome(o load.Outcome, of func(trial.Latency) float64) func(trial.Result
 		return of(l), ok
 	}
 }
-
-func unitsToSell(r trial.Result) int64 { return r.Stock() }
 
 // dash stands for what is not known.
 const dash = "–"

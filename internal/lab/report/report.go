@@ -57,26 +57,25 @@ func (r Report) byStrategy(a, b trial.Result) int { return r.nth(a.Strategy) - r
 
 // Environment is where the numbers come from. Do not compare numbers of two environments.
 type Environment struct {
-	Time         string            `json:"time"`
-	Command      string            `json:"command"`
-	Seed         uint64            `json:"seed"`
-	OS           string            `json:"os"`
-	Cores        int               `json:"cores"`
-	Go           string            `json:"go"`
-	MySQL        string            `json:"mysql"`
-	Redis        string            `json:"redis"`
-	Etcd         string            `json:"etcd,omitempty"` // the version, where one was started
-	Libraries    map[string]string `json:"libraries"`
-	Shops        int               `json:"shops"`
-	Testbeds     int               `json:"testbeds"` // sets of shops that worked side by side
-	Workers      int               `json:"workers"`
-	Rate         string            `json:"rate,omitempty"` // requests a second, as --rate has it
-	LeaseMS      float64           `json:"lease_ms"`
-	WaitMS       float64           `json:"wait_ms"`
-	RetryMS      float64           `json:"retry_ms"`
-	WorkMS       float64           `json:"work_ms"`
-	PoolMySQL    int               `json:"pool_mysql"` // connections a shop opens at most
-	ServersGiven bool              `json:"servers_given,omitempty"`
+	Time      string            `json:"time"`
+	Command   string            `json:"command"`
+	Seed      uint64            `json:"seed"`
+	OS        string            `json:"os"`
+	Cores     int               `json:"cores"`
+	Go        string            `json:"go"`
+	MySQL     string            `json:"mysql"`
+	Redis     string            `json:"redis"`
+	Etcd      string            `json:"etcd,omitempty"` // the version, where one was started
+	Libraries map[string]string `json:"libraries"`
+	Shops     int               `json:"shops"`
+	Testbeds  int               `json:"testbeds"` // sets of shops that worked side by side
+	Workers   int               `json:"workers"`
+	Rate      string            `json:"rate,omitempty"` // requests a second, as --rate has it
+	LeaseMS   float64           `json:"lease_ms"`
+	WaitMS    float64           `json:"wait_ms"`
+	RetryMS   float64           `json:"retry_ms"`
+	WorkMS    float64           `json:"work_ms"`
+	PoolMySQL int               `json:"pool_mysql"` // connections a shop opens at most
 }
 
 // Surprises returns the cells whose verdict was not the expected one.

@@ -285,7 +285,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		terminal := Terminal{Out: &out, Width: width}
 		terminal.comparison(widest(t).Cells)
 		terminal.singly(mixed)
-		terminal.matrix(mixed)
+		terminal.table(mixed, terminal.short)
+		terminal.wrapped(terminal.legend(mixed.Cells))
 		terminal.Compare(changed(mixed), mixed)
 		terminal.Strategies(ladder.Describe(ladder.All()))
 		terminal.Scenarios()

@@ -38,30 +38,39 @@ func Read(path string) (Report, error) {
 	if path == "" {
 		return Report{}, errors.New("the name of a file is empty: want a file that --out wrote")
 	}
-	file := os.Stdin
-	if path != "-" {
-		var err error
-		if file, err = os.Open(path); err != nil {
-			return Report{}, err
-		}
-		defer file.Close()
-	}
-	r, err := read(file)
-	if err != nil {
-		return Report{}, fmt.Errorf("%s is no result that this loadtest can read: %w", path, err)
-	}
-	return r, nil
+	return opened(path, "no result that this loadtest can read", read)
 }
 
 func read(from io.Reader) (Report, error) {
-	content, err := io.ReadAll(io.LimitReader(from, maxSize+1))
-	if err == nil && len(content) > maxSize {
-		err = fmt.Errorf("it has more than %d MiB", maxSize>>20)
-	}
+	content, err := bounded(from)
 	if err != nil {
 		return Report{}, err
 	}
 	return Decode(content)
+}
+
+// opened reads a file, or for - standard input. Of one that cannot be read it says that it is no such file.
+func opened[T any](path, not string, read func(io.Reader) (T, error)) (none T, err error) {
+	file := os.Stdin
+	if path != "-" {
+		if file, err = os.Open(path); err != nil {
+			return none, err
+		}
+		defer file.Close()
+	}
+	content, err := read(file)
+	if err != nil {
+		return none, fmt.Errorf("%s is %s: %w", path, not, err)
+	}
+	return content, nil
+}
+
+func bounded(from io.Reader) ([]byte, error) {
+	content, err := io.ReadAll(io.LimitReader(from, maxSize+1))
+	if err == nil && len(content) > maxSize {
+		err = fmt.Errorf("it has more than %d MiB", maxSize>>20)
+	}
+	return content, err
 }
 
 // Decode reads what [Report.JSON] wrote, in this version or an older one.

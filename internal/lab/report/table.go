@@ -32,7 +32,7 @@ func (t Terminal) print(w table.Writer, header table.Row, columns []table.Column
 	}
 	fmt.Fprintln(t.Out, shown)
 	if len(left) > 0 {
-		t.wrapped(t.say("report.left-out", "names", strings.Join(left, ", "), "width", widthOf(whole)))
+		t.wrapped(t.say("report.left-out", "names", strings.Join(left, ", "), "width", text.LongestLineLen(whole)))
 	}
 }
 
@@ -50,15 +50,7 @@ func narrow(columns []table.ColumnConfig) (narrowed bool) {
 	return narrowed
 }
 
-func (t Terminal) fits(s string) bool { return widthOf(s) <= t.width() }
-
-func widthOf(s string) int {
-	widest := 0
-	for _, line := range strings.Split(s, "\n") {
-		widest = max(widest, text.StringWidthWithoutEscSequences(line))
-	}
-	return widest
-}
+func (t Terminal) fits(s string) bool { return text.LongestLineLen(s) <= t.width() }
 
 // rendered is the table with a rule that is no longer than the rows: a longer one would wrap.
 func rendered(w table.Writer) string {
@@ -68,7 +60,7 @@ func rendered(w table.Writer) string {
 	i := slices.IndexFunc(lines, isRule)
 	if i >= 0 {
 		lines[i] = ""
-		lines[i] = strings.Repeat(rule, widthOf(strings.Join(lines, "\n")))
+		lines[i] = strings.Repeat(rule, text.LongestLineLen(strings.Join(lines, "\n")))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -53,7 +53,8 @@ func (t Terminal) Report(r Report) {
 		t.sideBySide(r.Environment)
 		t.loads(r)
 	case r.isMatrix():
-		t.matrix(r)
+		t.table(r, t.short)
+		t.wrapped(t.legend(r.Cells))
 	default:
 		t.singly(r)
 	}
@@ -79,9 +80,10 @@ func (t Terminal) comparison(cells []trial.Result) {
 	}
 }
 
+// sideBySide warns of numbers that were measured while other cells ran.
 func (t Terminal) sideBySide(e Environment) {
-	if note := e.sideBySide(); !note.IsZero() {
-		t.wrapped(t.in().Say(note))
+	if e.Testbeds > 1 {
+		t.wrapped(t.say("load.beside", "n", e.Testbeds))
 	}
 }
 
@@ -101,11 +103,6 @@ func (t Terminal) done(c trial.Result) string {
 	return t.doc("scenario", sc.Name, sc.Doc)
 }
 
-func (t Terminal) matrix(r Report) {
-	t.table(r, t.short)
-	t.wrapped(t.legend(r.Cells))
-}
-
 // Expected prints the expected verdict of each cell.
 func (t Terminal) Expected(r Report) {
 	t.table(r, func(c trial.Result) string {
@@ -113,17 +110,44 @@ func (t Terminal) Expected(r Report) {
 	})
 }
 
-// table prints strategies by scenarios, with what is to be shown of each cell.
+// table prints strategies by scenarios, with what is to be shown of each cell. Columns without room are printed as a
+// second table below.
 func (t Terminal) table(r Report, shown func(trial.Result) string) {
 	cells := r.byPlace()
 	strategies, scenarios := r.Places(r.Cells)
-	t.grid(strategies, scenarios, func(s declared.Strategy, sc trial.Scenario) string {
-		c, ok := cells[place{s.Name, sc.Name}]
-		if !ok {
-			return ""
+	for {
+		n := len(scenarios)
+		grid := t.grid(cells, strategies, scenarios, shown)
+		for n > 1 && !t.fits(grid) {
+			n--
+			grid = t.grid(cells, strategies, scenarios[:n], shown)
 		}
-		return shown(c)
-	})
+		fmt.Fprintln(t.Out, grid)
+		if scenarios = scenarios[n:]; len(scenarios) == 0 {
+			return
+		}
+		fmt.Fprintln(t.Out)
+	}
+}
+
+func (t Terminal) grid(cells map[place]trial.Result, strategies []declared.Strategy, scenarios []trial.Scenario, shown func(trial.Result) string) string {
+	w, header := tabular.New(), t.Header("strategy")
+	for _, sc := range scenarios {
+		header = append(header, strings.ReplaceAll(sc.Name, "-", "-\n"))
+	}
+	w.AppendHeader(header)
+	for _, s := range strategies {
+		row := table.Row{s.Name}
+		for _, sc := range scenarios {
+			text := ""
+			if c, ok := cells[place{s.Name, sc.Name}]; ok {
+				text = shown(c)
+			}
+			row = append(row, text)
+		}
+		w.AppendRow(row)
+	}
+	return rendered(w)
 }
 
 // legend explains the words of a matrix that it has.
@@ -147,41 +171,6 @@ func (t Terminal) legend(cells []trial.Result) string {
 		said = append(said, t.say("report.surprise"))
 	}
 	return strings.Join(said, " · ")
-}
-
-// verdictOf returns the text of a cell in a grid.
-type verdictOf func(declared.Strategy, trial.Scenario) string
-
-// grid prints strategies by scenarios. Columns without room are printed as a second table below.
-func (t Terminal) grid(strategies []declared.Strategy, scenarios []trial.Scenario, cell verdictOf) {
-	shown := len(scenarios)
-	grid := gridOf(t.say("strategy"), strategies, scenarios, cell)
-	for shown > 1 && !t.fits(grid) {
-		shown--
-		grid = gridOf(t.say("strategy"), strategies, scenarios[:shown], cell)
-	}
-	fmt.Fprintln(t.Out, grid)
-	if shown < len(scenarios) {
-		fmt.Fprintln(t.Out)
-		t.grid(strategies, scenarios[shown:], cell)
-	}
-}
-
-func gridOf(first string, strategies []declared.Strategy, scenarios []trial.Scenario, cell verdictOf) string {
-	w := tabular.New()
-	header := table.Row{first}
-	for _, sc := range scenarios {
-		header = append(header, strings.ReplaceAll(sc.Name, "-", "-\n"))
-	}
-	w.AppendHeader(header)
-	for _, s := range strategies {
-		row := table.Row{s.Name}
-		for _, sc := range scenarios {
-			row = append(row, cell(s, sc))
-		}
-		w.AppendRow(row)
-	}
-	return rendered(w)
 }
 
 // wrapped prints a line of text, broken where the terminal ends.

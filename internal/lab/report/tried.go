@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"stocklock/internal/lab/schedule"
@@ -17,25 +16,17 @@ const TriedVersion = 2
 
 // Tried is what a try of a described service came to.
 type Tried struct {
-	Version int         `json:"version"`
-	Service string      `json:"service"`
-	Time    string      `json:"time"` // when it began
-	Command string      `json:"command"`
-	OS      string      `json:"os"`
-	Cores   int         `json:"cores"`
-	Seed    uint64      `json:"seed"`
-	Sale    []TriedStep `json:"sale"`
-	SoldOut []TriedStep `json:"sold_out"`
-	Unseen  []string    `json:"unseen,omitempty"`
-	Parts   []TriedPart `json:"parts"`
-}
-
-// TriedStep is a request of a sale.
-type TriedStep struct {
-	Server string `json:"server"`
-	Sent   string `json:"sent"`
-	Answer string `json:"answer"`
-	Source string `json:"source,omitempty"` // of a script
+	Version int             `json:"version"`
+	Service string          `json:"service"`
+	Time    string          `json:"time"` // when it began
+	Command string          `json:"command"`
+	OS      string          `json:"os"`
+	Cores   int             `json:"cores"`
+	Seed    uint64          `json:"seed"`
+	Sale    []schedule.Sent `json:"sale"`
+	SoldOut []schedule.Sent `json:"sold_out"`
+	Unseen  []string        `json:"unseen,omitempty"`
+	Parts   []TriedPart     `json:"parts"`
 }
 
 // TriedPart is the result of a part.
@@ -74,28 +65,16 @@ func (t Tried) JSON(w io.Writer) error {
 	return out.Encode(t)
 }
 
-// ReadTried reads a file that [Tried.JSON] wrote.
+// ReadTried reads a file that [Tried.JSON] wrote, or for - standard input.
 func ReadTried(path string) (Tried, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return Tried{}, err
-	}
-	defer file.Close()
-	t, err := readTried(file)
-	if err != nil {
-		return Tried{}, fmt.Errorf("%s is no result of loadtest try --out: %w", path, err)
-	}
-	return t, nil
+	return opened(path, "no result of loadtest try --out", readTried)
 }
 
 // maxEntries bounds what is drawn of a record.
 const maxEntries = 10_000
 
 func readTried(from io.Reader) (t Tried, err error) {
-	content, err := io.ReadAll(io.LimitReader(from, maxSize+1))
-	if err == nil && len(content) > maxSize {
-		err = fmt.Errorf("it has more than %d MiB", maxSize>>20)
-	}
+	content, err := bounded(from)
 	if err == nil {
 		err = json.Unmarshal(neutral(content), &t)
 	}

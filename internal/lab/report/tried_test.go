@@ -21,7 +21,7 @@ func someTried() Tried {
 	}
 	return Tried{
 		Version: TriedVersion, Service: "a <shop>", Time: "2026-01-02T03:04:05Z", Command: "loadtest try shop.yaml", OS: "linux/amd64", Cores: 2, Seed: 1,
-		Sale: []TriedStep{{Server: "redis", Sent: "GET <script>", Answer: "nil"}}, Unseen: []string{"TLS to Redis"},
+		Sale: []schedule.Sent{{Server: "redis", Sent: "GET <script>", Answer: "nil"}}, Unseen: []string{"TLS to Redis"},
 		Parts: []TriedPart{
 			{Part: "probe", Verdict: verdict.Held}, {Part: "contention", Verdict: verdict.Invalid, Reason: "no rest"},
 			{Part: "explore", Verdict: verdict.Oversold, Reason: "3 schedules, 2 bad", Record: record, Mends: "docs/mistakes/holds.md#conditional", Replay: "loadtest try --step 'A.select B.select'"},

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -31,17 +32,9 @@ func reason(in *words.Language, c trial.Result) string {
 
 // verdictsOf has the entries of the verdicts that these cells have.
 func verdictsOf(cells []trial.Result) []verdict.Verdict {
-	has := map[verdict.Kind]bool{}
-	for _, c := range cells {
-		has[c.Shown().Kind] = true
-	}
-	var found []verdict.Verdict
-	for _, v := range verdict.All {
-		if has[v.Kind] {
-			found = append(found, v)
-		}
-	}
-	return found
+	return slices.DeleteFunc(slices.Clone(verdict.All), func(v verdict.Verdict) bool {
+		return !slices.ContainsFunc(cells, func(c trial.Result) bool { return c.Shown().Kind == v.Kind })
+	})
 }
 
 // verdict is the word, and what was expected where that is something else.

@@ -57,6 +57,14 @@ func (r Record) Command(as string) string {
 	return line
 }
 
+// Sent is a request of a sale as the wire showed it.
+type Sent struct {
+	Server string `json:"server"`
+	Sent   string `json:"sent"`
+	Answer string `json:"answer"`
+	Source string `json:"source,omitempty"` // of a script
+}
+
 // Entry is one line of a record: a step with its answer, an event, or what a shop did on its own.
 type Entry struct {
 	AtMS     float64    `json:"at_ms"`

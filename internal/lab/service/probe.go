@@ -12,22 +12,15 @@ import (
 	"time"
 
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/wire"
 )
 
-// Step is a request of a sale as the wire showed it.
-type Step struct {
-	Server string `json:"server"`
-	Sent   string `json:"sent"`
-	Answer string `json:"answer"`
-	Source string `json:"source,omitempty"` // of a script
-}
-
 // Probe is what one sale, and one refusal, have shown of a service.
 type Probe struct {
-	Sold, SoldOut           []Step
+	Sold, SoldOut           []schedule.Sent
 	SoldReply, SoldOutReply Reply
 	// Background are the requests that the idle service sent, in the form of [Shape].
 	Background []string
@@ -118,8 +111,8 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 			return err
 		}
 		s.Watch(kept)
-		late = slices.DeleteFunc(late, func(step Step) bool { return s.IsBackground(p, step.Sent) })
-		steps = slices.DeleteFunc(steps, func(step Step) bool { return s.IsBackground(p, step.Sent) })
+		late = slices.DeleteFunc(late, func(step schedule.Sent) bool { return s.IsBackground(p, step.Sent) })
+		steps = slices.DeleteFunc(steps, func(step schedule.Sent) bool { return s.IsBackground(p, step.Sent) })
 	}
 	if p.AfterAnswer = p.AfterAnswer || !now || len(late) > 0; p.AfterAnswer {
 		s.patience = max(s.patience, time.Duration(s.File.Settle), lateFactor*took)
@@ -256,17 +249,17 @@ func (s *Service) unseen(p *Probe) (all []string) {
 			what = "connections came, and nothing of a sale: the service sells on connections around {redis} and {mysql}, or without them"
 		}
 		all = append(all, what)
-	case s.File.Stock.LeftRedis == "" && !slices.ContainsFunc(p.Sold, func(step Step) bool { return step.Server == wire.MySQL }):
+	case s.File.Stock.LeftRedis == "" && !slices.ContainsFunc(p.Sold, func(step schedule.Sent) bool { return step.Server == wire.MySQL }):
 		all = append(all, "a sale sends requests to {redis}, and nothing of it to {mysql}: if its stock is in Redis, count that with left_redis; no other store is seen")
 	}
 	return all
 }
 
 // foreground are the requests that belong to a sale.
-func (s *Service) foreground(p *Probe, all []*wire.Exchange) (steps []Step) {
+func (s *Service) foreground(p *Probe, all []*wire.Exchange) (steps []schedule.Sent) {
 	for _, x := range all {
 		if !s.IsBackground(p, x.Text) {
-			steps = append(steps, Step{x.Server, x.Text, x.Answer, x.Source})
+			steps = append(steps, schedule.Sent{Server: x.Server, Sent: x.Text, Answer: x.Answer, Source: x.Source})
 		}
 	}
 	return steps
@@ -294,7 +287,7 @@ func (s *Service) IsBackground(p *Probe, text string) bool {
 
 // Sends says whether a sale, or a refusal, has sent a request of a form of [Shape].
 func (p *Probe) Sends(shape string) bool {
-	is := func(step Step) bool { return Shape(step.Sent) == shape }
+	is := func(step schedule.Sent) bool { return Shape(step.Sent) == shape }
 	return slices.ContainsFunc(p.Sold, is) || slices.ContainsFunc(p.SoldOut, is)
 }
 
@@ -316,7 +309,7 @@ func (p *Probe) Beyond() (all []string) {
 	if slices.ContainsFunc(statements, several.MatchString) {
 		all = append(all, "several statements in one text are one step")
 	}
-	if slices.ContainsFunc(p.Sold, func(s Step) bool { return s.Server == wire.Redis && deadline.MatchString(s.Sent) }) {
+	if slices.ContainsFunc(p.Sold, func(s schedule.Sent) bool { return s.Server == wire.Redis && deadline.MatchString(s.Sent) }) {
 		all = append(all, "leases in values of Redis were not ended")
 	}
 	return all
@@ -351,7 +344,7 @@ var (
 
 // Last is the form of the last request of a sale that was answered so, empty where that is not known.
 func (p *Probe) Last(answered load.Outcome) string {
-	steps := map[load.Outcome][]Step{load.Sold: p.Sold, load.SoldOut: p.SoldOut}[answered]
+	steps := map[load.Outcome][]schedule.Sent{load.Sold: p.Sold, load.SoldOut: p.SoldOut}[answered]
 	if len(steps) == 0 {
 		return ""
 	}
@@ -363,7 +356,7 @@ func (p *Probe) Print(w io.Writer) {
 	for _, part := range []struct {
 		what  string
 		reply Reply
-		steps []Step
+		steps []schedule.Sent
 	}{{"one sale", p.SoldReply, p.Sold}, {"sold out", p.SoldOutReply, p.SoldOut}} {
 		if part.reply.Outcome == "" {
 			continue

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/wire"
@@ -328,7 +329,7 @@ func TestWhatIsBeyond(t *testing.T) {
 		if strings.HasPrefix(sent, "SET") {
 			server = wire.Redis
 		}
-		p := &Probe{Sold: []Step{{Server: server, Sent: sent}}}
+		p := &Probe{Sold: []schedule.Sent{{Server: server, Sent: sent}}}
 		if got := strings.Join(p.Beyond(), "; "); got != want {
 			t.Errorf("%s: %q, want %q", sent, got, want)
 		}

@@ -458,7 +458,7 @@ func (r *serviceRun) unended(endless bool) string {
 	var sent service.Probe
 	for _, e := range r.entries {
 		if !endless || e.Server == wire.Redis {
-			sent.Sold = append(sent.Sold, service.Step{Server: e.Server, Sent: e.Sent})
+			sent.Sold = append(sent.Sold, schedule.Sent{Server: e.Server, Sent: e.Sent})
 		}
 	}
 	return strings.Join(sent.Unended(), ", ")
