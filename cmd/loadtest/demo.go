@@ -26,22 +26,22 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	var comparison, telling matrix.Plan
-	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
-		comparison, telling, err = demoPlans(c.Seed, c.programs, shop)
-		return err
+	type plans struct{ comparison, telling matrix.Plan }
+	shop, of, err := askShop(ctx, c.shopSettings, s, func(shop *catalog.Catalog) (of plans, err error) {
+		of.comparison, of.telling, err = demoPlans(c.Seed, c.programs, shop)
+		return of, err
 	})
 	if err != nil {
 		return err
 	}
 	defer shop.Close()
-	r, err := measure(ctx, comparison, shop, s)
+	r, err := measure(ctx, of.comparison, shop, s)
 	if err != nil {
 		return err
 	}
 	var faults report.Report
 	if !r.Interrupted {
-		if faults, err = measure(ctx, telling, shop, s); err != nil {
+		if faults, err = measure(ctx, of.telling, shop, s); err != nil {
 			return err
 		}
 	}

@@ -126,7 +126,7 @@ func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exerc
 		return err
 	}
 	done := func(step words.Text) {
-		clearProgress(s)
+		s.moving("")
 		fmt.Fprintln(s.out, "  "+s.say("exercise.holds", "what", step))
 	}
 	done(words.Of("exercise.builds"))
@@ -142,7 +142,7 @@ func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exerc
 		}
 	}
 	v, err := checker.Check(ctx, e.Mine(), done)
-	clearProgress(s)
+	s.moving("")
 	if err != nil {
 		return err
 	}

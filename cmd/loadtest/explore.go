@@ -59,22 +59,18 @@ Exit codes: 0 what the strategies' properties let expect, 1 a surprise, or a pro
 }
 
 func (c *exploreCommand) Run(ctx context.Context, s streams, parsed *kong.Context) error {
-	asked := among([]string{"events", "customers", "switches"}, parsed)
+	other := among([]string{"events", "customers", "switches"}, parsed)
 	switch err := c.check(".json"); {
 	case err != nil:
 		return err
-	case c.Judge && asked != "":
-		return usage("--judge plays what the properties call for: want it without %s", asked)
+	case c.Judge && other != "":
+		return usage("--judge plays what the properties call for: want it without %s", other)
 	case c.Judge && c.As != "" && c.As != asBaskets:
 		return usage("--judge plays %s anyway: --as is for baskets there", c.As)
 	case !c.Judge && !c.Scenarios:
 		return usage("--no-scenarios is for --judge")
 	}
-	var strategies []declared.Strategy
-	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
-		strategies, err = c.chosen(shop)
-		return err
-	})
+	shop, strategies, err := askShop(ctx, c.shopSettings, s, c.chosen)
 	if err != nil {
 		return err
 	}
@@ -152,11 +148,11 @@ func (c *exploreCommand) run(ctx context.Context, s streams, on *step.Shops, st 
 	surveys, err := c.surveys(st)
 	for i := 0; err == nil && i < len(surveys); i++ {
 		err = surveys[i].Run(ctx, on, progress(s), func(r survey.Result) {
-			clearProgress(s)
+			s.moving("")
 			found(r)
 		})
 	}
-	clearProgress(s)
+	s.moving("")
 	return surveys, err
 }
 
@@ -203,8 +199,6 @@ func progress(s streams) func(survey.Result, int, int) {
 		s.moving(s.say("explore.progress", "name", r.Strategy+", "+s.in().Say(r.Name()), "done", done, "left", left))
 	}
 }
-
-func clearProgress(s streams) { s.moving("") }
 
 func printResult(s streams, r survey.Result) {
 	name := r.Strategy + ", " + s.in().Say(r.Name())

@@ -100,7 +100,10 @@ func addCells(judgements []survey.Judgement, r report.Report) {
 
 // rule prints the judgement.
 func (c *exploreCommand) rule(s streams, judgements []survey.Judgement, unexplained []schedule.Record) error {
-	contradicted := len(unexplained)
+	for _, bad := range unexplained {
+		by := words.Of("judge.unexplained", "verdict", bad.Outcome.Verdict, "cause", string(bad.Outcome.Cause), "schedule", bad.Schedule.String())
+		judgements = append(judgements, survey.Judgement{Ruling: survey.Contradicts, By: by})
+	}
 	t := tabular.New()
 	t.AppendHeader(s.terminal().Header("judge.property", "judge.declared", "judge.seen", "judge.by"))
 	type line struct {
@@ -110,26 +113,18 @@ func (c *exploreCommand) rule(s streams, judgements []survey.Judgement, unexplai
 		By       string            `json:"by"`
 	}
 	var lines []line
-	add := func(name string, j survey.Judgement) {
-		t.AppendRow(table.Row{name, s.in().Named("declares", string(j.Declared)), s.in().Named("ruling", string(j.Ruling)), s.in().Say(j.By)})
-	}
+	contradicted := false
 	for _, j := range judgements {
-		if j.Ruling == survey.Contradicts {
-			contradicted++
-		}
-		add(j.Property.String(), j)
-		lines = append(lines, line{j.Property.String(), j.Declared, j.Ruling, j.By.String()})
-	}
-	for _, bad := range unexplained {
-		by := words.Of("judge.unexplained", "verdict", bad.Outcome.Verdict, "cause", string(bad.Outcome.Cause), "schedule", bad.Schedule.String())
-		add(s.say("judge.together"), survey.Judgement{Ruling: survey.Contradicts, By: by})
-		lines = append(lines, line{"", declared.NotApplicable, survey.Contradicts, by.String()})
+		contradicted = contradicted || j.Ruling == survey.Contradicts
+		name := j.Property.String() // empty for all of them together
+		t.AppendRow(table.Row{cmp.Or(name, s.say("judge.together")), s.in().Named("declares", string(j.Declared)), s.in().Named("ruling", string(j.Ruling)), s.in().Say(j.By)})
+		lines = append(lines, line{name, cmp.Or(j.Declared, declared.NotApplicable), j.Ruling, j.By.String()})
 	}
 	fmt.Fprintln(c.beside(s).out, t.Render())
 	if err := c.writeJSON(s, lines); err != nil {
 		return err
 	}
-	if contradicted > 0 {
+	if contradicted {
 		return errSurprised
 	}
 	return nil

@@ -83,16 +83,11 @@ func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) e
 	if c.ExpectOnly {
 		return c.expect(ctx, plan, s, parsed)
 	}
-	var chosen matrix.Plan
-	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
-		chosen, err = c.choose(plan, shop, parsed)
-		return err
-	})
+	shop, plan, err := askShop(ctx, c.shopSettings, s, func(shop *catalog.Catalog) (matrix.Plan, error) { return c.choose(plan, shop, parsed) })
 	if err != nil {
 		return err
 	}
 	defer shop.Close()
-	plan = chosen
 	var requests *wholefile.File
 	for _, path := range c.named(requestsEnd) {
 		if requests, err = wholefile.Create(path); err != nil {

@@ -35,7 +35,7 @@ func search(ctx context.Context, of matrix.Pair, shop *catalog.Catalog, started 
 	fmt.Fprintln(s.out)
 	asked := survey.Plan{Strategy: way.Name, Sales: salesOf(asBaskets), Customers: 2, Events: events, Switches: len(events)}
 	return asked.Run(ctx, on, progress(s), func(r survey.Result) {
-		clearProgress(s)
+		s.moving("")
 		printResult(s, r)
 	})
 }

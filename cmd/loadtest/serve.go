@@ -58,11 +58,7 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 		}
 		hosts = append(hosts, u.Hostname())
 	}
-	var server *live.Server
-	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
-		server, err = c.server(shop, hosts, s)
-		return err
-	})
+	shop, server, err := askShop(ctx, c.shopSettings, s, func(shop *catalog.Catalog) (*live.Server, error) { return c.server(shop, hosts, s) })
 	if err != nil {
 		return err
 	}

@@ -49,25 +49,25 @@ func (p *programFile) UnmarshalText(text []byte) error {
 	return err
 }
 
-// catalog asks a shop of the lab for its strategies, of which choose takes those
+// askShop asks a shop of the lab for its strategies, of which choose takes those
 // that the user names. It first calls choose with the shop that was built last, so that a wrong name
 // is refused before anything is compiled. The caller closes the catalog after the last use of its
 // program.
-func (o shopSettings) catalog(ctx context.Context, s streams, choose func(*catalog.Catalog) error) (*catalog.Catalog, error) {
-	c, err := o.known(ctx, s)
+func askShop[T any](ctx context.Context, o shopSettings, s streams, choose func(*catalog.Catalog) (T, error)) (c *catalog.Catalog, chosen T, err error) {
+	c, err = o.known(ctx, s)
 	if err == nil && c.AsBuilt {
-		if err := choose(c); err != nil {
-			return nil, err
+		if _, err := choose(c); err != nil {
+			return nil, chosen, err
 		}
 		c, err = o.open(ctx, s)
 	}
 	if err != nil {
-		return nil, err
+		return nil, chosen, err
 	}
-	if err := choose(c); err != nil {
-		return nil, errors.Join(err, c.Close())
+	if chosen, err = choose(c); err != nil {
+		return nil, chosen, errors.Join(err, c.Close())
 	}
-	return c, nil
+	return c, chosen, nil
 }
 
 // known asks a shop that is there. It builds one only where none was built before.

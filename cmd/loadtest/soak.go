@@ -52,11 +52,7 @@ func (c *soakCommand) Run(ctx context.Context, s streams, parsed *kong.Context) 
 			return usage("--save: %w", err)
 		}
 	}
-	var o soak.Options
-	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
-		o, err = c.options(shop)
-		return err
-	})
+	shop, o, err := askShop(ctx, c.shopSettings, s, c.options)
 	if err != nil {
 		return err
 	}

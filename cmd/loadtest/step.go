@@ -52,21 +52,20 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	var of declared.Strategy
-	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
+	shop, of, err := askShop(ctx, c.shopSettings, s, func(shop *catalog.Catalog) (of declared.Strategy, err error) {
 		if of, err = shop.Any(c.Strategy); err != nil {
-			return usage("%w", err)
+			return of, usage("%w", err)
 		}
 		if c.As, err = c.as(of); err != nil {
-			return err
+			return of, err
 		}
 		switch why := step.Unplayable(of); {
 		case c.As == asReservations && (c.Customers == 2 || len(plan.Events()) > 0):
-			return usage("reservations are of three customers, the last of whom sweeps, and without an event")
+			return of, usage("reservations are of three customers, the last of whom sweeps, and without an event")
 		case why != "":
-			return usage("%s cannot be stepped through: %s", of.Name, why)
+			return of, usage("%s cannot be stepped through: %s", of.Name, why)
 		}
-		return nil
+		return of, nil
 	})
 	if err != nil {
 		return err

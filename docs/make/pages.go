@@ -9,6 +9,7 @@ import (
 
 	"stocklock/internal/lab/mistakes"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/words"
@@ -127,7 +128,7 @@ func (l language) strategyFacts(s declared.Strategy) string {
 		b.WriteString(l.say("mends", "links", l.links(by, "mistakes")))
 	}
 	b.WriteString("\n")
-	for _, k := range kept() {
+	for _, k := range schedule.KeptSchedules() {
 		if plan := k.Schedule.String(); k.Strategy == s.Name && plan != schedules[s.Name] {
 			fmt.Fprintf(&b, "- %s\n", l.say("caused", "command", fmt.Sprintf("loadtest step %s %s --draw", s.Name, plan), "cause", k.Cause))
 		}

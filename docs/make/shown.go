@@ -75,7 +75,7 @@ var ends = map[string]verdict.Cause{"getset-server-clock": verdict.Overrun, "red
 
 // outcome is how the schedule is to end: as it is kept, or by [ends], or else held.
 func (s shown) outcome() (verdict.Kind, verdict.Cause) {
-	for _, k := range kept() {
+	for _, k := range schedule.KeptSchedules() {
 		if k.Strategy == s.strategy && k.Schedule.String() == schedules[s.strategy] {
 			return k.Verdict, k.Cause
 		}
@@ -84,14 +84,6 @@ func (s shown) outcome() (verdict.Kind, verdict.Cause) {
 		return verdict.Oversold, cause
 	}
 	return verdict.Held, ""
-}
-
-func kept() []schedule.Kept {
-	all, err := schedule.KeptSchedules()
-	if err != nil {
-		panic(err) // it is part of the program
-	}
-	return all
 }
 
 // stageLease is the lease of the schedules: what is drawn does not depend on it.

@@ -303,7 +303,7 @@ func Print(w io.Writer, in *words.Language, r Record) {
 			fmt.Fprintf(w, "%8.1f  %-10s %s: %s\n", e.AtMS, name, e.Server, e.Sent)
 		}
 		if !e.Blocked.IsZero() {
-			fmt.Fprintf(w, "%20s %s\n", "", e.waits(in))
+			fmt.Fprintf(w, "%20s %s\n", "", in.Say(words.Of("blocked", "by", e.Blocked)))
 		}
 		if e.Answer != "" {
 			fmt.Fprintf(w, "%20s %s\n", "→", e.Answer)
@@ -316,9 +316,6 @@ func Print(w io.Writer, in *words.Language, r Record) {
 		}
 	}
 }
-
-// waits says for what a request waited.
-func (e Entry) waits(in *words.Language) string { return in.Say(words.Of("blocked", "by", e.Blocked)) }
 
 // line is a state in one line.
 func (s State) line(in *words.Language) string {

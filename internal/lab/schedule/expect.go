@@ -19,9 +19,6 @@ type Attack struct {
 	Within bool
 }
 
-// Reason says what the attack succeeds by.
-func (a Attack) Reason() string { return "it lacks " + a.Property.String() }
-
 // Attacks has one line for each property that schedules of sales can decide. Reentrant is not among
 // them, because a sale here takes its lock once. StorageChecked protects from the attacks on properties that
 // are not among [declared.Unchecked].

@@ -20,21 +20,20 @@ type Kept struct {
 }
 
 // KeptSchedules returns the schedules that this repository keeps.
-func KeptSchedules() ([]Kept, error) {
-	var all []Kept
+func KeptSchedules() (all []Kept) {
 	for line := range strings.Lines(keptText) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
 		words := strings.Fields(line)
 		if len(words) < 4 {
-			return nil, fmt.Errorf("a kept schedule is %q: want a verdict, a cause, a strategy and a schedule", line)
+			panic(fmt.Sprintf("a kept schedule is %q: want a verdict, a cause, a strategy and a schedule", line))
 		}
 		s, err := Parse(strings.Join(words[3:], " "))
 		if err != nil {
-			return nil, err
+			panic(err) // it is part of the program
 		}
 		all = append(all, Kept{Strategy: words[2], Verdict: verdict.Kind(words[0]), Cause: verdict.Cause(words[1]), Schedule: s})
 	}
-	return all, nil
+	return all
 }

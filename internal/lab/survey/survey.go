@@ -214,7 +214,7 @@ func surprises(expected schedule.Expectation, f explore.Found) []string {
 	}
 	for _, a := range expected.Wanted {
 		if !f.Shows(a.Causes) {
-			all = append(all, fmt.Sprintf("%s, and no schedule shows it", a.Reason()))
+			all = append(all, fmt.Sprintf("it lacks %s, and no schedule shows it", a.Property))
 		}
 	}
 	for _, r := range f.Shortest {

@@ -32,10 +32,6 @@ var typed = []string{"none no-lock", "setnx-expire no-expiry", "owner-checked ov
 // TestTranscripts plays kept schedules, types what follows from them, and compares that with the page.
 // With -update it writes the page.
 func TestTranscripts(t *testing.T) {
-	kept, err := schedule.KeptSchedules()
-	if err != nil {
-		t.Fatal(err)
-	}
 	on := steptest.Open(t, "", step.Options{Lease: 300 * time.Millisecond})
 	servers := testserver.Start(t)
 	redisServer, err := servers.Redis(t.Context(), testserver.RedisOptions{})
@@ -44,7 +40,7 @@ func TestTranscripts(t *testing.T) {
 	}
 	seen, transcripts := 0, make([]string, len(typed))
 	t.Run("each", func(t *testing.T) {
-		for _, k := range kept {
+		for _, k := range schedule.KeptSchedules() {
 			name := fmt.Sprintf("%s %s", k.Strategy, k.Cause)
 			number := slices.Index(typed, name)
 			if number < 0 {
