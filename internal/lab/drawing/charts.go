@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
@@ -84,7 +83,7 @@ func outcomesOverTime(t trial.Timeline, beside []trial.Timeline, all *Words) str
 	c := overTime(t, highest, beside, all)
 	width := c.x.at(t.BinMS/1000) - c.x.at(0)
 	below := make([]float64, len(t.P50))
-	said := []words.Text{{Key: explain.ChartOutcomes, Facts: explain.Facts{LastedMS: t.BinMS}}}
+	said := []words.Text{words.Of("chart-outcomes", "lasted_ms", t.BinMS)}
 	for _, o := range verdict.Answers {
 		var sum int64
 		var bars strings.Builder
@@ -98,7 +97,7 @@ func outcomesOverTime(t trial.Timeline, beside []trial.Timeline, all *Words) str
 		}
 		if sum > 0 {
 			c.bins("o-"+o.Name, chartLeft, width, bars.String())
-			said = append(said, words.Text{Key: explain.ChartCount, Facts: explain.Facts{Count: int(sum), Outcome: o.Name}})
+			said = append(said, words.Of("chart-count", "count", sum, "outcome", o.Name))
 		}
 	}
 	return c.drawn(all.Say(said...))
@@ -147,7 +146,7 @@ func latencyOverTime(t trial.Timeline, beside []trial.Timeline, all *Words) stri
 		}
 		c.bins(l.class, chartLeft, c.x.at(t.BinMS/1000)-chartLeft, path.String())
 	}
-	return c.drawn(all.Say(words.Text{Key: explain.ChartLatency, Facts: explain.Facts{LastedMS: max(slices.Max(t.P99), 1)}}))
+	return c.drawn(all.Say(words.Of("chart-latency", "lasted_ms", max(slices.Max(t.P99), 1))))
 }
 
 // Distribution draws how many requests took how long, on a logarithmic scale. It is empty for none.
@@ -178,5 +177,5 @@ func Distribution(buckets []trial.Bucket, all *Words) string {
 		}
 	}
 	c.bins("buckets", chartLeft, (chartRight-chartLeft)/float64(len(buckets)), counted.String())
-	return c.drawn(all.Say(words.Text{Key: explain.ChartBuckets, Facts: explain.Facts{LastedMS: longest}}))
+	return c.drawn(all.Say(words.Of("chart-buckets", "lasted_ms", longest)))
 }

@@ -22,7 +22,7 @@ type claim struct {
 func (c claim) of(s *Sale) Request {
 	if s != nil {
 		for _, r := range c.Requests {
-			if label(r.ID) == s.Request && r.Shop == s.Shop {
+			if Label(r.ID) == s.Request && r.Shop == s.Shop {
 				return r
 			}
 		}
@@ -188,7 +188,7 @@ func (c claim) nobodyElse() string {
 		}
 	}
 	for _, r := range c.Requests {
-		s := &Sale{label(r.ID), r.Shop}
+		s := &Sale{Label(r.ID), r.Shop}
 		if in := c.entered(s); r.ID != c.of(c.f.Holder).ID && in.After(from.Add(clockTolerance)) && in.Before(until.Add(-clockTolerance)) && c.order(s) != nil {
 			return s.Request + " entered meanwhile"
 		}
@@ -237,7 +237,7 @@ func (c claim) lostHold() string {
 	if len(written) == 0 {
 		return "it was never written"
 	}
-	n, noted := number(written[0].Facts, "held")
+	n, noted := NumberOf(written[0].Facts, "held")
 	return unless(noted && n == 0, "the shop noted %v", written[0].Facts)
 }
 

@@ -256,7 +256,7 @@ func (d *drawing) others() {
 			more++
 			continue
 		}
-		if span, ok := d.span(s.enter(), s.leave(), Inside, words.AsItStands(label(s.ID))); ok {
+		if span, ok := d.span(s.enter(), s.leave(), Inside, words.AsItStands(Label(s.ID))); ok {
 			spans = append(spans, span)
 		}
 	}

@@ -37,13 +37,11 @@ import (
 
 // Evidence is everything that is known about one run of a cell.
 type Evidence struct {
-	Strategy  string
 	Declared  declared.Strategy
 	Exclusive bool          // whether its guard reaches across processes
 	Recovers  bool          // whether its lock frees itself, also where Redis knows of no expiry
 	Lease     time.Duration // of a lock, where its request says nothing else
-	// Verdict is how the cell ended. Without one, it follows from the orders and from Stuck.
-	Verdict verdict.Kind
+	Verdict   verdict.Kind  // how the cell ended
 	// Unwatched names the server that has the lock where nobody records its changes: "etcd".
 	Unwatched    string
 	InitialStock int64
@@ -53,15 +51,13 @@ type Evidence struct {
 	Traced        bool // the shops wrote traces
 	Events        []labmode.Event
 	Changes       []Change // of the lock's keys
-	Copies        []Change // of the copies of the item's row
 	Interventions []Intervention
 	View          Request // the page view that the lab has made; zero for none
 	Requests      []Request
 	Orders        []stock.Order // as they were committed
 	Locks         []Lock        // what Redis had at the end of the attack
 	SentAway      string        // the request that was sent away while the most units were left; empty for none, or any
-	Stuck         bool
-	Fenced        bool // stuck, because the fence refuses every sale
+	Fenced        bool          // stuck, because the fence refuses every sale
 }
 
 // countedInRedis says whether the units of an item are counted in Redis.

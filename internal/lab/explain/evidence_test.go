@@ -109,8 +109,13 @@ func unguarded(read, written float64) map[sale.Point]float64 {
 	return map[sale.Point]float64{sale.Read: read, sale.Write: written - 0.5, sale.Written: written}
 }
 
-// explained waits for longer than a cell's explanation may take: under load, with the race detector, a chain of 500 took 7 s.
+// explained takes the verdict from the orders, where none is given. It waits for longer than a cell's explanation may take: under load, with the race detector, a chain of 500 took 7 s.
 func explained(e Evidence) *Explanation {
+	if _, oversold := e.pastTheStock(); e.Verdict == "" && oversold {
+		e.Verdict = verdict.Oversold
+	} else if e.Verdict == "" {
+		e.Verdict = verdict.Held
+	}
 	return explainWithin(context.Background(), e, 2*time.Minute)
 }
 
@@ -124,7 +129,7 @@ func told(t *testing.T, e Evidence) *Explanation {
 }
 
 func evidence(build func(e *Evidence)) Evidence {
-	e := Evidence{Strategy: "s", Exclusive: true, Lease: lease * time.Millisecond, InitialStock: 2, Began: begun, Ended: at(3000), Traced: true}
+	e := Evidence{Exclusive: true, Lease: lease * time.Millisecond, InitialStock: 2, Began: begun, Ended: at(3000), Traced: true}
 	build(&e)
 	return e
 }

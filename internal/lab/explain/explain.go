@@ -23,7 +23,7 @@ func explainWithin(ctx context.Context, e Evidence, patience time.Duration) *Exp
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	x := newInquiry(ctx, e).explanation()
+	x := newInquiry(ctx, e, clockTolerance).explanation()
 	if x != nil && e.Unwatched != "" {
 		x.Why = append(x.Why, say("lane-missing", Facts{Server: e.Unwatched}))
 	}
@@ -47,11 +47,7 @@ type inquiry struct {
 	known     map[question]answer
 }
 
-func newInquiry(ctx context.Context, e Evidence) *inquiry {
-	return newInquiryLate(ctx, e, clockTolerance)
-}
-
-func newInquiryLate(ctx context.Context, e Evidence, late time.Duration) *inquiry {
+func newInquiry(ctx context.Context, e Evidence, late time.Duration) *inquiry {
 	c := &inquiry{Evidence: e, ctx: ctx, late: late, sections: e.sections(), byID: map[string]*section{}, known: map[question]answer{}}
 	for _, s := range c.sections {
 		if c.byID[s.ID] = s; s.fault.met() {
@@ -67,8 +63,7 @@ func newInquiryLate(ctx context.Context, e Evidence, late time.Duration) *inquir
 }
 
 func (c *inquiry) explanation() *Explanation {
-	kind := c.ended()
-	oversold := kind == verdict.Oversold
+	kind, oversold := c.Verdict, c.Verdict == verdict.Oversold
 	switch answers := ofAnswers[kind]; {
 	case answers != nil:
 		return answers(c)
@@ -86,26 +81,8 @@ func (c *inquiry) explanation() *Explanation {
 	return c.held()
 }
 
-// ended is the verdict, or what follows from the orders where none is given.
-func (c *inquiry) ended() verdict.Kind {
-	switch {
-	case c.Verdict != "":
-		return c.Verdict
-	case c.oversold():
-		return verdict.Oversold
-	case c.Stuck:
-		return verdict.Stuck
-	}
-	return verdict.Held
-}
-
 // outOfTime says whether the search has to end.
 func (c *inquiry) outOfTime() bool { return c.ctx.Err() != nil }
-
-func (e Evidence) oversold() bool {
-	_, oversold := e.pastTheStock()
-	return oversold
-}
 
 // pastTheStock is the first order beyond the initial stock.
 func (e Evidence) pastTheStock() (int, bool) {
@@ -165,7 +142,7 @@ func (c *inquiry) violation() *Explanation {
 	}
 	older, intruder, breach := c.explainOverlap(older, intruder)
 	if breach.cause == verdict.Unexplained && c.late < busyTolerance && !c.outOfTime() {
-		return newInquiryLate(c.ctx, c.Evidence, busyTolerance).violation()
+		return newInquiry(c.ctx, c.Evidence, busyTolerance).violation()
 	}
 	x := &Explanation{Cause: breach.cause, Rows: rows}
 	read, oversold := "both-read", "moment-oversold"
@@ -238,8 +215,8 @@ func (e Evidence) row(i int) Row {
 	return Row{ID: Number(o.ID), Request: o.RequestID, Shop: o.Shop, Read: o.StockRead, Written: o.StockWritten, Token: Number(o.Token), Nth: i + 1}
 }
 
-// label is the short name of a request: its number in the run.
-func label(request string) string {
+// Label is the short name of a request: its number in the run.
+func Label(request string) string {
 	return "#" + request[strings.LastIndexByte(request, '-')+1:]
 }
 

@@ -41,7 +41,7 @@ var truths = map[string]func(c claim) string{
 			return "it read nothing, or there is no order that it overwrote"
 		}
 		last := reads[len(reads)-1]
-		n, _ := number(last.Facts, "stock")
+		n, _ := NumberOf(last.Facts, "stock")
 		return all(unless(last.Facts["from"] == sale.FromCache && n == c.f.Stock, "it noted %v", last.Facts),
 			unless(Number(c.order(c.f.Holder).ID) == c.f.OtherOrder && c.at(c.f.Holder, sale.Written).Before(last.Time), "the order was written at %s, and the read was at %s", c.at(c.f.Holder, sale.Written), last.Time))
 	},
@@ -54,9 +54,9 @@ var truths = map[string]func(c claim) string{
 				stored = e
 			}
 		}
-		n, _ := number(stored.Facts, "stock")
+		n, _ := NumberOf(stored.Facts, "stock")
 		written := c.at(c.f.Holder, sale.Written)
-		return unless(label(c.View.ID) == c.f.Third.Request && n == c.f.Stock && viewed.Time.Before(written) && stored.Time.After(written) && stored.Time.Sub(c.after()).Abs() < time.Millisecond,
+		return unless(Label(c.View.ID) == c.f.Third.Request && n == c.f.Stock && viewed.Time.Before(written) && stored.Time.After(written) && stored.Time.Sub(c.after()).Abs() < time.Millisecond,
 			"it read at %s and stored %d at %s, and the order was written at %s", viewed.Time, n, stored.Time, written)
 	},
 	"nothing-kept-out": func(c claim) string { return c.both(c.f.Holder, c.f.Other) },
@@ -177,7 +177,7 @@ var truths = map[string]func(c claim) string{
 		}
 		for _, o := range c.Orders {
 			for _, r := range c.Requests {
-				if in := c.entered(&Sale{label(r.ID), r.Shop}); r.ID == o.RequestID && !in.IsZero() && in.Before(c.after().Add(time.Microsecond*10)) && o.CreatedAt.After(anew) {
+				if in := c.entered(&Sale{Label(r.ID), r.Shop}); r.ID == o.RequestID && !in.IsZero() && in.Before(c.after().Add(time.Microsecond*10)) && o.CreatedAt.After(anew) {
 					unwritten++
 				}
 			}
@@ -306,8 +306,8 @@ var truths = map[string]func(c claim) string{
 		if len(reads) < 2 || o == nil {
 			return "it read once, or has no order"
 		}
-		before, _ := number(reads[0].Facts, "stock")
-		found, _ := number(reads[len(reads)-1].Facts, "stock")
+		before, _ := NumberOf(reads[0].Facts, "stock")
+		found, _ := NumberOf(reads[len(reads)-1].Facts, "stock")
 		return unless(before == c.f.Initial && found == c.f.Stock && before != found && o.StockRead == found, "it read %d and %d, and its order is %+v", before, found, o)
 	},
 	"nobody-wrote-between": func(c claim) string { return c.nobodyElse() },
@@ -328,7 +328,7 @@ var truths = map[string]func(c claim) string{
 	"kept-out-until-done":   func(c claim) string { return c.nobodyElse() },
 	"row-kept-until-commit": func(c claim) string {
 		return all(c.hasOrder(), unless(slices.ContainsFunc(c.events(c.f.Other, sale.Read), func(e labmode.Event) bool {
-			n, _ := number(e.Facts, "stock")
+			n, _ := NumberOf(e.Facts, "stock")
 			return n <= c.order(c.f.Holder).StockWritten
 		}), "it read before"))
 	},

@@ -133,7 +133,7 @@ func (r *lockReader) spanUntil(at time.Time) {
 	}
 	name := ""
 	if s := r.heldBy(r.since, at); s != nil {
-		name = label(s.ID)
+		name = Label(s.ID)
 	}
 	if span, ok := r.span(r.since, at, Locked, words.AsItStands(name)); ok {
 		r.spans = append(r.spans, span)

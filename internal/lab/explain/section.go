@@ -90,7 +90,7 @@ func (s *section) note(e labmode.Event) {
 	}
 	if e.Point == sale.Read {
 		s.in = first(s.in, e.Time)
-		if n, ok := number(e.Facts, "stock"); ok {
+		if n, ok := NumberOf(e.Facts, "stock"); ok {
 			s.reads = append(s.reads, n)
 		}
 	}
@@ -154,7 +154,9 @@ func (s *section) killed() bool { return s.fault.Action == labmode.Kill }
 func (s *section) guarded() bool { return !s.at[sale.Acquired].IsZero() }
 
 // number returns a fact that was noted at a point.
-func (s *section) number(p sale.Point, name string) (int64, bool) { return number(s.facts[p], name) }
+func (s *section) number(p sale.Point, name string) (int64, bool) {
+	return NumberOf(s.facts[p], name)
+}
 
 // summed reports whether it read the stock as a sum of rows.
 func (s *section) summed() bool { return s.facts[sale.Read][sale.From] == sale.FromSum }
@@ -165,7 +167,8 @@ func (s *section) lockKey() string {
 	return key
 }
 
-func number(facts map[string]any, name string) (int64, bool) {
+// NumberOf is a fact that is a number.
+func NumberOf(facts map[string]any, name string) (int64, bool) {
 	n, ok := facts[name].(json.Number)
 	if !ok {
 		return 0, false
@@ -179,7 +182,7 @@ func (s *section) named() *Sale {
 	if s == nil {
 		return nil
 	}
-	return &Sale{label(s.ID), s.Shop}
+	return &Sale{Label(s.ID), s.Shop}
 }
 
 func first(times ...time.Time) time.Time {

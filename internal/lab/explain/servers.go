@@ -87,7 +87,7 @@ func (e ServersEvidence) on(s ServersSale) int {
 	return s.Server
 }
 
-func (s ServersSale) named() *Sale { return &Sale{label(s.Request), s.Shop} }
+func (s ServersSale) named() *Sale { return &Sale{Label(s.Request), s.Shop} }
 
 // Phrases of notes on the servers of a topology.
 const (

@@ -30,11 +30,7 @@ func (c *inquiry) staleCache(other, late *section, found clash) *Explanation {
 	x.Why = append(x.Why, c.lockExcluded(other, late, both)...)
 	x.Why = append(x.Why, say("both-read", both))
 	x.Rows = []Row{c.row(found.overwritten), c.row(found.late)}
-	d := c.drawing(other.enter())
-	d.follow(view, other, late)
-	d.moment(late.wrote(), say("moment-oversold", both), true)
-	d.finish(x)
-	return x
+	return c.drawn(x, late.wrote(), say("moment-oversold", both), time.Time{}, other, late, view)
 }
 
 // viewSection is the page view that stored a stock between two times, as the drawing shows a request; nil for

@@ -26,7 +26,7 @@ func (e Evidence) Stall() string {
 		if s.Fault || !s.guarded() && !e.heldInMySQL() || inside <= s.Lease || overlaps(faults, s) {
 			continue
 		}
-		return fmt.Sprintf("%s on %s was inside for %s, longer than its lease, which was not to end", label(s.ID), s.Shop, words.Milliseconds(inside))
+		return fmt.Sprintf("%s on %s was inside for %s, longer than its lease, which was not to end", Label(s.ID), s.Shop, words.Milliseconds(inside))
 	}
 	return ""
 }

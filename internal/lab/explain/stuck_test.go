@@ -51,7 +51,7 @@ func TestStuck(t *testing.T) {
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			e := evidence(tt.build)
-			e.Stuck = true
+			e.Verdict = verdict.Stuck
 			e.add(customer{id: 9, shop: 2, sent: 2700, outcome: "busy", answer: 2990})
 			check(t, told(t, e), tt.want, tt.says)
 		})

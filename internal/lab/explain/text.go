@@ -6,17 +6,10 @@ import (
 	"stocklock/internal/shop/labmode"
 )
 
-// Phrases that the package report says or looks for.
+// Phrases that the package report looks for.
 const (
 	Asks     = "step-asks"
 	AllLocks = "lane-locks" // one column for the servers of a quorum
-	// Milliseconds is the unit of a drawing's axis.
-	Milliseconds = "axis-milliseconds"
-	// What a chart shows, for screen readers.
-	ChartOutcomes = "chart-outcomes" // a bar lasts LastedMS
-	ChartCount    = "chart-count"    // Count answers with an Outcome
-	ChartLatency  = "chart-latency"  // the highest is LastedMS
-	ChartBuckets  = "chart-buckets"  // the longest is LastedMS
 )
 
 // Facts are the values in a phrase of an explanation. Each phrase uses some of them.

@@ -31,12 +31,7 @@ func (c *inquiry) readUnderLock(first, second *section, rows []Row, orders Facts
 	}
 	x.Why = append(x.Why, c.lockExcluded(first, second, f)...)
 	x.Why = append(x.Why, say("both-read", Facts{Stock: f.Stock, Holder: f.Holder, Other: f.Other}))
-	d := c.drawing(first.enter())
-	d.follow(first, second)
-	d.moment(second.wrote(), say("moment-oversold", orders), true)
-	d.until(first.wrote())
-	d.finish(x)
-	return x
+	return c.drawn(x, second.wrote(), say("moment-oversold", orders), first.wrote(), first, second)
 }
 
 // lockExcluded says that the holds of two sales do not overlap, where the record shows it.

@@ -3,7 +3,6 @@ package trial
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -51,8 +50,7 @@ func (a *attack) watchLocks(ctx context.Context) error {
 func (a *attack) watch(ctx context.Context, name string, client redisconn.Client) error {
 	keyspace := fmt.Sprintf("__keyspace@%d__:", client.DB())
 	var channels []string
-	copies := declared.KeysOf(a.item.State.Copies, a.item.ItemID)
-	for _, key := range append(lockKeys(a.item), copies...) {
+	for _, key := range lockKeys(a.item) {
 		channels = append(channels, keyspace+key)
 	}
 	announced, err := client.Subscribe(ctx, channels...)
@@ -61,11 +59,10 @@ func (a *attack) watch(ctx context.Context, name string, client redisconn.Client
 	}
 	a.background.Go(func() {
 		for m := range announced {
-			key := strings.TrimPrefix(m.Channel, keyspace)
-			a.record.changed(explain.Change{Time: time.Now(), Server: name, Key: key, What: explain.RedisEvent(m.Payload)}, slices.Contains(copies, key))
+			a.record.changed(explain.Change{Time: time.Now(), Server: name, Key: strings.TrimPrefix(m.Channel, keyspace), What: explain.RedisEvent(m.Payload)})
 		}
 		if ctx.Err() == nil {
-			a.record.changed(explain.Change{Time: time.Now(), Server: name, What: explain.Gone}, false)
+			a.record.changed(explain.Change{Time: time.Now(), Server: name, What: explain.Gone})
 		}
 	})
 	return nil

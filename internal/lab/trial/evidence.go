@@ -42,17 +42,17 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 	a.feed.following.Wait()
 	slices.SortStableFunc(a.feed.events, func(x, y labmode.Event) int { return cmp.Compare(x.Shop, y.Shop) })
 	e := explain.Evidence{
-		Strategy: a.Of.Name, Declared: a.Of, Lease: a.o.Lease,
+		Declared: a.Of, Lease: a.o.Lease,
 		Exclusive: a.Of.Properties.Meets(declared.Exclusive) || a.Of.Lease.Kept != declared.NoLease, Recovers: a.Of.Properties.Meets(declared.Recovers),
 		InitialStock: a.o.Stock, Began: a.begun, Ended: a.ended, Traced: len(a.traces) > 0, Events: a.feed.events,
-		Changes: a.record.changes, Copies: a.record.copies, View: a.play.view, Interventions: a.record.interventions, Orders: orders, SentAway: a.sentAway,
+		Changes: a.record.changes, View: a.play.view, Interventions: a.record.interventions, Orders: orders, SentAway: a.sentAway,
 	}
 	if a.Of.NeedsEtcd {
 		e.Unwatched = "etcd"
 		e.Interventions = ofEtcd(e.Interventions)
 	}
 	if a.stuck != nil {
-		e.Stuck, e.Fenced, e.Locks = true, a.stuck.fenced, a.stuck.locks
+		e.Fenced, e.Locks = a.stuck.fenced, a.stuck.locks
 	}
 	// Customers after the attack are no part of it: they met no fault, and its stock was sold.
 	byRequest, after := map[string]int{}, map[string]bool{}

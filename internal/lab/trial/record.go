@@ -13,8 +13,7 @@ type record struct {
 	mu            sync.Mutex // guards the rest
 	interventions []explain.Intervention
 	changes       []explain.Change
-	copies        []explain.Change // of the copies of the item's row
-	watch         Watch            // also told of each
+	watch         Watch // also told of each
 }
 
 // wholeTestbed is the shop of an intervention that concerns more than one.
@@ -56,14 +55,10 @@ func (r *record) keys() []string {
 	return keys
 }
 
-// changed notes that a lock changed, or a copy of the item's row.
-func (r *record) changed(c explain.Change, ofCopy bool) {
+// changed notes that a lock changed.
+func (r *record) changed(c explain.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if ofCopy {
-		r.copies = append(r.copies, c)
-		return
-	}
 	r.changes = append(r.changes, c)
 	r.watch.see(c)
 }

@@ -2,7 +2,6 @@ package trial
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -107,14 +106,14 @@ func (s *Show) HasRead(ctx context.Context, c *Customer) error {
 }
 
 func (h *Customer) named() *explain.Sale {
-	return &explain.Sale{Request: "#" + h.id[strings.LastIndexByte(h.id, '-')+1:], Shop: explain.ShopName(h.shop)}
+	return &explain.Sale{Request: explain.Label(h.id), Shop: explain.ShopName(h.shop)}
 }
 
 // stockRead is the stock that the sale has read, as its shop's trace says.
 func (s *Show) stockRead(c *Customer) (read int64) {
 	s.feed.count(func(e labmode.Event) bool {
-		if n, ok := e.Facts["stock"].(json.Number); ok && e.Request == c.id && e.Point == sale.Read {
-			read, _ = n.Int64()
+		if n, ok := explain.NumberOf(e.Facts, "stock"); ok && e.Request == c.id && e.Point == sale.Read {
+			read = n
 		}
 		return false
 	})
