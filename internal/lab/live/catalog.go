@@ -76,37 +76,26 @@ type strategyInfo struct {
 	Guard      string `json:"guard"`
 	Decrement  string `json:"decrement"`
 	Telling    string `json:"telling"`
-	NotStepped string `json:"not_stepped,omitempty"` // why it cannot be stepped through
+	NotStepped bool   `json:"not_stepped,omitempty"` // it cannot be stepped through
 	Page       string `json:"page,omitempty"`        // the address of its section, in English
 }
 
 type scenarioInfo struct {
-	Name       string `json:"name"`
-	Doc        string `json:"doc"`
-	Attacks    string `json:"attacks"`
-	Comparable bool   `json:"comparable"`
-	Page       string `json:"page,omitempty"` // the address of its section, in English
+	Name    string `json:"name"`
+	Doc     string `json:"doc"`
+	Attacks string `json:"attacks"`
+	Page    string `json:"page,omitempty"` // the address of its section, in English
 	// Expected has the strategies with which it is a cell, nil for all.
 	Expected map[string]verdict.Kind `json:"expected,omitempty"`
 	Words    []verdict.Kind          `json:"words,omitempty"` // of a prediction
 }
 
 func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
-	m := menu{Outcomes: outcomes(), Searches: []schedule.Event{"", schedule.Wait, schedule.Forget, schedule.Lose, schedule.Pause, schedule.Cut, schedule.Kill}, Baskets: groupMenu{Strategies: []strategyInfo{}}, Reservations: groupMenu{Strategies: []strategyInfo{}}, Shapes: slices.DeleteFunc(slices.Clone(load.Forms), func(f load.Form) bool { return f.Offered == "" })}
+	m := menu{Outcomes: outcomes(), Searches: []schedule.Event{"", schedule.Wait, schedule.Forget, schedule.Lose, schedule.Pause, schedule.Cut, schedule.Kill}, Shapes: slices.DeleteFunc(slices.Clone(load.Forms), func(f load.Form) bool { return f.Offered == "" })}
 	m.Tried = triedInfos(tried)
-	for _, s := range shop.Strategies {
-		m.Strategies = append(m.Strategies, strategyInfo{Name: s.Name, Doc: s.Doc, Guard: s.Guard, Decrement: s.Decrement,
-			Telling: s.Telling, NotStepped: notStepped(s), Page: mistakes.Section(s.Name, "en")})
-	}
-	for _, s := range shop.Baskets {
-		info := strategyInfo{Name: s.Name, Doc: s.Doc, Guard: s.Guard, Decrement: s.Decrement, NotStepped: notStepped(s)}
-		if s.OnlyBaskets {
-			info.Telling = s.Telling
-		}
-		m.Baskets.Strategies = append(m.Baskets.Strategies, info)
-	}
-	for _, s := range shop.Reservations {
-		m.Reservations.Strategies = append(m.Reservations.Strategies, strategyInfo{Name: s.Name, Doc: s.Doc, Guard: s.Guard, Decrement: s.Decrement, NotStepped: notStepped(s)})
+	m.Strategies, m.Baskets.Strategies, m.Reservations.Strategies = ways(shop.Strategies), ways(shop.Baskets), ways(shop.Reservations)
+	for i, s := range m.Strategies {
+		m.Strategies[i].Page = mistakes.Section(s.Name, "en")
 	}
 	m.Baskets.Scenarios, m.Reservations.Scenarios, m.Scenarios = infos(trial.Baskets, shop.Baskets, false), infos(trial.Reservations, shop.Reservations, false), infos(trial.OneServer, shop.Strategies, false)
 	for _, of := range topology.All {
@@ -131,6 +120,16 @@ func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
 		return noStrategy == nil && noScenario == nil
 	})
 	return m
+}
+
+// ways are strategies as the page describes them.
+func ways(of []declared.Strategy) []strategyInfo {
+	all := make([]strategyInfo, 0, len(of))
+	for _, s := range of {
+		notStepped := s.NeedsQuorum || s.State.Scattered() || s.AnswersFirst || s.OnlyBaskets && step.Unplayable(s) != ""
+		all = append(all, strategyInfo{Name: s.Name, Doc: s.Doc, Guard: s.Guard, Decrement: s.Decrement, Telling: s.Telling, NotStepped: notStepped})
+	}
+	return all
 }
 
 // outcomes are the names of those of requests.
@@ -173,7 +172,7 @@ func predictable(among []verdict.Kind) (words []verdict.Kind) {
 // not all have a cell.
 func infos(group string, of []declared.Strategy, expected bool) (all []scenarioInfo) {
 	for _, s := range scenario.Of(group) {
-		info := scenarioInfo{Name: s.Name, Doc: s.Doc, Attacks: s.Attacks.String(), Comparable: s.Comparable, Words: endsOf(s, of)}
+		info := scenarioInfo{Name: s.Name, Doc: s.Doc, Attacks: s.Attacks.String(), Words: endsOf(s, of)}
 		if group == trial.OneServer {
 			info.Page = mistakes.Section(s.Name, "en")
 		}
@@ -199,21 +198,6 @@ func (m menu) scenarios() []scenarioInfo {
 	return all
 }
 
-// notStepped is why a strategy cannot be stepped through, empty where it can.
-func notStepped(s declared.Strategy) string {
-	switch {
-	case s.NeedsQuorum:
-		return "quorum"
-	case s.State.Scattered():
-		return "state"
-	case s.AnswersFirst:
-		return "answers-first"
-	case s.OnlyBaskets && step.Unplayable(s) != "":
-		return "one-lock"
-	}
-	return ""
-}
-
 // pair finds what is to be run.
 func (s *Server) pair(c cellName) (pair matrix.Pair, err error) {
 	if pair.Scenario, err = scenario.ByName(c.Scenario); err != nil {
@@ -224,17 +208,4 @@ func (s *Server) pair(c cellName) (pair matrix.Pair, err error) {
 		err = words.Of("refused.no-cell", "strategy", c.Strategy, "scenario", c.Scenario)
 	}
 	return pair, err
-}
-
-// unique is a list without its repetitions.
-func unique(names []string) []string {
-	seen := map[string]bool{}
-	var once []string
-	for _, n := range names {
-		if !seen[n] {
-			seen[n] = true
-			once = append(once, n)
-		}
-	}
-	return once
 }

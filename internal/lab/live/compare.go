@@ -47,14 +47,10 @@ func (s *Server) compare(c comparison) (*comparison, error) {
 
 // checkLoad completes a comparison, or says what is wrong with it.
 func (s *Server) checkLoad(c *comparison) (err error) {
-	c.Strategies = unique(c.Strategies)
+	named := map[string]bool{}
+	c.Strategies = slices.DeleteFunc(c.Strategies, func(name string) bool { again := named[name]; named[name] = true; return again })
 	if n := len(c.Strategies); n < 1 || n > maxLoadStrategies {
 		return words.Of("load.strategies", "count", n, "least", 1, "most", maxLoadStrategies)
-	}
-	for _, name := range c.Strategies {
-		if _, err := s.pair(cellName{name, trial.Contention}); err != nil {
-			return err
-		}
 	}
 	if c.shape, err = load.ParseShape(c.Shape); err != nil {
 		return words.Of("load.shape", "why", words.Why(err))

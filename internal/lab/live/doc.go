@@ -13,29 +13,8 @@
 //
 // # Requests
 //
-//	GET    /                          the page and its files
-//	GET    /docs/, /internal/strategy/ pages, and the code of strategies
-//	GET    /api/catalog               strategies, scenarios, limits
-//	GET    /api/course?lang=zh        the lessons, with the commands that the page starts
-//	GET    /api/tried/N               the result of a service that was tried
-//	GET    /api/events                server-sent events, see below
-//	GET    /api/runs/N                a run with its drawings and entries, and their words in every language
-//	GET    /api/runs/N/record         its entries, a JSON line each
-//	GET    /api/loads/N/FILE          a comparison under load: report.html or result.json
-//	POST   /api/runs                  {"cells":[{"strategy":"none","scenario":"pause","seed":1}]}
-//	DELETE /api/runs                  ends what runs and drops what waits
-//	POST   /api/predictions           {"strategy":"none","scenario":"pause","word":"oversold"}
-//	POST   /api/loads                 {"strategies":["none"],"shape":"200/5s","seed":1}
-//	POST   /api/positions             {"strategy":"none","customers":2,"schedule":"A.select"}
-//	POST   /api/explorations          {"strategy":"none","customers":2,"events":["wait"]}: every order of the requests
-//	POST   /api/ballots               asks the phones
-//	POST   /api/token                 whether the token is known
-//	GET    /api/ballot                of the class's address alone: what the phones are asked
-//	POST   /api/votes                 of the class's address alone: a vote
-//
-// All requests but GET need the header Authorization: Bearer TOKEN. If they have an Origin, it must
-// be the Host. Every request needs a Host that is a loopback name or address, or one of
-// [Options].Hosts.
+// routes.go lists the requests. All but GET need the header Authorization: Bearer TOKEN. If they have an Origin, it
+// must be the Host. Every request needs a Host that is a loopback name or address, or one of [Options].Hosts.
 //
 // # Events
 //

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
@@ -17,9 +16,6 @@ import (
 
 // maxBody bounds the body of a request, in bytes. All cells that can wait fit.
 const maxBody = 256 << 10
-
-// newToken makes a token that cannot be guessed: 130 bits.
-func newToken() string { return rand.Text() }
 
 // guarded checks what every request needs, and what those need that start something.
 //

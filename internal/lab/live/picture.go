@@ -222,7 +222,7 @@ func (p *picture) enter(e Entry, c *shopColumn) *passage {
 		p.wait(c, e.AtMS, -1)
 	}
 	p.Begin("in "+e.Request, e.AtMS, func(to *drawing.SVG, until float64) {
-		hint := fmt.Sprintf("%s · %.1f – %.1f ms", label(e.Request), of.from, until)
+		hint := fmt.Sprintf("%s · %.1f – %.1f ms", explain.Label(e.Request), of.from, until)
 		p.block(to, "in"+p.alarm(e.Request), of, of.from, until, hint)
 		for _, f := range of.faults {
 			p.block(to, "slow", of, f.from, cmp.Or(f.until, until), string(f.Action))
@@ -378,11 +378,6 @@ func (p *picture) now() (inside, waiting []int, lock lockNow) {
 	return inside, waiting, lock
 }
 
-// label is the short name of a request: its number in the cell.
-func label(request string) string {
-	return "#" + request[strings.LastIndexByte(request, '-')+1:]
-}
-
 // hintOf says an entry in a few words that need no language.
 func hintOf(e Entry) string {
 	words := []string{fmt.Sprintf("%.1f ms", e.AtMS)}
@@ -392,7 +387,7 @@ func hintOf(e Entry) string {
 		}
 	}
 	if e.Request != "" {
-		words = append(words, label(e.Request))
+		words = append(words, explain.Label(e.Request))
 	}
 	return strings.Join(words, " · ")
 }

@@ -17,6 +17,7 @@ import (
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/wholefile"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 )
@@ -66,9 +67,7 @@ type reader struct {
 	singles bool // keep single requests
 }
 
-func (r reader) ms(at time.Time) float64 {
-	return math.Round(at.Sub(r.began).Seconds()*1e5) / 100
-}
+func (r reader) ms(at time.Time) float64 { return words.Rounded(at.Sub(r.began)) }
 
 // entries are those of one thing that was seen. They are none for what is not kept.
 func (r reader) entries(seen any) []Entry {
@@ -107,25 +106,16 @@ func (r reader) request(v explain.Request) []Entry {
 	if at.IsZero() {
 		at = time.Now() // no answer came
 	}
-	return []Entry{{AtMS: r.ms(at), Kind: Answered, Shop: v.Shop, Request: v.ID, Outcome: load.Outcome(v.Outcome),
-		LatencyMS: math.Round(at.Sub(v.Sent).Seconds()*1e5) / 100}}
+	return []Entry{{AtMS: r.ms(at), Kind: Answered, Shop: v.Shop, Request: v.ID, Outcome: load.Outcome(v.Outcome), LatencyMS: words.Rounded(at.Sub(v.Sent))}}
 }
 
 func (r reader) point(v labmode.Event) Entry {
 	e := Entry{AtMS: r.ms(v.Time), Kind: Point, Shop: v.Shop, Request: v.Request, Point: v.Point}
 	e.Fault, _ = v.Facts["fault"].(string)
-	number := func(name string) (n int64, ok bool) {
-		text, ok := v.Facts[name].(json.Number)
-		if !ok {
-			return 0, false
-		}
-		n, err := text.Int64()
-		return n, err == nil
-	}
-	if stock, ok := number("stock"); ok {
+	if stock, ok := explain.NumberOf(v.Facts, "stock"); ok {
 		e.Stock = &stock
 	}
-	token, _ := number("token")
+	token, _ := explain.NumberOf(v.Facts, "token")
 	e.Token = explain.Number(token)
 	return e
 }

@@ -175,17 +175,12 @@ func (s *Server) accepted(w http.ResponseWriter, what any, err error) {
 
 // asked finds the run that a request is about.
 func (s *Server) asked(w http.ResponseWriter, r *http.Request) (run, bool) {
-	id, err := strconv.Atoi(r.PathValue("id"))
-	if err != nil {
-		refuse(w, http.StatusNotFound, "missing", errors.New("the number of a run is a number"))
-		return run{}, false
-	}
+	id, _ := strconv.Atoi(r.PathValue("id"))
 	of, err := s.run(id)
 	if err != nil {
 		refuse(w, http.StatusNotFound, "missing", err)
-		return run{}, false
 	}
-	return of, true
+	return of, err == nil
 }
 
 func (s *Server) serveRecord(w http.ResponseWriter, r *http.Request) {

@@ -1,9 +1,7 @@
 package live
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	"stocklock/internal/lab/trial"
@@ -101,18 +99,14 @@ func (s *Server) state() (state, uint64) {
 			}
 		}
 	}
-	for _, c := range slices.SortedFunc(maps.Keys(s.predictions), compareCells) {
-		now.Predictions = append(now.Predictions, prediction{c, s.predictions[c]})
+	for c, word := range s.predictions {
+		now.Predictions = append(now.Predictions, prediction{c, word})
 	}
 	if w := s.watching; w != nil {
 		a, seen := w.everything()
 		now.Attempt, now.Seen = &a, &seen
 	}
 	return now, s.feed.last()
-}
-
-func compareCells(a, b cellName) int {
-	return cmp.Or(cmp.Compare(a.Strategy, b.Strategy), cmp.Compare(a.Scenario, b.Scenario))
 }
 
 // run returns a copy of a run, with what it keeps.

@@ -131,10 +131,7 @@ func savePage(w io.Writer, blocks []answers) error {
 	for _, l := range words.Languages {
 		blocks[0]["words/"+l.String()+".json"] = l.Messages()
 	}
-	script, err := joined("app")
-	if err != nil {
-		return err
-	}
+	script := joined("app")
 	var data strings.Builder
 	from := 0 // the number of a block's first run
 	for i, block := range blocks {
@@ -147,7 +144,7 @@ func savePage(w io.Writer, blocks []answers) error {
 	}
 	index, style := pageFile("index.html"), string(pages.Base())+pageFile("style.css")
 	const policy = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'">`
-	_, err = strings.NewReplacer(
+	_, err := strings.NewReplacer(
 		`<link rel="stylesheet" href="base.css">`, fmt.Sprintf(policy, hash(script), hash(style)),
 		`<link rel="stylesheet" href="style.css">`, "<style>"+style+"</style>",
 		`<script type="module" src="app.js"></script>`, `<script type="module">`+script+`</script>`,

@@ -3,6 +3,7 @@ package live
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -86,7 +87,7 @@ func New(o Options) (*Server, error) {
 		}
 	}
 	if o.Token == "" {
-		o.Token = newToken()
+		o.Token = rand.Text()
 	}
 	if len(o.Token) < 16 {
 		return nil, errors.New("the token is shorter than 16 characters: it could be guessed")

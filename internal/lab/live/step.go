@@ -45,24 +45,14 @@ type stepRequest struct {
 // position is how things stand after the last entry of a schedule. Its outcome is where the schedule
 // leads, if customer by customer goes to the end.
 type position struct {
-	schedule.Record
-	Options []option `json:"options"`
-	Ended   bool     `json:"ended"`
-	Drawing string   `json:"drawing,omitempty"` // as a terminal has it, of sales of several items
+	step.Position
+	Drawing string `json:"drawing,omitempty"` // as a terminal has it, of sales of several items
 }
 
 // played is what was asked, and how things stood: those who only watch see it.
 type played struct {
 	stepRequest
 	Position position `json:"position"`
-}
-
-// option is a thing that can happen next.
-type option struct {
-	Choice   string `json:"choice"`
-	Customer string `json:"customer,omitempty"`
-	Step     string `json:"step,omitempty"`
-	Event    string `json:"event,omitempty"`
 }
 
 var errBusy = words.Of("refused.busy")
@@ -151,7 +141,7 @@ func (s *Server) checkStep(asked stepRequest) (schedule.Schedule, error) {
 	switch {
 	case i < 0:
 		return nil, fmt.Errorf("there is no strategy %q", asked.Strategy)
-	case among[i].NotStepped != "":
+	case among[i].NotStepped:
 		return nil, fmt.Errorf("%s cannot be stepped through", asked.Strategy)
 	case asked.Customers < 2 || asked.Customers > schedule.MaxCustomers:
 		return nil, fmt.Errorf("%d customers: want 2 or %d", asked.Customers, schedule.MaxCustomers)
@@ -192,18 +182,11 @@ func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
 			s.decided(cellName{Strategy: asked.Strategy}, asked.Schedule, at.Outcome.Verdict)
 		}
 		s.mu.Unlock()
-		p := position{Record: at.Record, Options: []option{}, Ended: at.Ended}
+		p := position{Position: at}
 		if asked.Baskets {
 			var drawn strings.Builder
 			schedule.Draw(&drawn, words.In(asked.Lang), at.Record, 0)
 			p.Drawing = drawn.String()
-		}
-		for _, c := range at.Options {
-			o := option{Choice: c.String(), Step: c.Step, Event: string(c.Event)}
-			if c.Customer != 0 {
-				o.Customer = c.Customer.String()
-			}
-			p.Options = append(p.Options, o)
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()

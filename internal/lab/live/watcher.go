@@ -39,7 +39,6 @@ type attempt struct {
 	Run     int              `json:"run"`
 	Columns []drawing.Column `json:"lanes"`
 	Height  float64          `json:"height"`
-	Initial int64            `json:"initial"`
 	LeaseMS float64          `json:"lease_ms"`
 	Singles bool             `json:"singles"` // single requests are shown
 	Nth     int              `json:"nth"`     // from 1; later ones repeat a run that says nothing
@@ -117,14 +116,14 @@ func (w *watcher) begin(a trial.Attempt) {
 	w.entries, w.shapes, w.latency, w.evidence = nil, nil, nil, nil
 	w.counts = counts{Stock: w.options.Stock, Outcomes: map[load.Outcome]int{}}
 	w.picture = newPicture(w.scene(a.ItemID))
-	w.attempt.Columns, w.attempt.Height, w.attempt.Initial = w.picture.Columns, w.picture.height, w.options.Stock
+	w.attempt.Columns, w.attempt.Height = w.picture.Columns, w.picture.height
 	w.attempt.LeaseMS = w.picture.LeaseMS
 	w.attempt.Nth++
 	w.again, w.changed = true, true
 }
 
 func (w *watcher) scene(item uint64) scene {
-	s := scene{Shops: w.shops, LeaseMS: w.options.Lease.Seconds() * 1000, Initial: w.options.Stock, Ignore: declared.KeysOf(slices.Concat(w.cell.Strategy.State.Keys, w.cell.Strategy.State.Copies), item)}
+	s := scene{Shops: w.shops, LeaseMS: w.options.Lease.Seconds() * 1000, Initial: w.options.Stock, Ignore: declared.KeysOf(w.cell.Strategy.State.Keys, item)}
 	s.Servers = []string{explain.Primary}
 	switch {
 	case w.cell.Strategy.NeedsQuorum:

@@ -105,6 +105,6 @@ func (p Plan) Following(order schedule.Schedule) Plan {
 // Position is how things stand after the last entry of a schedule, and what can be done next.
 type Position struct {
 	schedule.Record
-	Options []schedule.Choice
-	Ended   bool // nothing can be chosen any more: the record has the outcome
+	Options []schedule.Choice `json:"options"`
+	Ended   bool              `json:"ended"` // nothing can be chosen any more: the record has the outcome
 }

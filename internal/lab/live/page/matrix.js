@@ -84,9 +84,10 @@ function grid(body, {strategies: all, scenarios}, name, above) {
     cell.title = words.filter(Boolean).join(', ');
   };
   const stop = h('button', {type: 'button', id: 'stop', onclick: () => ask('DELETE', 'api/runs').then(() => notice(said, ''), e => notice(said, e.message))}, '■ ', t('stop'));
+  const telling = strategies.filter(s => scenarios.some(c => c.name === s.telling));
   const buttons = h('div', {class: 'bar'}, asExpected && h('label', {class: 'check', for: 'as-expected'}, asExpected, ' ', t('as.expected.show')), drives && [
     h('label', {class: 'check', for: 'predict-first'}, predictFirst, ' ', t('predict.first')),
-    strategies.some(s => s.telling && scenarios.some(c => c.name === s.telling)) && h('button', {type: 'button', id: 'telling', title: t('telling.means'), onclick: () => run(strategies.filter(s => s.telling).map(s => [s.name, s.telling]))}, '▶ ', t('run.telling')), stop]);
+    telling.length > 0 && h('button', {type: 'button', id: 'telling', title: t('telling.means'), onclick: () => run(telling.map(s => [s.name, s.telling]))}, '▶ ', t('run.telling')), stop]);
   fill(body, h('div', {class: 'title'}, isSaved ? heading() : h('div', {}, h('h1', {}, t(name + '.title')), h('p', {class: 'lead'}, t('matrix.lead'))), buttons), above, said,
     legend(), h('div', {class: 'scroll', role: 'region', 'aria-label': t(name + '.title')}, table), isSaved && where());
   const paintStop = () => { stop.disabled = !runningRuns().length && !waitingRuns().length; };

@@ -22,11 +22,17 @@ const lockServerOf = entries => (entries.some(e => e.server === 'etcd') ? 'etcd'
 const ttlWords = s => s.ttl_ms === -1 ? t('ttl.none') : s.ttl_ms ? t('ttl', {ms: s.ttl_ms}) : ''; // 0 is not known
 const lockWords = s => !s ? '' : s.ttl_ms === -2 ? t('no.lock') : [s.holder || s.lock, ttlWords(s)].filter(Boolean).join(' · ');
 const rowWords = s => !s ? '' : t('stock.now', {n: s.stock}) + ((s.orders || []).length ? ' · ' + s.orders.map(o => `${o.customer} ${o.read}→${o.written}`).join(', ') : '');
+// parsed is a choice: a step of a customer, such as A.set, or an event, such as wait or pause:A.
+const parsed = choice => {
+  const [event, hit] = choice.split(':'), [customer, step] = choice.split('.');
+  return step ? {choice, customer, step} : {choice, event, customer: hit};
+};
+const eventWords = o => t('event.' + o.event, {who: o.customer || ''});
 function cell(e, letter) {
-  const [name, of] = e.choice.split(':');
-  if (!e.choice.includes('.')) return !of || of === letter ? h('i', {class: 'happened'}, t('event.' + name, {who: of || ''})) : '';
+  const o = parsed(e.choice);
+  if (o.event) return !o.customer || o.customer === letter ? h('i', {class: 'happened'}, eventWords(o)) : '';
   if (e.customer !== letter) return '';
-  return [h('code', {title: e.sent || ''}, brief(/^eval/i.test(e.sent) ? e.choice.split('.')[1] : e.sent || e.choice)), e.blocked && !e.answer ? h('span', {class: 'soft'}, ' ', t('blocked', {by: inWords(e.blocked)})) : e.answer ? h('span', {class: 'answer', title: e.answer}, ' → ', answerOf(e)) : '', e.note ? h('span', {class: 'bad'}, ' ', inWords(e.note)) : ''];
+  return [h('code', {title: e.sent || ''}, brief(/^eval/i.test(e.sent) ? o.step : e.sent || e.choice)), e.blocked && !e.answer ? h('span', {class: 'soft'}, ' ', t('blocked', {by: inWords(e.blocked)})) : e.answer ? h('span', {class: 'answer', title: e.answer}, ' → ', answerOf(e)) : '', e.note ? h('span', {class: 'bad'}, ' ', inWords(e.note)) : ''];
 }
 
 // stepView lets one choose which request goes on next. The link has the schedule, and the server keeps nothing.
@@ -71,14 +77,13 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
   }
 
   const kinds = events => events.map(e => e ? t('event.' + e, {who: t('somebody')}) : t('no.event')).join(t('list'));
-  const eventWords = o => t('event.' + o.event, {who: o.customer || ''});
 
   function show(p) {
     const entries = p.entries.filter(e => e.choice || e.own);
     const state = [...p.entries].reverse().map(e => e.state).find(Boolean) || {stock: customers - 1, ttl_ms: -2, orders: []};
     const lockServer = lockServerOf(entries);
     const orders = state.orders || [], over = orders.length > customers - 1;
-    const steps = p.options.filter(o => !o.event), events = p.options.filter(o => o.event);
+    const options = (p.options || []).map(parsed), steps = options.filter(o => !o.event), events = options.filter(o => o.event);
     const choose = o => h('button', {type: 'button', class: 'choice' + (o.event ? ' event' : ''), 'data-choice': o.choice, disabled: !mayDrive(), onclick: () => go(strategy, customers, [...choices, o.choice].join(' '))},
       o.event ? eventWords(o) : o.step.toUpperCase());
     const buyers = letters.map(letter => h('div', {class: 'source'}, h('h2', {}, t('customer', {name: letter})),
@@ -103,7 +108,7 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
     const first = place.querySelector('.choice');
     if (first && session.getItem('step-keys') && document.activeElement === document.body) first.focus();
   }
-  const said_ = (p, letter) => p.ended || !p.options.length ? (p.outcome.answers && p.outcome.answers[letter] ? t('outcome.' + p.outcome.answers[letter].replace('-', '_')) : '') : last(p, letter);
+  const said_ = (p, letter) => p.ended || !p.options ? (p.outcome.answers && p.outcome.answers[letter] ? t('outcome.' + p.outcome.answers[letter].replace('-', '_')) : '') : last(p, letter);
   const last = (p, letter) => { const e = [...p.entries].reverse().find(e => e.customer === letter && e.blocked && !e.answer); return e ? t('blocked', {by: inWords(e.blocked)}) : '–'; };
 
   const note = session.getItem('step-said');
