@@ -51,7 +51,7 @@ func redisTouches(r Request) []Touch {
 	does := Reads | Writes
 	switch name := strings.ToUpper(args[0]); name {
 	case "EVALSHA", "FCALL":
-		if len(args) < 4 || !declares(r.Source) {
+		if len(args) < 4 || r.Foreign && r.Source == "" || !declares(r.Source) {
 			return Everything(r.Server)
 		}
 		n, err := strconv.Atoi(args[2])
@@ -92,7 +92,7 @@ var (
 )
 
 // declares says whether a script calls Redis with the keys that it is given alone, as far as its text shows: each is
-// KEYS[n], or a local that is one. It is true for a script that is not known.
+// KEYS[n], or a local that is one. It is true for no text, as one of the repository's own has none.
 func declares(source string) bool {
 	var locals []string
 	for _, l := range isGiven.FindAllStringSubmatch(source, -1) {

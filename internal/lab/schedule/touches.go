@@ -13,6 +13,8 @@ type Request struct {
 	Text   string `json:"text"`   // the command as it is sent
 	Tx     bool   `json:"-"`      // a statement of a transaction
 	Source string `json:"-"`      // of a script that is not the repository's own, where it is known
+	// Foreign says that a script without a Source is not the repository's own: it may touch everything.
+	Foreign bool `json:"-"`
 	// Isolation is that of the transaction, in the words of database/sql. Earlier are the statements that
 	// the transaction has sent already.
 	Isolation string      `json:"-"`

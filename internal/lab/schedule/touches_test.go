@@ -51,6 +51,7 @@ func TestDependentRequests(t *testing.T) {
 		{"two scripts on a key", redis("EVALSHA a 1 k x"), redis("EVALSHA b 2 j k x"), "a read shows"},
 		{"scripts on different keys", redis("EVALSHA a 1 k j"), redis("EVALSHA b 1 j k"), ""},
 		{"a script without keys", redis("EVALSHA a 0 j"), redis("GET k"), "a read shows"},
+		{"a script that nobody knows", Request{Server: "redis", Text: "EVALSHA a 1 k j", Foreign: true}, redis("GET j"), "a read shows"},
 		{"a transaction of Redis", redis("MULTI; DEL k; EXEC"), redis("GET other"), "a read shows"},
 		{"a name with white space", redis(`DEL "a k"`), redis("GET k"), "a read shows"},
 		{"an unknown command", redis("OBJECT HELP"), redis("GET k"), "a read shows"},

@@ -121,6 +121,12 @@ func TestOddServices(t *testing.T) {
 		}
 	}
 	on := started(t, path)
+	var scripts [2]string // that no proxy sees
+	for i, text := range []string{"return redis.call('EXISTS', 'sold:' .. ARGV[1]) == 0", "return redis.call('SET', 'sold:' .. ARGV[1], 1)"} {
+		if scripts[i], _ = on.Redis().Do(t.Context(), "SCRIPT", "LOAD", text).Text(); scripts[i] == "" {
+			t.Fatal("a script is not loaded")
+		}
+	}
 	for _, tt := range []struct {
 		name  string
 		lines []string
@@ -138,6 +144,7 @@ func TestOddServices(t *testing.T) {
 		{"lock by SADD", []string{"~redis SADD lock:{item} me", "redis PEXPIRE lock:{item} 1500", read, write, order, unlock}, "A.sadd A.pexpire wait B.sadd B.pexpire B.select", "overrun"},
 		{"lock by a script that does not name it", []string{"~redis EVAL return_redis.call('SET','lock:'..ARGV[1],'x','NX','PX',1500) 0 {item}", read, write, order, unlock}, "A.eval wait B.eval B.select", "overrun"},
 		{"lock beside a session", []string{"redis SET session:{item} x EX 600", "~redis SET lock:{item} {customer} NX PX 1500", read, write, order, unlock}, "A.set A.set2 wait B.set B.set2 B.select", "overrun"},
+		{"scripts that are not known", []string{"%redis EVALSHA " + scripts[0] + " 1 a:{customer} {item}", "redis EVALSHA " + scripts[1] + " 1 b:{customer} {item}", "UPDATE items SET stock = 0 WHERE id = {item}", order}, "", "wrong-key"},
 		{"a worker that has the row", []string{"2 BEGIN", "2 UPDATE items SET stock = stock WHERE id = {item}", "& COMMIT", "UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock > 0", order}, "A.update", ""},
 		{"a key that ends", []string{"redis SET cached:{item} x PX 1500", "UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock > 0", order}, "A.set wait B.set", ""},
 	} {

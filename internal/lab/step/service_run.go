@@ -208,7 +208,7 @@ func (r *serviceRun) handle(ctx context.Context, m any) error {
 func (r *serviceRun) held(m *holding) *held {
 	r.conns[m.Conn.Thread] = m.Conn
 	h := &held{
-		Request: schedule.Request{Server: m.Server, Text: m.Text, Tx: m.Tx, Isolation: m.Isolation, Source: m.Source},
+		Request: schedule.Request{Server: m.Server, Text: m.Text, Tx: m.Tx, Isolation: m.Isolation, Source: m.Source, Foreign: true},
 		id:      m.Exchange, name: r.service.nameOf(m.Exchange), conn: m.Conn.Thread, under: m.Conn.Thread,
 		release: func(h *held) {
 			if h.lost {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -159,9 +160,9 @@ func (p *Proxy) serveRedis(c *Conn) {
 				p.mu.Unlock()
 			}
 		}
-		pass, text, source := passing[name], p.redisText(args), ""
+		pass, text, source := passing[name], redisText(args), ""
 		if stepName(name) == "eval" && len(args) > 1 {
-			source = p.script(strings.Fields(text)[1])
+			source = script(strings.Fields(text)[1])
 		}
 		switch {
 		case name == "multi":
@@ -190,7 +191,7 @@ func (p *Proxy) serveRedis(c *Conn) {
 			c.noteSetting(name, args[1:])
 		}
 		if name == "script" && ok && answer.kind == '$' && len(args) > 2 && strings.EqualFold(args[1], "load") {
-			p.keepScript(args[2])
+			keepScript(args[2])
 		}
 		if x != nil {
 			x.Answer, x.Failed = short(answer.text), strings.HasPrefix(answer.text, "error: ")
@@ -258,7 +259,7 @@ func (p *Proxy) readReplies(c *Conn, server *bufio.Reader, replies chan<- value,
 var options = map[string]bool{"NX": true, "XX": true, "PX": true, "EX": true, "GET": true, "KEEPTTL": true}
 
 // redisText is a command in one line. A script stands in it by its SHA-1, so that EVAL reads as EVALSHA.
-func (p *Proxy) redisText(args []string) string {
+func redisText(args []string) string {
 	words := make([]string, len(args))
 	for i, a := range args {
 		words[i] = Word(a)
@@ -269,7 +270,7 @@ func (p *Proxy) redisText(args []string) string {
 	words[0] = strings.ToUpper(args[0])
 	if words[0] == "EVAL" || words[0] == "EVAL_RO" {
 		if len(args) > 1 {
-			words[1] = p.keepScript(args[1])
+			words[1] = keepScript(args[1])
 		}
 		words[0] = "EVALSHA"
 	}
@@ -282,19 +283,21 @@ func (p *Proxy) redisText(args []string) string {
 	return strings.TrimSpace(strings.Join(words, " "))
 }
 
-func (p *Proxy) keepScript(source string) (sha string) {
+// scripts are those that any proxy has seen, by their SHA-1: a client sends none that Redis has from another process.
+var scripts sync.Map
+
+func keepScript(source string) (sha string) {
 	sum := sha1.Sum([]byte(source))
 	sha = hex.EncodeToString(sum[:])
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.scripts[sha] = source
+	scripts.Store(sha, source)
 	return sha
 }
 
-func (p *Proxy) script(sha string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.scripts[strings.ToLower(sha)]
+// script is the text of a script, empty where no proxy has seen it.
+func script(sha string) string {
+	source, _ := scripts.Load(strings.ToLower(sha))
+	text, _ := source.(string)
+	return text
 }
 
 const maxWord = 200

@@ -113,7 +113,6 @@ type Proxy struct {
 	accepted int
 	unseen   []string
 	database int // the last that a client of Redis has selected
-	scripts  map[string]string
 	closed   bool
 }
 
@@ -125,7 +124,7 @@ func Listen(server, upstream string, process int, tap Tap) (*Proxy, error) {
 	}
 	p := &Proxy{
 		Addr: listener.Addr().String(), process: process, server: server, tap: tap, listener: listener,
-		upstream: upstream, conns: map[*Conn]bool{}, scripts: map[string]string{},
+		upstream: upstream, conns: map[*Conn]bool{},
 	}
 	p.serving.Go(p.accept)
 	return p, nil

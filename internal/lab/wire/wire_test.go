@@ -3,7 +3,9 @@ package wire
 import (
 	"bufio"
 	"context"
+	"crypto/sha1"
 	"database/sql"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"net"
@@ -114,8 +116,21 @@ func TestRedisIsRead(t *testing.T) {
 	if got := seen.take(); !slices.Equal(got, want) {
 		t.Errorf("seen:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if p.script(sha) == "" || len(p.Unseen()) > 0 {
-		t.Errorf("script %q, unseen %q", p.script(sha), p.Unseen())
+	if script(sha) == "" || len(p.Unseen()) > 0 {
+		t.Errorf("script %q, unseen %q", script(sha), p.Unseen())
+	}
+}
+
+// TestAScriptOfAnotherProcess is known: a client sends its text only where Redis has it from nobody.
+func TestAScriptOfAnotherProcess(t *testing.T) {
+	seen := &tap{said: func(x *Exchange) string { return x.Source }}
+	one, _ := redisThrough(t, &tap{})
+	other, _ := redisThrough(t, seen)
+	one.Do(t.Context(), "EVAL", "return 'known'", 0)
+	sum := sha1.Sum([]byte("return 'known'"))
+	other.Do(t.Context(), "EVALSHA", hex.EncodeToString(sum[:]), 0)
+	if got := seen.take(); !slices.Equal(got, []string{"return 'known'"}) {
+		t.Errorf("sources: %q", got)
 	}
 }
 
