@@ -43,6 +43,8 @@ type Next struct {
 	Past schedule.Schedule
 	// Arriving says that the last choice was an arrival for the lease that passes then.
 	Arriving bool
+	// Ended are the customers who make no step any more.
+	Ended []schedule.Customer
 	// Entries is how many the record has until now.
 	Entries int
 	// Why says of a choice that is not among the options why it cannot be.

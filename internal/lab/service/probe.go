@@ -291,6 +291,19 @@ func (p *Probe) Sends(shape string) bool {
 	return slices.ContainsFunc(p.Sold, is) || slices.ContainsFunc(p.SoldOut, is)
 }
 
+// Repeats is how often the sale has sent a request that is such a one, and was answered as the last of those: a poll ends
+// with another answer.
+func (p *Probe) Repeats(such func(sent string) bool) int {
+	answers, last := map[string]int{}, ""
+	for _, step := range p.Sold {
+		if such(step.Sent) {
+			last = step.Answer
+			answers[last]++
+		}
+	}
+	return answers[last]
+}
+
 // Beyond says what of a sale was not attacked, although it sends it: a lease in a row of SQL, or as a deadline in a value of
 // Redis, ends by a clock that the lab does not move, and a procedure, or a text of several statements, is one request.
 func (p *Probe) Beyond() (all []string) {

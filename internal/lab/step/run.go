@@ -142,7 +142,13 @@ func (r *run) Next(ctx context.Context) (next explore.Next, over bool, err error
 	if !slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state != ended }) {
 		return next, true, nil
 	}
-	return explore.Next{Options: r.options(), Why: func(c schedule.Choice) error { return r.why(c) }, Arriving: r.arriving(), Entries: len(r.entries)}, false, nil
+	next = explore.Next{Options: r.options(), Why: func(c schedule.Choice) error { return r.why(c) }, Arriving: r.arriving(), Entries: len(r.entries)}
+	for _, b := range r.buyers {
+		if b.state == ended {
+			next.Ended = append(next.Ended, b.customer)
+		}
+	}
+	return next, false, nil
 }
 
 // Record concludes the run.

@@ -9,7 +9,8 @@ import (
 	"stocklock/internal/lab/schedule"
 )
 
-// ErrUnmet is in the chain of an error about a fault that met nothing: the sale had ended, or kept no lease.
+// ErrUnmet is in the chain of an error about a fault that met nothing: the sale had ended, or kept no lease. It is none of a
+// sale that waits: that goes on, or nothing is known of the place.
 var ErrUnmet = errors.New("the fault met nothing")
 
 // Fault has one customer make so many steps, injects an event that hits it, has the other customer buy, and
@@ -25,30 +26,31 @@ func (s *Service) Fault(ctx context.Context, event schedule.Event, steps int, in
 	return s.Play(ctx, p, func() explore.Chooser {
 		made, happened := 0, false
 		return func(next explore.Next) (int, error) {
-			if !happened && made == steps {
-				i := next.Index(what)
-				if i < 0 {
+			if !happened {
+				first := slices.IndexFunc(next.Options, func(o explore.Option) bool { return o.Choice.IsStep() && o.Choice.Customer == 'A' })
+				hit := next.Index(what)
+				switch {
+				case made == steps && hit >= 0:
+					happened = true
+					return hit, nil
+				case made == steps && first >= 0, slices.Contains(next.Ended, 'A'):
 					return 0, ErrUnmet
+				case first >= 0: // also what looks like a poll: nobody else goes on
+					made++
+					return first, nil
 				}
-				happened = true
-				return i, nil
+				return explore.LetTimePass, nil
 			}
-			of := schedule.Customer('A')
-			if happened && event != schedule.Lose { // who has lost an answer goes on at once
-				of = 'B'
+			of := schedule.Customer('B')
+			if event == schedule.Lose { // who has lost an answer goes on at once
+				of = 'A'
 			}
 			for _, c := range []schedule.Customer{of, 'A' + 'B' - of} {
 				i := slices.IndexFunc(next.Options, func(o explore.Option) bool {
 					return o.Choice.IsStep() && o.Choice.Customer == c && !o.Retry && !o.RowHeld
 				})
-				switch {
-				case i >= 0 && (happened || c == 'A'):
-					if c == 'A' {
-						made++
-					}
+				if i >= 0 {
 					return i, nil
-				case !happened && c == 'A':
-					return 0, ErrUnmet
 				}
 			}
 			return explore.LetTimePass, nil

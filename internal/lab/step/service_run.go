@@ -64,7 +64,7 @@ type caller struct {
 type try struct {
 	what    string
 	nothing bool // it has changed nothing: it was refused, or has only read
-	failed  bool // the answer was nil, 0 or nothing
+	refused bool // it was not to read alone, and the answer was nil, 0 or nothing
 }
 
 // How long to wait for what.
@@ -230,7 +230,8 @@ func (r *serviceRun) landed(c *caller, x *wire.Exchange) {
 	if h == nil {
 		return
 	}
-	t := try{what: poll(x.Text), nothing: !x.Matched || !r.writes(c.buyer, h), failed: !x.Matched && !x.Failed}
+	reads := r.reads(c.buyer, h)
+	t := try{what: poll(x.Text, reads), nothing: !x.Matched || !r.writes(c.buyer, h), refused: !reads && !x.Matched && !x.Failed}
 	c.tries = append(r.triesOf(c), t)
 	if x.Server == wire.MySQL || !t.nothing {
 		for _, other := range r.customers {
@@ -334,16 +335,16 @@ func (r *serviceRun) touches(b *buyer) []schedule.Touch {
 }
 
 // pointless says whether a step repeats a try that failed, although nobody else has made a step since. Who
-// reads the same again is believed twice, and who counts it up, as a lock by INCR does, three times.
+// reads the same again is believed twice, and who counts it up, as a lock by INCR does, three times. What a sale repeats
+// although nobody keeps it out is no poll.
 func (r *serviceRun) pointless(b *buyer) bool {
 	tries, h := r.triesOf(r.of(b)), b.queue[0]
 	if h.Server != wire.Redis && !strings.Contains(h.Text, "GET_LOCK(") || len(b.holds()) > 0 {
 		return false
 	}
-	what, same := poll(h.Text), 0
-	if n := len(tries); n >= countedUp && !slices.ContainsFunc(tries[n-countedUp:], func(t try) bool { return t.what != what }) {
-		return true
-	}
+	reads := r.reads(b, h)
+	what, same := poll(h.Text, reads), 0
+	alone := r.service.probe.Repeats(func(sent string) bool { return service.Shape(poll(sent, reads)) == service.Shape(what) })
 	for _, t := range slices.Backward(tries) {
 		if t.what != what {
 			if !t.nothing {
@@ -351,31 +352,37 @@ func (r *serviceRun) pointless(b *buyer) bool {
 			}
 			continue
 		}
-		if same++; t.nothing && t.failed && !reads(h.name) || same == 2 {
+		believed := 3
+		switch {
+		case t.refused:
+			believed = 1
+		case t.nothing:
+			believed = 2
+		}
+		if same++; same >= max(believed, alone) {
 			return true
 		}
 	}
 	return false
 }
 
-const countedUp = 3
+// reads says whether a request reads in Redis, and does nothing else there.
+func (r *serviceRun) reads(b *buyer, h *held) bool { return h.Server == wire.Redis && !r.writes(b, h) }
 
-// poll is what a poll repeats: its command and its key, and not the owner's name.
-func poll(text string) string {
+// poll is what a poll repeats: its command, its key, and what it reads there or the field that it changes. An owner's name
+// and a time can be others in each try.
+func poll(text string, reads bool) string {
 	words := strings.Fields(text)
 	n := 2
-	if words[0] == "EVALSHA" {
+	switch name := words[0]; {
+	case name == "EVALSHA":
 		n = 4
+	case reads && !strings.Contains(name, "RANGE") && !strings.Contains(name, "COUNT"):
+		n = len(words)
+	case name[0] == 'H', name == "SADD", name == "SREM":
+		n = 3
 	}
 	return strings.Join(words[:min(n, len(words))], " ")
-}
-
-func reads(name string) bool {
-	switch name {
-	case "get", "exists", "ttl", "pttl", "hget", "hgetall", "hexists", "type", "mget", "llen", "zscore", "zrank", "strlen":
-		return true
-	}
-	return false
 }
 
 func (r *serviceRun) db() *sql.DB { return r.service.on.DB }

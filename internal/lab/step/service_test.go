@@ -43,6 +43,7 @@ func TestMain(m *testing.M) {
 //
 //	blocking   a customer waits for a token with BLPOP, which the one before puts back
 //	late       the order is written half a second after the answer, or when the next customer comes to the process
+//	hash       a sale reads fields of a hash in Redis, and one of them three times, and counts its stock there
 //	lease      a lock in Redis with a lease of a second
 //	counting   the same lock, by INCR and PEXPIRE
 //	gives up   the same, and it sells nothing any more when Redis is another server than before
@@ -133,6 +134,17 @@ func serve(mode string) error {
 				return false, nil, err
 			}
 			return true, nil, take()
+		case "hash":
+			var left int64
+			for _, field := range []string{"price", "stock", "stock", "stock"} {
+				if left, err = cache.Do(ctx, "HGET", "item:"+item, field).Int64(); err != nil {
+					return false, nil, err
+				}
+			}
+			if left < 1 {
+				return false, nil, nil
+			}
+			return true, nil, cmp.Or(cache.Do(ctx, "HINCRBY", "item:"+item, "stock", -1).Err, take())
 		case "redis":
 			left, err := cache.Do(ctx, "DECR", "stock:"+item).Int64()
 			if err != nil || left < 0 {
@@ -483,6 +495,26 @@ func TestBackground(t *testing.T) {
 		if found := explored(t, s); found.Bad > 0 || found.Runs < 1 || len(found.Unreached) > 0 {
 			t.Errorf("%s: %d of %d are bad: %v, unreached: %v", named, found.Bad, found.Runs, found.Causes(), found.Unreached)
 		}
+	}
+}
+
+// TestReadsAreNoPolls, however often a sale reads the same key: another customer can come between, and a fault.
+func TestReadsAreNoPolls(t *testing.T) {
+	path := described(t, "hash", "")
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, []byte(strings.NewReplacer("set: REPLACE INTO items (id, stock) VALUES ({item}, {stock})", "set_redis: HSET item:{item} price 5 stock {stock}",
+			"left: SELECT stock FROM items WHERE id = {item}", "left_redis: HGET item:{item} stock").Replace(string(text))), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openFile(t, path)
+	if found := explored(t, s); !found.Shows([]verdict.Cause{verdict.NoLock}) {
+		t.Errorf("%d of %d are bad: %v", found.Bad, found.Runs, found.Causes())
+	}
+	if r, err := s.Fault(t.Context(), schedule.Kill, 5, false); err != nil || r.Outcome.Verdict != verdict.Left {
+		t.Errorf("killed when it has taken its unit: %+v %v", r.Outcome, err)
 	}
 }
 
