@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,10 @@ type Probe struct {
 	SoldReply, SoldOutReply Reply
 	// Background are the requests that the idle service sent, in the form of [Shape].
 	Background []string
+	// polls are those of Background that named the sale before them, and came again and again.
+	polls []string
+	// everySale are the requests that came until each of the probe's customers was answered, and did not name the sale.
+	everySale []string
 	// AfterAnswer says that the service sends requests of a sale when it has answered.
 	AfterAnswer bool
 	// Unseen says what of the service the lab cannot see, with the way out. If it has anything, the
@@ -38,6 +43,7 @@ const (
 	idleWatch   = time.Second            // for which an idle service is watched
 	afterAnswer = 300 * time.Millisecond // for which requests after an answer are
 	LongWatch   = 10 * time.Second       // for which an idle one is that has sent what may belong to no sale
+	polled      = 3                      // so often a text comes meanwhile that belongs to none, although it names one
 	orderEvery  = 50 * time.Millisecond  // between looks for an order that is written late
 )
 
@@ -46,7 +52,7 @@ const (
 func (s *Service) Probe(ctx context.Context) (*Probe, error) {
 	p := &Probe{Judgement: verdict.Judgement{Kind: verdict.Held}}
 	kept := &recorder{customers: len(s.Processes)}
-	if _, err := s.Learn(ctx, p, idleWatch); err != nil {
+	if _, _, err := s.Learn(ctx, p, idleWatch, Sale{}); err != nil {
 		return nil, err
 	}
 	defer s.Watch(kept)()
@@ -60,21 +66,47 @@ func (s *Service) Probe(ctx context.Context) (*Probe, error) {
 }
 
 // Learn watches the idle service, and adds to Background what it sends, or waits for as a worker does that blocks on a
-// list. It says whether there was anything new. Nobody may buy meanwhile.
-func (s *Service) Learn(ctx context.Context, p *Probe, long time.Duration) (more bool, err error) {
+// list. It says whether there was anything new. Nobody may buy meanwhile. What a sale still sends that was answered is no
+// background, and is returned: it names the sale, or comes before the service was still. The zero value is for no sale.
+func (s *Service) Learn(ctx context.Context, p *Probe, long time.Duration, answered Sale) (late []*wire.Exchange, more bool, err error) {
 	kept := &recorder{customers: len(s.Processes)}
-	stop := s.Watch(kept)
-	err = seen.Pause(ctx, long)
-	stop()
+	defer s.Watch(kept)()
+	return s.learn(ctx, p, kept, long, answered)
+}
+
+// learn is Learn by a recorder that watches already, so that it hears of what is under way.
+func (s *Service) learn(ctx context.Context, p *Probe, kept *recorder, long time.Duration, answered Sale) (late []*wire.Exchange, more bool, err error) {
+	ends := func(x *wire.Exchange) bool { return x.Name == "commit" || x.Name == "rollback" } // which says nothing of whose transaction it was
+	heard, quiet := time.Now(), seen.Quiet{}
+	for began := heard; answered.Item != 0 && err == nil && time.Since(began) < stillLimit && quiet.Until(heard, time.Now(), countEvery) < stillFor; {
+		err = seen.Pause(ctx, countEvery)
+		for _, x := range kept.take() {
+			if late = append(late, x); !ends(x) && !s.IsBackground(p, x.Text, answered) {
+				heard = time.Now()
+			}
+		}
+	}
+	err = cmp.Or(err, seen.Pause(ctx, long))
 	s.learned.Lock()
-	defer s.learned.Unlock()
+	times := map[string]int{}
 	for _, x := range append(kept.take(), s.relay.underWay()...) {
-		ends := x.Name == "commit" || x.Name == "rollback" // which says nothing of whose transaction it was
-		if shape := Shape(x.Text); !ends && !slices.Contains(p.Background, shape) {
+		shape := Shape(x.Text)
+		if times[x.Text]++; s.names(answered, x.Text) {
+			if late = append(late, x); times[x.Text] != polled || p.SoldReply.Outcome != "" { // beside others it may wait for them
+				continue
+			}
+			p.polls = append(p.polls, shape)
+		}
+		if !ends(x) && !slices.Contains(p.Background, shape) {
 			p.Background, more = append(p.Background, shape), true
 		}
 	}
-	return more, err
+	s.learned.Unlock()
+	of := map[*wire.Conn]bool{} // the connections that had something of the sale
+	return slices.DeleteFunc(late, func(x *wire.Exchange) bool {
+		of[x.Conn] = of[x.Conn] || !ends(x) && !s.IsBackground(p, x.Text, answered)
+		return ends(x) && !of[x.Conn]
+	}), more, err
 }
 
 func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process *Process, first bool) error {
@@ -89,11 +121,11 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 	buyer := s.NewSale(item, fmt.Sprintf("c%d", s.buys.Load()+1))
 	reply := s.Buy(ctx, process, buyer)
 	answered := time.Now()
-	steps := s.foreground(p, kept.take())
+	sent := kept.take()
 	if err := seen.Pause(ctx, afterAnswer); err != nil {
 		return err
 	}
-	late := s.foreground(p, kept.take())
+	late := kept.take()
 	if reply.Outcome == load.Busy { // a machine that is slow is no mistake of the description
 		return fmt.Errorf("an item with one unit was ordered by one customer alone, and the answer was %s: nothing can be said on a machine that is so slow", reply)
 	}
@@ -105,21 +137,27 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 	if err != nil {
 		return err
 	}
-	late = append(late, s.foreground(p, kept.take())...)
-	if first && len(late) > 0 { // is it of the sale, or does it come without one, too?
-		if _, err := s.Learn(ctx, p, LongWatch); err != nil {
+	late = append(late, kept.take()...)
+	if first && (!now && len(orders) > 0 || len(s.foreground(p, late, buyer)) > 0) { // is it of the sale, or does it come without one, too?
+		later, _, err := s.learn(ctx, p, kept, LongWatch, buyer)
+		if err != nil {
 			return err
 		}
-		s.Watch(kept)
-		late = slices.DeleteFunc(late, func(step schedule.Sent) bool { return s.IsBackground(p, step.Sent) })
-		steps = slices.DeleteFunc(steps, func(step schedule.Sent) bool { return s.IsBackground(p, step.Sent) })
+		late = append(late, later...)
 	}
-	if p.AfterAnswer = p.AfterAnswer || !now || len(late) > 0; p.AfterAnswer {
+	if p.AfterAnswer = p.AfterAnswer || !now || len(s.foreground(p, late, buyer)) > 0; p.AfterAnswer {
 		s.patience = max(s.patience, time.Duration(s.File.Settle), lateFactor*took)
 	}
 	if first {
-		p.Sold, p.SoldReply = append(steps, late...), reply
+		p.Sold, p.SoldReply = s.foreground(p, append(sent, late...), buyer), reply
 	}
+	var unnamed []string
+	for _, x := range sent {
+		if shape := Shape(x.Text); (x.Server == wire.Redis || ofTables.MatchString(shape)) && !s.names(buyer, x.Text) && !slices.Contains(unnamed, shape) && (first || slices.Contains(p.everySale, shape)) {
+			unnamed = append(unnamed, shape)
+		}
+	}
+	p.everySale = unnamed
 	switch {
 	case len(orders) == 0:
 		p.Judgement.Kind = verdict.Lied
@@ -144,7 +182,7 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 		}
 	}
 	if first {
-		p.SoldOut, p.SoldOutReply = s.foreground(p, kept.take()), reply
+		p.SoldOut, p.SoldOutReply = s.foreground(p, kept.take(), second), reply
 	}
 	switch {
 	case reply.Outcome == load.Sold:
@@ -256,9 +294,9 @@ func (s *Service) unseen(p *Probe) (all []string) {
 }
 
 // foreground are the requests that belong to a sale.
-func (s *Service) foreground(p *Probe, all []*wire.Exchange) (steps []schedule.Sent) {
+func (s *Service) foreground(p *Probe, all []*wire.Exchange, sale Sale) (steps []schedule.Sent) {
 	for _, x := range all {
-		if !s.IsBackground(p, x.Text) {
+		if !s.IsBackground(p, x.Text, sale) {
 			steps = append(steps, schedule.Sent{Server: x.Server, Sent: x.Text, Answer: x.Answer, Source: x.Source})
 		}
 	}
@@ -278,11 +316,25 @@ func Shape(text string) string {
 	return command + " " + sha + " " + varying.ReplaceAllString(rest, "?")
 }
 
-// IsBackground says whether a request belongs to no sale.
-func (s *Service) IsBackground(p *Probe, text string) bool {
+// IsBackground says whether a request that came while a customer buys belongs to no sale. What the idle service has sent,
+// and names the sale now, is the sale's, unless it is a poll for each sale.
+func (s *Service) IsBackground(p *Probe, text string, sale Sale) bool {
 	s.learned.RLock()
 	defer s.learned.RUnlock()
-	return slices.Contains(p.Background, Shape(text)) || slices.ContainsFunc(s.File.background, func(r *regexp.Regexp) bool { return r.MatchString(text) })
+	shape := Shape(text)
+	return slices.Contains(p.Background, shape) && !s.names(sale, text) || slices.Contains(p.polls, shape) || slices.ContainsFunc(s.File.background, func(r *regexp.Regexp) bool { return r.MatchString(text) })
+}
+
+// names says whether a request has the customer of a sale, its key or its item as a word. An item that each run sells
+// says nothing.
+func (s *Service) names(sale Sale, text string) bool {
+	words := []string{sale.Customer, sale.Key}
+	if sale.Item != 0 && s.File.Fresh() {
+		words = append(words, strconv.FormatInt(sale.Item, 10))
+	}
+	return slices.ContainsFunc(words, func(word string) bool {
+		return word != "" && regexp.MustCompile(`\b`+regexp.QuoteMeta(word)+`\b`).MatchString(text)
+	})
 }
 
 // Sends says whether a sale, or a refusal, has sent a request of a form of [Shape].
@@ -325,6 +377,11 @@ func (p *Probe) Beyond() (all []string) {
 	if slices.ContainsFunc(p.Sold, func(s schedule.Sent) bool { return s.Server == wire.Redis && deadline.MatchString(s.Sent) }) {
 		all = append(all, "leases in values of Redis were not ended")
 	}
+	for _, shape := range p.Background {
+		if slices.Contains(p.everySale, shape) || slices.Contains(p.polls, shape) {
+			all = append(all, "what comes without a sale, too, is no step: "+shape)
+		}
+	}
 	return all
 }
 
@@ -353,6 +410,7 @@ var (
 	deadline  = regexp.MustCompile(`(?i)^(?:(?:SETNX|GETSET|HSETNX)\b.* 1\d{9}(?:\d{3})?|SET \S+ 1\d{9}(?:\d{3})? NX)$`) // in seconds or milliseconds
 	several   = regexp.MustCompile(`; ?\S`)
 	procedure = regexp.MustCompile(`(?i)(?:^|; ?)CALL\b`)
+	ofTables  = regexp.MustCompile(`(?i)\b(?:FROM|INTO|UPDATE|LOCK|CALL)\b`)
 )
 
 // Last is the form of the last request of a sale that was answered so, empty where that is not known.

@@ -384,7 +384,7 @@ func (s *Service) play(ctx context.Context, p Plan, choose explore.Chooser, look
 	record, err := r.play(ctx, choose)
 	r.end(ctx)
 	stop()
-	if r.unforeseen.Load() && s.learns(ctx) {
+	if r.unforeseen.Load() && s.learns(ctx, r.item) {
 		return schedule.Record{}, errLearned
 	}
 	return record, err
@@ -395,11 +395,11 @@ var errLearned = errors.New("a request comes without a customer, too")
 
 // learns watches the idle service once, when sales have sent what the probe has not seen: a heartbeat comes without
 // them, too. It says whether there was one.
-func (s *Service) learns(ctx context.Context) bool {
+func (s *Service) learns(ctx context.Context, item int64) bool {
 	if s.idled || ctx.Err() != nil {
 		return false
 	}
 	s.idled = true
-	more, err := s.on.Learn(ctx, s.probe, service.LongWatch)
+	_, more, err := s.on.Learn(ctx, s.probe, service.LongWatch, service.Sale{Item: item})
 	return more && err == nil
 }

@@ -94,7 +94,7 @@ func (t tap) Sent(x *wire.Exchange) bool {
 	if r.isDead(x.Process) {
 		return false
 	}
-	if r.service.on.IsBackground(r.service.probe, x.Text) {
+	if r.service.on.IsBackground(r.service.probe, x.Text, service.Sale{Item: r.item}) {
 		return true
 	}
 	r.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,8 +43,9 @@ func TestMain(m *testing.M) {
 // serve is a small shop in one of several modes:
 //
 //	blocking   a customer waits for a token with BLPOP, which the one before puts back
-//	late       the order is written half a second after the answer, or when the next customer comes to the process
+//	late       the order is written half a second after the answer, or when the next customer comes to the process; it is counted then, the first one a second later
 //	hash       a sale reads fields of a hash in Redis, and one of them three times, and counts its stock there
+//	warming    each process reads an item and a setting all the time, as each sale does when it has taken a unit
 //	lease      a lock in Redis with a lease of a second
 //	counting   the same lock, by INCR and PEXPIRE
 //	gives up   the same, and it sells nothing any more when Redis is another server than before
@@ -56,7 +58,7 @@ func TestMain(m *testing.M) {
 //	orders     a sale makes the only order of an item with one unit, under a lock, and takes that off the stock last
 //	recount    the same without a lock, and a worker of the second process takes it off, once a second
 //	unnamed    the second customer is not told that it is sold a unit, and who comes afterwards is told nothing
-//	polling    each process counts its polls all the time, from its first sale on
+//	polling    each process counts its polls all the time, from its first sale on, and asks for that of its last customer
 func serve(mode string) error {
 	db, err := sql.Open("mysql", os.Getenv("MYSQL_DSN")+"?multiStatements=true")
 	if err != nil {
@@ -66,9 +68,15 @@ func serve(mode string) error {
 	if err != nil {
 		return err
 	}
-	var polling sync.Once
+	var polling, counted sync.Once
+	var last atomic.Value // the item of the last sale
 	var known sync.Map
 	var came atomic.Int64
+	warm := func(ctx context.Context, item any) (stock int, err error) {
+		cache.Do(ctx, "GET", "setting")
+		err = db.QueryRowContext(ctx, "SELECT stock FROM items WHERE id = ?", item).Scan(&stock)
+		return stock, err
+	}
 	sell := func(ctx context.Context, item, customer string) (sold bool, later func(), err error) {
 		own := came.Add(1)
 		take := func() error {
@@ -170,6 +178,16 @@ func serve(mode string) error {
 			}
 			_, err = conn.ExecContext(ctx, "INSERT INTO orders (item_id, customer) VALUES (?, ?)", item, customer)
 			return true, nil, err
+		case "warming":
+			if _, err := db.ExecContext(ctx, "UPDATE items SET stock = stock - 1 WHERE id = ?", item); err != nil {
+				return false, nil, err
+			}
+			stock, err := warm(ctx, item)
+			if err == nil && stock < 0 {
+				_, err = db.ExecContext(ctx, "UPDATE items SET stock = stock + 1 WHERE id = ?", item)
+				return false, nil, err
+			}
+			return true, nil, cmp.Or(err, take())
 		case "panics":
 			var stock int
 			if err := db.QueryRowContext(ctx, "SELECT stock FROM items WHERE id = ?", item).Scan(&stock); err != nil || stock < 1 {
@@ -192,10 +210,12 @@ func serve(mode string) error {
 			_, err = db.ExecContext(ctx, "UPDATE items SET stock = stock - 1 WHERE id = ?", item)
 			return true, nil, err
 		case "polling":
+			last.Store(item)
 			polling.Do(func() {
 				go func() {
 					for range time.Tick(10 * time.Millisecond) {
 						cache.Do(context.Background(), "INCR", "polls")
+						cache.Do(context.Background(), "GET", "left:"+last.Load().(string))
 					}
 				}()
 			})
@@ -219,9 +239,18 @@ func serve(mode string) error {
 					time.Sleep(time.Millisecond)
 				}
 				_, _ = db.Exec("INSERT INTO orders (item_id, customer) VALUES (?, ?)", item, customer)
+				counted.Do(func() { time.Sleep(time.Second) })
+				cache.Do(context.Background(), "INCR", "counted")
 			}, nil
 		}
 		return true, nil, take()
+	}
+	if mode == "warming" {
+		go func() {
+			for range time.Tick(200 * time.Millisecond) {
+				_, _ = warm(context.Background(), 1)
+			}
+		}()
 	}
 	if mode == "beating" {
 		go func() {
@@ -359,15 +388,18 @@ func TestLateSales(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := s.PlaySchedule(t.Context(), "", 2, steptest.Parse(t, "A.update B.update A.insert"))
-	if err != nil || len(r.Entries) != 3 || r.Outcome.Bad() {
+	if err != nil || len(r.Entries) != 4 || r.Outcome.Bad() {
 		t.Errorf("after a run that was left: %+v %+v %v", r.Outcome, r.Entries, err)
 	}
 	r, err = s.Fault(t.Context(), schedule.Kill, 1, false)
 	if err != nil || r.Outcome.Verdict != verdict.Lied {
 		t.Errorf("killed after its UPDATE: %+v %v, want a lie", r.Outcome, err)
 	}
-	if r, err := s.Fault(t.Context(), schedule.Kill, 2, false); !errors.Is(err, step.ErrUnmet) {
-		t.Errorf("killed after its INSERT, with nothing more to send: %+v %v", r.Outcome, err)
+	if r, err := s.Fault(t.Context(), schedule.Kill, 2, false); err != nil || r.Outcome.Verdict != verdict.Held {
+		t.Errorf("killed after its INSERT: %+v %v", r.Outcome, err)
+	}
+	if r, err := s.Fault(t.Context(), schedule.Kill, 3, false); !errors.Is(err, step.ErrUnmet) {
+		t.Errorf("killed after its INCR, with nothing more to send: %+v %v", r.Outcome, err)
 	}
 }
 
@@ -490,11 +522,30 @@ func TestWhatDoesNotAddUp(t *testing.T) {
 // TestBackground: requests that belong to no sale, and that come only once there was one, are named in the
 // description, or are learned where nobody buys.
 func TestBackground(t *testing.T) {
-	for _, named := range []string{`background: ["^INCR polls$"]`, ""} {
+	for _, named := range []string{`background: ["^INCR polls$", "^GET left:"]`, ""} {
 		s := openFile(t, described(t, "polling", named))
 		if found := explored(t, s); found.Bad > 0 || found.Runs < 1 || len(found.Unreached) > 0 {
 			t.Errorf("%s: %d of %d are bad: %v, unreached: %v", named, found.Bad, found.Runs, found.Causes(), found.Unreached)
 		}
+	}
+}
+
+// TestWhatTheIdleServiceSendsToo: what names the item of a sale is that sale's, and what names none is said to be no step.
+func TestWhatTheIdleServiceSendsToo(t *testing.T) {
+	on := started(t, described(t, "warming", ""))
+	probe, err := on.Probe(t.Context())
+	if err != nil || len(probe.Unseen) > 0 {
+		t.Fatalf("%+v %v", probe, err)
+	}
+	s, err := step.OpenService(t.Context(), on, probe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := explored(t, s); found.Bad == 0 || found.Shortest[0].Outcome.Verdict != verdict.Left {
+		t.Errorf("%d of %d are bad: %v: of two who both take a unit before they look, nobody gets one", found.Bad, found.Runs, found.Causes())
+	}
+	if got := probe.Beyond(); !slices.Equal(got, []string{"what comes without a sale, too, is no step: GET setting"}) {
+		t.Errorf("%q", got)
 	}
 }
 
