@@ -1,6 +1,7 @@
 package live
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -114,7 +115,7 @@ func (s *Server) run(id int) (run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if id < 1 || id > len(s.runs) {
-		return run{}, fmt.Errorf("there is no run %d", id)
+		return run{}, errors.New("there is no run of this number")
 	}
 	return *s.runs[id-1], nil
 }
