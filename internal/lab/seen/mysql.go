@@ -92,11 +92,12 @@ func (w *MySQL) Look(ctx context.Context) (Waits, error) {
 		}
 		return err
 	})
-	w.last.asked = time.Now() // also where only some of it was read: the server keeps that
+	now.asked = time.Now()
+	w.last.asked = now.asked // also where only some of it was read: the server keeps that
 	if err != nil {
 		return Waits{}, fmt.Errorf("ask MySQL who waits: %w", err)
 	}
-	now.asked, w.last = w.last.asked, now
+	w.last = now
 	return now, nil
 }
 

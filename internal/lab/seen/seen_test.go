@@ -65,24 +65,25 @@ func TestSilenceThatNobodyHasSeen(t *testing.T) {
 	}
 }
 
-// TestALookThatFailsHasRead what MariaDB keeps: the next one waits as after any other.
-func TestALookThatFailsHasRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var asked []time.Time
-		interrupted := errors.New("interrupted")
-		waits := seen.NewMySQL(nil, true).At(func(context.Context, func(*sql.DB) error) error {
-			asked = append(asked, time.Now())
-			return interrupted
-		})
-		for range 2 {
-			if _, err := waits.Look(t.Context()); !errors.Is(err, interrupted) {
-				t.Fatal(err)
+// TestALookWaitsForNewer than what MariaDB keeps of the look before, also where that has failed.
+func TestALookWaitsForNewer(t *testing.T) {
+	for _, first := range []error{nil, errors.New("interrupted")} {
+		synctest.Test(t, func(t *testing.T) {
+			var asked []time.Time
+			waits := seen.NewMySQL(nil, true).At(func(context.Context, func(*sql.DB) error) error {
+				asked = append(asked, time.Now())
+				return first
+			})
+			for range 2 {
+				if _, err := waits.Look(t.Context()); !errors.Is(err, first) {
+					t.Fatal(err)
+				}
 			}
-		}
-		if idle := asked[1].Sub(asked[0]); idle <= 100*time.Millisecond {
-			t.Errorf("its tables were read again after %s, and are filled anew after 100ms", idle)
-		}
-	})
+			if idle := asked[1].Sub(asked[0]); idle <= 100*time.Millisecond {
+				t.Errorf("after %v, its tables were read again after %s, and are filled anew after 100ms", first, idle)
+			}
+		})
+	}
 }
 
 // TestUntil asks at once, ends with an error, and with its context.
