@@ -57,15 +57,13 @@ func inSlot[T any](s *Shop, c *gin.Context, of *slots, fn func(ctx context.Conte
 // has to wait ends with its client, so that a crowd that has left costs no work.
 func inTime[T any](s *Shop, c *gin.Context, fn func(ctx context.Context) (T, error)) (result T, err error) {
 	client := c.Request.Context()
-	ctx, end := context.WithCancelCause(requestContext{s.serving, client})
-	defer end(nil)
-	ctx, cancel := context.WithTimeoutCause(ctx, s.Deps.Wait+s.RequestMargin+s.ExtraTime, errOverdue)
-	defer cancel()
+	ctx, end := context.WithTimeoutCause(requestContext{s.serving, client}, s.Deps.Wait+s.RequestMargin+s.ExtraTime, errOverdue)
+	defer end()
 	stop := func() bool { return true }
 	defer func() { stop() }()
 	ctx = sale.WithHook(ctx, func(_ context.Context, p sale.Point, _ []slog.Attr) {
 		if p == sale.Waiting {
-			stop = context.AfterFunc(client, func() { end(context.Cause(client)) })
+			stop = context.AfterFunc(client, end)
 		}
 	})
 	result, err = fn(ctx)

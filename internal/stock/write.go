@@ -252,19 +252,13 @@ func record(tx *gorm.DB, sale Sale, read []int64) (Order, error) {
 // of the rows, in steps that a cluster sets.
 func insert(tx *gorm.DB, rows ...Order) (id uint64, err error) {
 	const columns = "INSERT INTO `orders` (line_of, public_id, subject, item_id, quantity, stock_read, stock_written, token, strategy, run, shop, request_id, created_at, idempotency_key, keyed_at) VALUES "
-	const row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-	var statement strings.Builder
-	statement.WriteString(columns)
+	const unkeyed, keyed = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)", "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6))"
+	values := make([]string, len(rows))
 	args := make([]any, 0, 14*len(rows))
 	for i, o := range rows {
-		if i > 0 {
-			statement.WriteString(", ")
-		}
-		statement.WriteString(row)
+		values[i] = unkeyed
 		if o.IdempotencyKey != nil {
-			statement.WriteString("UTC_TIMESTAMP(6))")
-		} else {
-			statement.WriteString("NULL)")
+			values[i] = keyed
 		}
 		publicID := any(o.PublicID)
 		if o.LineOf != nil {
@@ -272,7 +266,7 @@ func insert(tx *gorm.DB, rows ...Order) (id uint64, err error) {
 		}
 		args = append(args, o.LineOf, publicID, o.Subject, o.ItemID, o.Quantity, o.StockRead, o.StockWritten, o.Token, o.Strategy, o.Run, o.Shop, o.RequestID, o.CreatedAt, o.IdempotencyKey)
 	}
-	_, last, err := exec(tx, statement.String(), args...)
+	_, last, err := exec(tx, columns+strings.Join(values, ", "), args...)
 	return uint64(last), err
 }
 
