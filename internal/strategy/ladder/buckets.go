@@ -12,20 +12,15 @@ import (
 	"stocklock/internal/strategy/declared"
 )
 
-var buckets = Declare(strategy.Strategy{
-	Name:         "buckets",
-	Doc:          "the item's stock split over eight rows: sales of one unit wait for one row in eight",
-	WithoutRedis: true,
-	Build:        strategy.Retrying(sellFromBuckets),
+var buckets = lockingRows(strategy.Strategy{
+	Name:  "buckets",
+	Doc:   "the item's stock split over eight rows: sales of one unit wait for one row in eight",
+	Build: strategy.Retrying(sellFromBuckets),
 }, declared.Strategy{
-	Source:       "escrow, O'Neil, 1986; slot counters, as in High Performance MySQL",
-	Guard:        "nothing",
-	Decrement:    "UPDATE stock_buckets SET stock = stock - ? WHERE bucket = ? AND stock >= ?",
-	Telling:      "contention",
-	Servers:      declared.EveryServer,
-	Properties:   DatabaseLock,
-	WaitsInMySQL: true,
-	ByChance:     true,
+	Source:    "escrow, O'Neil, 1986; slot counters, as in High Performance MySQL",
+	Decrement: "UPDATE stock_buckets SET stock = stock - ? WHERE bucket = ? AND stock >= ?",
+	Telling:   "contention",
+	ByChance:  true,
 	State: declared.State{
 		Setup:     splitIntoBuckets,
 		Remaining: "SELECT COALESCE(SUM(stock), 0) FROM stock_buckets WHERE item_id = ?",

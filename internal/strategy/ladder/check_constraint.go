@@ -13,20 +13,15 @@ import (
 	"stocklock/internal/strategy/declared"
 )
 
-var checkConstraint = Declare(strategy.Strategy{
-	Name:         "check-constraint",
-	Doc:          "UPDATE ... SET stock = stock - ?, and a CHECK of the column refuses what would go below 0",
-	WithoutRedis: true,
-	Build:        strategy.Retrying(sellChecked),
+var checkConstraint = lockingRows(strategy.Strategy{
+	Name:  "check-constraint",
+	Doc:   "UPDATE ... SET stock = stock - ?, and a CHECK of the column refuses what would go below 0",
+	Build: strategy.Retrying(sellChecked),
 }, declared.Strategy{
-	Source:       "MySQL Reference Manual, CHECK Constraints, and Out-of-Range and Overflow Handling",
-	Guard:        "nothing",
-	Decrement:    "UPDATE stock_checked SET stock = stock - ?, with CHECK (stock >= 0)",
-	Telling:      "contention",
-	Servers:      declared.EveryServer,
-	Properties:   DatabaseLock,
-	WaitsInMySQL: true,
-	State:        inCheckedStock,
+	Source:    "MySQL Reference Manual, CHECK Constraints, and Out-of-Range and Overflow Handling",
+	Decrement: "UPDATE stock_checked SET stock = stock - ?, with CHECK (stock >= 0)",
+	Telling:   "contention",
+	State:     inCheckedStock,
 })
 
 // inCheckedStock moves the units of an item's row to a row whose stock cannot be below 0. The stock of

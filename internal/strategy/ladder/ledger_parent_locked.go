@@ -8,21 +8,17 @@ import (
 	"stocklock/internal/strategy/declared"
 )
 
-var ledgerParentLocked = Declare(strategy.Strategy{
-	Name:         "ledger-parent-locked",
-	Doc:          "a ledger whose item's row is locked with FOR UPDATE before the sum is read: one sale of an item at a time",
-	WithoutRedis: true,
-	Build:        strategy.Retrying(sellFromLedger(sql.LevelRepeatableRead, lockParent)),
+var ledgerParentLocked = lockingRows(strategy.Strategy{
+	Name:  "ledger-parent-locked",
+	Doc:   "a ledger whose item's row is locked with FOR UPDATE before the sum is read: one sale of an item at a time",
+	Build: strategy.Retrying(sellFromLedger(sql.LevelRepeatableRead, lockParent)),
 }, declared.Strategy{
 	Source:    "shopperlabs/shopper, pull request 591, 2026",
-	Guard:     "nothing",
 	Decrement: "SELECT ... FOR UPDATE of the item, SELECT SUM(quantity), INSERT, in a transaction",
 	Telling:   "contention",
 	// Only the read lock is on the item's row, and no node certifies that: two nodes append beside each other.
-	Servers:      declared.EveryServer &^ declared.WritesAnywhere,
-	Properties:   DatabaseLock,
-	WaitsInMySQL: true,
-	State:        inLedger,
+	Servers: declared.EveryServer &^ declared.WritesAnywhere,
+	State:   inLedger,
 })
 
 // lockParent must come before every plain SELECT of the transaction. The first of these fixes what the

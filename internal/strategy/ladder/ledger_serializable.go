@@ -7,23 +7,18 @@ import (
 	"stocklock/internal/strategy/declared"
 )
 
-var ledgerSerializable = Declare(strategy.Strategy{
-	Name:         "ledger-serializable",
-	Doc:          "a ledger under SERIALIZABLE: the sum locks its rows and the gap after them, and deadlocks are repeated after growing pauses",
-	WithoutRedis: true,
+var ledgerSerializable = lockingRows(strategy.Strategy{
+	Name: "ledger-serializable",
+	Doc:  "a ledger under SERIALIZABLE: the sum locks its rows and the gap after them, and deadlocks are repeated after growing pauses",
 	// An INSERT that waits for the gap does not keep new readers out of it, and waits for them, too. Where
 	// all come again at once, nobody sells.
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return strategy.Unguarded{}, strategy.RetryBackingOff(d.Options, sellFromLedger(sql.LevelSerializable, nobody))
 	},
 }, declared.Strategy{
-	Source:       "MySQL Reference Manual, Transaction Isolation Levels",
-	Guard:        "nothing",
-	Decrement:    "SELECT SUM(quantity), INSERT, in a SERIALIZABLE transaction, repeated",
-	Telling:      "contention",
-	Servers:      declared.EveryServer,
-	Properties:   DatabaseLock,
-	WaitsInMySQL: true,
-	Starves:      true,
-	State:        inLedger,
+	Source:    "MySQL Reference Manual, Transaction Isolation Levels",
+	Decrement: "SELECT SUM(quantity), INSERT, in a SERIALIZABLE transaction, repeated",
+	Telling:   "contention",
+	Starves:   true,
+	State:     inLedger,
 })

@@ -11,20 +11,16 @@ import (
 	"stocklock/internal/strategy/declared"
 )
 
-var retryWithoutKey = Declare(strategy.Strategy{
-	Name:         "retry-without-key",
-	Doc:          "a right decrement that is made again when its COMMIT has no answer, with nothing by which the database could tell",
-	WithoutRedis: true,
-	Mixable:      true,
-	Build:        strategy.Retrying(sellAgain),
+var retryWithoutKey = lockingRows(strategy.Strategy{
+	Name:    "retry-without-key",
+	Doc:     "a right decrement that is made again when its COMMIT has no answer, with nothing by which the database could tell",
+	Mixable: true,
+	Build:   strategy.Retrying(sellAgain),
 }, declared.Strategy{
-	Source:       "retries on a lost connection, in drivers, pools and interceptors",
-	Guard:        "nothing",
-	Decrement:    "UPDATE ... SET stock = stock - ? WHERE stock >= ?, INSERT; all of it again without an answer",
-	Telling:      "commit-unanswered",
-	Servers:      declared.EveryServer,
-	Properties:   repeated(0),
-	WaitsInMySQL: true,
+	Source:     "retries on a lost connection, in drivers, pools and interceptors",
+	Decrement:  "UPDATE ... SET stock = stock - ? WHERE stock >= ?, INSERT; all of it again without an answer",
+	Telling:    "commit-unanswered",
+	Properties: repeated(0),
 })
 
 // repeated are the properties of a strategy that decides in the database, with what it has of Once.

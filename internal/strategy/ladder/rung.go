@@ -1,6 +1,7 @@
 package ladder
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -31,6 +32,13 @@ type View func(ctx context.Context, itemID uint64) (stock.Item, error)
 func Declare(s strategy.Strategy, d declared.Strategy) Rung {
 	s.Baskets = d.Baskets != nil
 	return Rung{Strategy: s, Declared: d}
+}
+
+// lockingRows declares a strategy that locks only rows, with what follows from that where it declares nothing else.
+func lockingRows(s strategy.Strategy, d declared.Strategy) Rung {
+	s.WithoutRedis, d.WaitsInMySQL = true, true
+	d.Guard, d.Servers, d.Properties = "nothing", cmp.Or(d.Servers, declared.EveryServer), cmp.Or(d.Properties, DatabaseLock)
+	return Declare(s, d)
 }
 
 // viewedBy returns the strategy with a view.

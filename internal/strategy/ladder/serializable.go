@@ -9,19 +9,14 @@ import (
 	"stocklock/internal/strategy/declared"
 )
 
-var serializable = Declare(strategy.Strategy{
-	Name:         "serializable",
-	Doc:          "read-then-write in one SERIALIZABLE transaction: of two that have read the row, one is ended by a deadlock, and repeated",
-	WithoutRedis: true,
-	Build:        strategy.Retrying(sellSerializably),
+var serializable = lockingRows(strategy.Strategy{
+	Name:  "serializable",
+	Doc:   "read-then-write in one SERIALIZABLE transaction: of two that have read the row, one is ended by a deadlock, and repeated",
+	Build: strategy.Retrying(sellSerializably),
 }, declared.Strategy{
-	Source:       "MySQL Reference Manual, Transaction Isolation Levels",
-	Guard:        "nothing",
-	Decrement:    "SELECT, UPDATE, in a SERIALIZABLE transaction, repeated",
-	Telling:      "contention",
-	Servers:      declared.EveryServer,
-	Properties:   DatabaseLock,
-	WaitsInMySQL: true,
+	Source:    "MySQL Reference Manual, Transaction Isolation Levels",
+	Decrement: "SELECT, UPDATE, in a SERIALIZABLE transaction, repeated",
+	Telling:   "contention",
 })
 
 func sellSerializably(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {

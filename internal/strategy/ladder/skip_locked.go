@@ -12,20 +12,15 @@ import (
 	"stocklock/internal/strategy/declared"
 )
 
-var skipLocked = Declare(strategy.Strategy{
-	Name:         "skip-locked",
-	Doc:          "one row for each free unit, taken with FOR UPDATE SKIP LOCKED from a pool that is refilled under the item's lock",
-	WithoutRedis: true,
-	Build:        strategy.Retrying(sellUnits),
+var skipLocked = lockingRows(strategy.Strategy{
+	Name:  "skip-locked",
+	Doc:   "one row for each free unit, taken with FOR UPDATE SKIP LOCKED from a pool that is refilled under the item's lock",
+	Build: strategy.Retrying(sellUnits),
 }, declared.Strategy{
-	Source:       "Shopify's move of reservations from Redis to MySQL, 2026; MySQL Reference Manual, Locking Reads",
-	Guard:        "nothing",
-	Decrement:    "SELECT ... FOR UPDATE SKIP LOCKED, DELETE; refill: UPDATE items, INSERT units",
-	Telling:      "contention",
-	Servers:      declared.EveryServer,
-	Properties:   DatabaseLock,
-	WaitsInMySQL: true,
-	State:        declared.State{Remaining: "SELECT COUNT(*) FROM stock_units WHERE item_id = ?"},
+	Source:    "Shopify's move of reservations from Redis to MySQL, 2026; MySQL Reference Manual, Locking Reads",
+	Decrement: "SELECT ... FOR UPDATE SKIP LOCKED, DELETE; refill: UPDATE items, INSERT units",
+	Telling:   "contention",
+	State:     declared.State{Remaining: "SELECT COUNT(*) FROM stock_units WHERE item_id = ?"},
 })
 
 // unitPool bounds the free rows of one item. Each sale skips the rows that others have locked, so a
