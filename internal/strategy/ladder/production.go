@@ -1,6 +1,10 @@
 package ladder
 
-import "stocklock/internal/strategy/declared"
+import (
+	"cmp"
+
+	"stocklock/internal/strategy/declared"
+)
 
 // ReferenceGuard describes [strategy.Reference] in a table.
 const ReferenceGuard = "redislock: queue, direct hand-off, watchdog"
@@ -13,6 +17,12 @@ var DatabaseLock = declared.Properties{
 		declared.PauseProof | declared.StorageChecked,
 	NotApplicable: declared.AtomicLease | declared.Renews | declared.OwnerChecked | declared.AtomicRelease |
 		declared.Reentrant | declared.LossAware | declared.SurvivesDataLoss,
+}
+
+// inDatabase adds what follows from locking only in the database, where d declares nothing else.
+func inDatabase(d declared.Strategy) declared.Strategy {
+	d.Guard, d.Servers, d.Properties = "nothing", cmp.Or(d.Servers, declared.EveryServer), cmp.Or(d.Properties, DatabaseLock)
+	return d
 }
 
 // BasketsInRows has the basket properties of a strategy that locks only rows, in the order of the items, in
@@ -49,42 +59,30 @@ var production = map[string]declared.Strategy{
 		Properties: fenced,
 		Baskets:    &basketsUnderLocks,
 	},
-	"for-update": {
+	"for-update": inDatabase(declared.Strategy{
 		Source:       "MySQL Reference Manual, Locking Reads",
-		Guard:        "nothing",
 		Decrement:    "SELECT ... FOR UPDATE, UPDATE, in a transaction",
 		Telling:      "crash",
-		Servers:      declared.EveryServer,
-		Properties:   DatabaseLock,
 		Baskets:      &BasketsInRows,
 		WaitsInMySQL: true,
-	},
-	"optimistic": {
-		Source:     "Kung and Robinson, On Optimistic Methods for Concurrency Control, 1981",
-		Guard:      "nothing",
-		Decrement:  "SELECT, UPDATE ... WHERE version = ? AND stock = ?, retried",
-		Telling:    "contention",
-		Servers:    declared.EveryServer,
-		Properties: DatabaseLock,
-		Baskets:    &declared.Properties{Has: BasketsInRows.Has &^ declared.Unstarved, NotApplicable: BasketsInRows.NotApplicable},
-	},
-	"conditional": {
+	}),
+	"optimistic": inDatabase(declared.Strategy{
+		Source:    "Kung and Robinson, On Optimistic Methods for Concurrency Control, 1981",
+		Decrement: "SELECT, UPDATE ... WHERE version = ? AND stock = ?, retried",
+		Telling:   "contention",
+		Baskets:   &declared.Properties{Has: BasketsInRows.Has &^ declared.Unstarved, NotApplicable: BasketsInRows.NotApplicable},
+	}),
+	"conditional": inDatabase(declared.Strategy{
 		Source:       "plain SQL; what to use for a counter in one row",
-		Guard:        "nothing",
 		Decrement:    "UPDATE ... SET stock = stock - ? WHERE stock >= ?",
 		Telling:      "contention",
-		Servers:      declared.EveryServer,
-		Properties:   DatabaseLock,
 		Baskets:      &BasketsInRows,
 		WaitsInMySQL: true,
-	},
-	"batched": {
-		Source:     "group commit, DeWitt et al., 1984; flat combining, Hendler et al., 2010",
-		Guard:      "nothing",
-		Decrement:  "for all that wait: UPDATE ... SET stock = stock - sum WHERE stock >= sum, one INSERT",
-		Telling:    "contention",
-		Servers:    declared.EveryServer,
-		Properties: DatabaseLock,
-		Baskets:    &BasketsInRows,
-	},
+	}),
+	"batched": inDatabase(declared.Strategy{
+		Source:    "group commit, DeWitt et al., 1984; flat combining, Hendler et al., 2010",
+		Decrement: "for all that wait: UPDATE ... SET stock = stock - sum WHERE stock >= sum, one INSERT",
+		Telling:   "contention",
+		Baskets:   &BasketsInRows,
+	}),
 }

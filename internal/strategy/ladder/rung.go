@@ -1,7 +1,6 @@
 package ladder
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -34,11 +33,10 @@ func Declare(s strategy.Strategy, d declared.Strategy) Rung {
 	return Rung{Strategy: s, Declared: d}
 }
 
-// lockingRows declares a strategy that locks only rows, with what follows from that where it declares nothing else.
+// lockingRows declares a strategy that waits for the locks of rows: see [inDatabase].
 func lockingRows(s strategy.Strategy, d declared.Strategy) Rung {
 	s.WithoutRedis, d.WaitsInMySQL = true, true
-	d.Guard, d.Servers, d.Properties = "nothing", cmp.Or(d.Servers, declared.EveryServer), cmp.Or(d.Properties, DatabaseLock)
-	return Declare(s, d)
+	return Declare(s, inDatabase(d))
 }
 
 // viewedBy returns the strategy with a view.
