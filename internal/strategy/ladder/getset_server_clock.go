@@ -15,16 +15,13 @@ var getsetServerClock = Declare(strategy.Strategy{
 		return polled{Options: d.Options, try: deadlineLock{d, serverClock(d)}.try}, strategy.ReadThenWrite
 	},
 }, declared.Strategy{
-	Source:    "the usual repair of getset, once a server's clock was seen to be wrong",
-	Guard:     "TIME; SETNX deadline; GET, GETSET; DEL",
-	Decrement: "read-then-write",
-	Telling:   "overrun",
-	Servers:   declared.RewindProof,
-	Properties: declared.Properties{
-		Has:           declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease | declared.ClockFree,
-		NotApplicable: declared.AtomicRelease,
-	},
-	Lease: getset.Declared.Lease,
+	Source:     "the usual repair of getset, once a server's clock was seen to be wrong",
+	Guard:      "TIME; SETNX deadline; GET, GETSET; DEL",
+	Decrement:  "read-then-write",
+	Telling:    "overrun",
+	Servers:    declared.RewindProof,
+	Properties: declared.Properties{Has: getset.Declared.Has | declared.ClockFree, NotApplicable: getset.Declared.NotApplicable},
+	Lease:      getset.Declared.Lease,
 })
 
 // serverClock is the clock of Redis, the only one that all processes share.

@@ -18,15 +18,12 @@ var ownerGetDel = Declare(strategy.Strategy{
 		return polled{Options: d.Options, try: ownedBy(d, getThenDel)}, strategy.ReadThenWrite
 	},
 }, declared.Strategy{
-	Source:    "the owner check as it is written without Lua",
-	Guard:     "SET NX PX; GET, compare, DEL",
-	Decrement: "read-then-write",
-	Telling:   "split-release",
-	Servers:   declared.RewindProof,
-	Properties: declared.Properties{
-		Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease |
-			declared.OwnerChecked | declared.ClockFree,
-	},
+	Source:     "the owner check as it is written without Lua",
+	Guard:      "SET NX PX; GET, compare, DEL",
+	Decrement:  "read-then-write",
+	Telling:    "split-release",
+	Servers:    declared.RewindProof,
+	Properties: declared.Properties{Has: ownerChecked.Declared.Has &^ declared.AtomicRelease},
 })
 
 // ownedBy takes the lock with SET NX PX under a value of its own, which is freed by what by returns.

@@ -15,16 +15,11 @@ var redlock = Declare(strategy.Strategy{
 		return strategy.LockGuard{Locking: polling.NewQuorum(d.Quorum, polling.Options{Options: strategy.LockOptions(d), Retry: d.Retry})}, strategy.ReadThenWrite
 	},
 }, declared.Strategy{
-	Source:    "redis.io, Distributed Locks with Redis, the Redlock algorithm",
-	Guard:     "on a majority of five: SET NX PX; script: GET equals, DEL",
-	Decrement: "read-then-write",
-	Telling:   "pause",
-	Servers:   declared.RewindProof,
-	Properties: declared.Properties{
-		Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease |
-			declared.Renews | declared.OwnerChecked | declared.AtomicRelease |
-			declared.Reentrant | declared.ClockFree | declared.LossAware |
-			declared.SurvivesDataLoss,
-	},
-	State: declared.State{Locks: []string{"{%s}"}},
+	Source:     "redis.io, Distributed Locks with Redis, the Redlock algorithm",
+	Guard:      "on a majority of five: SET NX PX; script: GET equals, DEL",
+	Decrement:  "read-then-write",
+	Telling:    "pause",
+	Servers:    declared.RewindProof,
+	Properties: declared.Properties{Has: reentrant.Declared.Has | declared.SurvivesDataLoss},
+	State:      declared.State{Locks: []string{"{%s}"}},
 })

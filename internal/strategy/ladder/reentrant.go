@@ -12,14 +12,10 @@ var reentrant = Declare(strategy.Strategy{
 		return strategy.Reference(d), strategy.ReadThenWrite
 	},
 }, declared.Strategy{
-	Source:    "internal/redislock",
-	Guard:     ReferenceGuard,
-	Decrement: "read-then-write",
-	Telling:   "failover",
-	Servers:   declared.RewindProof,
-	Properties: declared.Properties{
-		Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease |
-			declared.Renews | declared.OwnerChecked | declared.AtomicRelease |
-			declared.Reentrant | declared.ClockFree | declared.LossAware,
-	},
+	Source:     "internal/redislock",
+	Guard:      ReferenceGuard,
+	Decrement:  "read-then-write",
+	Telling:    "failover",
+	Servers:    declared.RewindProof,
+	Properties: declared.Properties{Has: reentrantTimer.Declared.Has | declared.LossAware},
 })

@@ -20,16 +20,12 @@ var reentrantFixed = Declare(strategy.Strategy{
 		return countedGuard{d, func(countedHold) func() { return func() {} }}, strategy.ReadThenWrite
 	},
 }, declared.Strategy{
-	Source:    "the HINCRBY scripts of the Redisson walk-throughs, without their watchdog",
-	Guard:     "script: HEXISTS, HINCRBY, PEXPIRE; script: HINCRBY -1, DEL",
-	Decrement: "read-then-write",
-	Telling:   "overrun",
-	Servers:   declared.RewindProof,
-	Properties: declared.Properties{
-		Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease |
-			declared.OwnerChecked | declared.AtomicRelease | declared.Reentrant |
-			declared.ClockFree,
-	},
+	Source:     "the HINCRBY scripts of the Redisson walk-throughs, without their watchdog",
+	Guard:      "script: HEXISTS, HINCRBY, PEXPIRE; script: HINCRBY -1, DEL",
+	Decrement:  "read-then-write",
+	Telling:    "overrun",
+	Servers:    declared.RewindProof,
+	Properties: declared.Properties{Has: ownerChecked.Declared.Has | declared.Reentrant},
 })
 
 var (

@@ -18,16 +18,12 @@ var reentrantTimer = Declare(strategy.Strategy{
 		return countedGuard{d, renewBlindly}, strategy.ReadThenWrite
 	},
 }, declared.Strategy{
-	Source:    "the end of the Redisson walk-throughs: a timer at a third of the lease",
-	Guard:     "reentrant-fixed; a timer: HEXISTS, PEXPIRE",
-	Decrement: "read-then-write",
-	Telling:   "partition",
-	Servers:   declared.RewindProof,
-	Properties: declared.Properties{
-		Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease |
-			declared.Renews | declared.OwnerChecked | declared.AtomicRelease |
-			declared.Reentrant | declared.ClockFree,
-	},
+	Source:     "the end of the Redisson walk-throughs: a timer at a third of the lease",
+	Guard:      "reentrant-fixed; a timer: HEXISTS, PEXPIRE",
+	Decrement:  "read-then-write",
+	Telling:    "partition",
+	Servers:    declared.RewindProof,
+	Properties: declared.Properties{Has: reentrantFixed.Declared.Has | declared.Renews},
 })
 
 var (

@@ -16,16 +16,12 @@ var reservationUnchecked = Declare(strategy.Strategy{
 		return reserving(d, false)
 	},
 }, declared.Strategy{
-	Source:    "reservations with an expiry, as they are usually written",
-	Guard:     "nothing",
-	Decrement: "UPDATE items, INSERT hold; UPDATE hold, INSERT order",
-	Telling:   "overrun",
-	Servers:   declared.ReadsSource | declared.WritesAnywhere | declared.SwitchoverProof,
-	Properties: declared.Properties{
-		Has: declared.Exclusive | declared.Recovers | declared.AtomicLease | declared.ClockFree | declared.DurableAnswers | declared.Once,
-		NotApplicable: declared.OwnerChecked | declared.AtomicRelease | declared.Reentrant |
-			declared.SurvivesDataLoss,
-	},
+	Source:       "reservations with an expiry, as they are usually written",
+	Guard:        "nothing",
+	Decrement:    "UPDATE items, INSERT hold; UPDATE hold, INSERT order",
+	Telling:      "overrun",
+	Servers:      declared.ReadsSource | declared.WritesAnywhere | declared.SwitchoverProof,
+	Properties:   declared.Properties{Has: reservation.Declared.Has &^ declared.StorageChecked, NotApplicable: reservation.Declared.NotApplicable},
 	Reservations: &declared.Properties{Has: declared.EveryReservation &^ (declared.StaysEnded | declared.PaysOnce)},
 	State:        reserved,
 	Lease:        reservedFor,

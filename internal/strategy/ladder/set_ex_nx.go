@@ -28,8 +28,7 @@ var setExNx = Declare(strategy.Strategy{
 	Telling:   "late-release",
 	Servers:   declared.RewindProof,
 	Properties: declared.Properties{
-		Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease |
-			declared.ClockFree,
+		Has:           declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease | declared.ClockFree,
 		NotApplicable: declared.AtomicRelease,
 	},
 })
