@@ -93,7 +93,7 @@ func sendSetnx(ctx context.Context, client redis.UniversalClient, key string, va
 	return client.Do(ctx, "SETNX", key, value).Bool()
 }
 
-func plainDel(client redis.UniversalClient, key string) release {
+func plainDel(client redis.UniversalClient, key, _ string) release {
 	return func(ctx context.Context) error {
 		sale.At(ctx, sale.Releasing)
 		return client.Del(ctx, key).Err()

@@ -8,28 +8,24 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/declared"
 )
 
-var getset = Declare(strategy.Strategy{
+var getset = readsUnder(strategy.Strategy{
 	Name: "getset",
 	Doc:  "SETNX with the deadline as the value; a process that finds it passed takes over with GETSET: all processes must agree on the time",
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return polled{Options: d.Options, try: deadlineLock{d, processClock(d)}.try}, strategy.ReadThenWrite
-	},
 }, declared.Strategy{
-	Source:    "the SETNX command's page, \"Design pattern: Locking with SETNX\"",
-	Guard:     "SETNX deadline; GET, GETSET; DEL",
-	Decrement: "read-then-write",
-	Telling:   "clock-skew",
-	Servers:   declared.RewindProof,
+	Source:  "the SETNX command's page, \"Design pattern: Locking with SETNX\"",
+	Guard:   "SETNX deadline; GET, GETSET; DEL",
+	Telling: "clock-skew",
 	Properties: declared.Properties{
 		Has:           declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease,
 		NotApplicable: declared.AtomicRelease,
 	},
 	Lease: declared.Lease{Kept: declared.LeaseInValue, Unit: time.Millisecond},
+}, func(d strategy.Deps) strategy.Guard {
+	return polledBy(d, deadlineLock{d, processClock(d)}.take, plainDel)
 })
 
 // clock returns the time to compare with a deadline.
@@ -51,23 +47,17 @@ type deadlineLock struct {
 	now clock
 }
 
-func (l deadlineLock) try(ctx context.Context, key string) (release, error) {
+func (l deadlineLock) take(ctx context.Context, key, _ string) (bool, error) {
 	now, err := l.now(ctx)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	deadline := now.Add(l.Lease).UnixMilli()
 	ok, err := sendSetnx(ctx, l.Redis, key, deadline)
-	if err != nil {
-		return nil, err
+	if err != nil || ok {
+		return ok, err
 	}
-	if !ok {
-		if ok, err = l.takeOver(ctx, key, now, deadline); err != nil || !ok {
-			return nil, err
-		}
-	}
-	sale.At(ctx, sale.Acquiring)
-	return plainDel(l.Redis, key), nil
+	return l.takeOver(ctx, key, now, deadline)
 }
 
 // takeOver gets an expired lock. Of several processes that try, the one whose GETSET returns an

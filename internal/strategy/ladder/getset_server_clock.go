@@ -8,20 +8,17 @@ import (
 	"stocklock/internal/strategy/declared"
 )
 
-var getsetServerClock = Declare(strategy.Strategy{
+var getsetServerClock = readsUnder(strategy.Strategy{
 	Name: "getset-server-clock",
 	Doc:  "getset by the clock of Redis: TIME before each try, so that no process's own clock counts",
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return polled{Options: d.Options, try: deadlineLock{d, serverClock(d)}.try}, strategy.ReadThenWrite
-	},
 }, declared.Strategy{
 	Source:     "the usual repair of getset, once a server's clock was seen to be wrong",
 	Guard:      "TIME; SETNX deadline; GET, GETSET; DEL",
-	Decrement:  "read-then-write",
 	Telling:    "overrun",
-	Servers:    declared.RewindProof,
 	Properties: declared.Properties{Has: getset.Declared.Has | declared.ClockFree, NotApplicable: getset.Declared.NotApplicable},
 	Lease:      getset.Declared.Lease,
+}, func(d strategy.Deps) strategy.Guard {
+	return polledBy(d, deadlineLock{d, serverClock(d)}.take, plainDel)
 })
 
 // serverClock is the clock of Redis, the only one that all processes share.

@@ -198,20 +198,20 @@ func TestGetSetTakesOverAnExpiredLock(t *testing.T) {
 	d := strategytest.Deps(t)
 	s := deadlineLock{d, processClock(d)}
 	ctx := t.Context()
-	if held, err := s.try(ctx, "lock"); held == nil || err != nil {
-		t.Fatalf("try on a free lock = %v, %v", held, err)
+	if held, err := s.take(ctx, "lock", ""); !held || err != nil {
+		t.Fatalf("a free lock = %t, %v, want it", held, err)
 	}
-	if held, err := s.try(ctx, "lock"); held != nil || err != nil {
-		t.Errorf("try on a held lock = %v, %v, want neither", held, err)
+	if held, err := s.take(ctx, "lock", ""); held || err != nil {
+		t.Errorf("a held lock = %t, %v, want neither", held, err)
 	}
 	ahead := s
 	ahead.now = func(context.Context) (time.Time, error) { return time.Now().Add(2 * d.Lease), nil }
-	if held, err := ahead.try(ctx, "lock"); held == nil || err != nil {
-		t.Errorf("try by a clock that runs ahead = %v, %v, want the lock: that is the flaw", held, err)
+	if held, err := ahead.take(ctx, "lock", ""); !held || err != nil {
+		t.Errorf("by a clock that runs ahead = %t, %v, want the lock: that is the flaw", held, err)
 	}
 	d.Now = func() time.Time { return time.Now().Add(2 * d.Lease) }
-	if held, err := (deadlineLock{d, serverClock(d)}).try(ctx, "lock"); held != nil || err != nil {
-		t.Errorf("try by the server's clock = %v, %v, want neither: the skew must not matter", held, err)
+	if held, err := (deadlineLock{d, serverClock(d)}).take(ctx, "lock", ""); held || err != nil {
+		t.Errorf("by the server's clock = %t, %v, want neither: the skew must not matter", held, err)
 	}
 }
 
@@ -226,7 +226,7 @@ func TestReleaseLeavesAnothersLockAlone(t *testing.T) {
 		frees bool
 	}
 	all := []released{
-		{"plain DEL", plainDel(d.Redis, "lock"), true},
+		{"plain DEL", plainDel(d.Redis, "lock", "me"), true},
 		{"GET, DEL", getThenDel(d.Redis, "lock", "me"), false},
 		{"WATCH, DEL", watchedDel(d.Redis, "lock", "me"), false},
 		{"script", compareAndDelete(d.Redis, "lock", "me"), false},

@@ -11,23 +11,18 @@ import (
 	"stocklock/internal/strategy/declared"
 )
 
-var ownerChecked = Declare(strategy.Strategy{
+var ownerChecked = readsUnder(strategy.Strategy{
 	Name: "owner-checked",
 	Doc:  "SET NX PX with a value of one's own, freed by a script that deletes only that value: right until work outlasts the lease",
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return polled{Options: d.Options, try: ownedBy(d, compareAndDelete)}, strategy.ReadThenWrite
-	},
 }, declared.Strategy{
-	Source:    "redis.io, Distributed Locks with Redis, the single-instance algorithm",
-	Guard:     "SET NX PX; script: GET equals, DEL",
-	Decrement: "read-then-write",
-	Telling:   "overrun",
-	Servers:   declared.RewindProof,
+	Source:  "redis.io, Distributed Locks with Redis, the single-instance algorithm",
+	Guard:   "SET NX PX; script: GET equals, DEL",
+	Telling: "overrun",
 	Properties: declared.Properties{
 		Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease |
 			declared.OwnerChecked | declared.AtomicRelease | declared.ClockFree,
 	},
-})
+}, func(d strategy.Deps) strategy.Guard { return polledBy(d, setOwner(d), compareAndDelete) })
 
 var (
 	//go:embed compare_and_delete.lua

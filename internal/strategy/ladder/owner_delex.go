@@ -14,27 +14,23 @@ import (
 	"stocklock/internal/strategy/declared"
 )
 
-var ownerDelex = Declare(strategy.Strategy{
+var ownerDelex = readsUnder(strategy.Strategy{
 	Name: "owner-delex",
 	Doc:  "SET NX PX with a value of one's own, freed by the server's own command that deletes only that value: as right as the script, and as wrong",
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		command := &deleteCommand{}
-		take := ownedBy(d, command.deleteIfEqual)
-		return polled{Options: d.Options, try: func(ctx context.Context, key string) (release, error) {
-			if err := command.ask(d.Redis); err != nil { // before it has a lock that it cannot free
-				return nil, err
-			}
-			return take(ctx, key)
-		}}, strategy.ReadThenWrite
-	},
 }, declared.Strategy{
 	Source:       "redis.io, Distributed Locks with Redis, since Redis 8.4; Valkey 9, DELIFEQ",
 	Guard:        "SET NX PX; DELEX IFEQ, or DELIFEQ",
-	Decrement:    "read-then-write",
 	Telling:      "overrun",
-	Servers:      declared.RewindProof,
 	Properties:   ownerChecked.Declared.Properties,
 	NeedsCommand: deletes,
+}, func(d strategy.Deps) strategy.Guard {
+	command, take := &deleteCommand{}, setOwner(d)
+	return polledBy(d, func(ctx context.Context, key, owner string) (bool, error) {
+		if err := command.ask(d.Redis); err != nil { // before it has a lock that it cannot free
+			return false, err
+		}
+		return take(ctx, key, owner)
+	}, command.deleteIfEqual)
 })
 
 // deletes are the commands by which a server deletes a key that has a value. A server knows one of them, or

@@ -11,20 +11,15 @@ import (
 	"stocklock/internal/strategy/declared"
 )
 
-var ownerWatch = Declare(strategy.Strategy{
+var ownerWatch = readsUnder(strategy.Strategy{
 	Name: "owner-watch",
 	Doc:  "SET NX PX with a value of one's own; WATCH, GET, MULTI, DEL, EXEC: an atomic release where scripts are forbidden",
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return polled{Options: d.Options, try: ownedBy(d, watchedDel)}, strategy.ReadThenWrite
-	},
 }, declared.Strategy{
 	Source:     "the owner check with Redis transactions, as on platforms without EVAL",
 	Guard:      "SET NX PX; WATCH, GET, MULTI, DEL, EXEC",
-	Decrement:  "read-then-write",
 	Telling:    "nested",
-	Servers:    declared.RewindProof,
 	Properties: ownerChecked.Declared.Properties,
-})
+}, func(d strategy.Deps) strategy.Guard { return polledBy(d, setOwner(d), watchedDel) })
 
 // watchedDel frees the lock in a transaction that fails if the lock has changed since it was read.
 func watchedDel(client redis.UniversalClient, key, owner string) release {

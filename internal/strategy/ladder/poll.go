@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
 )
@@ -22,6 +24,21 @@ type polled struct {
 	strategy.Options
 	// try takes the lock, or returns nil if another holder has it.
 	try func(ctx context.Context, key string) (release, error)
+}
+
+// polledBy makes a guard of what takes a lock and what frees it, and announces the point acquiring
+// between them. Each try has an owner that no other has.
+func polledBy(d strategy.Deps, take func(ctx context.Context, key, owner string) (bool, error),
+	free func(client redis.UniversalClient, key, owner string) release) strategy.Guard {
+	return polled{Options: d.Options, try: func(ctx context.Context, key string) (release, error) {
+		owner := ownerID()
+		ok, err := take(ctx, key, owner)
+		if err != nil || !ok {
+			return nil, err
+		}
+		sale.At(ctx, sale.Acquiring)
+		return free(d.Redis, key, owner), nil
+	}}
 }
 
 func (p polled) Do(ctx context.Context, key string, fn func(context.Context, int64) error) error {

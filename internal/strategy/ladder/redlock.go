@@ -6,20 +6,17 @@ import (
 	"stocklock/internal/strategy/declared"
 )
 
-var redlock = Declare(strategy.Strategy{
+var redlock = readsUnder(strategy.Strategy{
 	Name:        "redlock",
 	Doc:         "a majority of five independent Redis servers: survives the loss of two, has no token to fence with",
 	NeedsQuorum: true,
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		// A try asks five servers, so tries are less frequent than with one server.
-		return strategy.LockGuard{Locking: polling.NewQuorum(d.Quorum, polling.Options{Options: strategy.LockOptions(d), Retry: d.Retry})}, strategy.ReadThenWrite
-	},
 }, declared.Strategy{
 	Source:     "redis.io, Distributed Locks with Redis, the Redlock algorithm",
 	Guard:      "on a majority of five: SET NX PX; script: GET equals, DEL",
-	Decrement:  "read-then-write",
 	Telling:    "pause",
-	Servers:    declared.RewindProof,
 	Properties: declared.Properties{Has: reentrant.Declared.Has | declared.SurvivesDataLoss},
 	State:      declared.State{Locks: []string{"{%s}"}},
+}, func(d strategy.Deps) strategy.Guard {
+	// A try asks five servers, so tries are less frequent than with one server.
+	return strategy.LockGuard{Locking: polling.NewQuorum(d.Quorum, polling.Options{Options: strategy.LockOptions(d), Retry: d.Retry})}
 })

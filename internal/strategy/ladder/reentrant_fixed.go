@@ -13,19 +13,16 @@ import (
 	"stocklock/internal/strategy/declared"
 )
 
-var reentrantFixed = Declare(strategy.Strategy{
+var reentrantFixed = readsUnder(strategy.Strategy{
 	Name: "reentrant-fixed",
 	Doc:  "a hash of owner and count, kept by scripts: the holder may enter again, and nobody renews the lease",
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return countedGuard{d, func(countedHold) func() { return func() {} }}, strategy.ReadThenWrite
-	},
 }, declared.Strategy{
 	Source:     "the HINCRBY scripts of the Redisson walk-throughs, without their watchdog",
 	Guard:      "script: HEXISTS, HINCRBY, PEXPIRE; script: HINCRBY -1, DEL",
-	Decrement:  "read-then-write",
 	Telling:    "overrun",
-	Servers:    declared.RewindProof,
 	Properties: declared.Properties{Has: ownerChecked.Declared.Has | declared.Reentrant},
+}, func(d strategy.Deps) strategy.Guard {
+	return countedGuard{d, func(countedHold) func() { return func() {} }}
 })
 
 var (

@@ -11,20 +11,15 @@ import (
 	"stocklock/internal/strategy/declared"
 )
 
-var reentrantTimer = Declare(strategy.Strategy{
+var reentrantTimer = readsUnder(strategy.Strategy{
 	Name: "reentrant-timer",
 	Doc:  "the counted lock with a timer that renews it and looks at no answer: a holder never learns that it lost",
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return countedGuard{d, renewBlindly}, strategy.ReadThenWrite
-	},
 }, declared.Strategy{
 	Source:     "the end of the Redisson walk-throughs: a timer at a third of the lease",
 	Guard:      "reentrant-fixed; a timer: HEXISTS, PEXPIRE",
-	Decrement:  "read-then-write",
 	Telling:    "partition",
-	Servers:    declared.RewindProof,
 	Properties: declared.Properties{Has: reentrantFixed.Declared.Has | declared.Renews},
-})
+}, func(d strategy.Deps) strategy.Guard { return countedGuard{d, renewBlindly} })
 
 var (
 	//go:embed counted_renew.lua

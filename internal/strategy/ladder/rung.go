@@ -33,6 +33,13 @@ func Declare(s strategy.Strategy, d declared.Strategy) Rung {
 	return Rung{Strategy: s, Declared: d}
 }
 
+// readsUnder declares a strategy that reads and then writes while it has a lock in Redis.
+func readsUnder(s strategy.Strategy, d declared.Strategy, lock func(strategy.Deps) strategy.Guard) Rung {
+	s.Build = func(d strategy.Deps) (strategy.Guard, strategy.Decrement) { return lock(d), strategy.ReadThenWrite }
+	d.Decrement, d.Servers = "read-then-write", declared.RewindProof
+	return Declare(s, d)
+}
+
 // lockingRows declares a strategy that waits for the locks of rows: see [inDatabase].
 func lockingRows(s strategy.Strategy, d declared.Strategy) Rung {
 	s.WithoutRedis, d.WaitsInMySQL = true, true

@@ -10,25 +10,13 @@ import (
 	"stocklock/internal/strategy/declared"
 )
 
-var setnx = Declare(strategy.Strategy{
+var setnx = readsUnder(strategy.Strategy{
 	Name: "setnx",
 	Doc:  "SETNX to take the lock, DEL to free it, and no expiry: nothing frees the lock of a dead holder",
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return polled{Options: d.Options, try: func(ctx context.Context, key string) (release, error) {
-			ok, err := sendSetnx(ctx, d.Redis, key, 1)
-			if err != nil || !ok {
-				return nil, err
-			}
-			sale.At(ctx, sale.Acquiring)
-			return plainDel(d.Redis, key), nil
-		}}, strategy.ReadThenWrite
-	},
 }, declared.Strategy{
-	Source:    "the first pattern of the SETNX command's page, and most copied snippets",
-	Guard:     "SETNX; DEL",
-	Decrement: "read-then-write",
-	Telling:   "crash",
-	Servers:   declared.RewindProof,
+	Source:  "the first pattern of the SETNX command's page, and most copied snippets",
+	Guard:   "SETNX; DEL",
+	Telling: "crash",
 	// The lock has no lease. It never changes hands before its release, so the DEL frees only the
 	// holder's own lock.
 	Properties: declared.Properties{
@@ -36,6 +24,8 @@ var setnx = Declare(strategy.Strategy{
 		NotApplicable: declared.AtomicLease | declared.Renews | declared.AtomicRelease |
 			declared.LossAware | declared.PauseProof,
 	},
+}, func(d strategy.Deps) strategy.Guard {
+	return polledBy(d, func(ctx context.Context, key, _ string) (bool, error) { return sendSetnx(ctx, d.Redis, key, 1) }, plainDel)
 })
 
 // sendSetnx sends SETNX itself, because go-redis turns its SetNX into SET with NX.
@@ -43,8 +33,8 @@ func sendSetnx(ctx context.Context, client redis.UniversalClient, key string, va
 	return client.Do(ctx, "SETNX", key, value).Bool()
 }
 
-// plainDel frees the lock with DEL, whoever holds it by now.
-func plainDel(client redis.UniversalClient, key string) release {
+// plainDel frees the lock with DEL, whoever holds it by now: it looks at no owner.
+func plainDel(client redis.UniversalClient, key, _ string) release {
 	return func(ctx context.Context) error {
 		sale.At(ctx, sale.Releasing)
 		return client.Del(ctx, key).Err()
