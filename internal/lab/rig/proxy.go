@@ -18,7 +18,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Proxy is a TCP proxy in front of a server. It can cut and delay connections, and heal them.
+// Proxy is a TCP proxy in front of a server. It can cut connections, and heal them.
 type Proxy struct {
 	Addr string // host:port, to be used instead of the server's
 
@@ -64,21 +64,12 @@ func (p *Proxy) close() error {
 // Cut silences all connections: bytes vanish in both directions and nothing is closed or reset, as
 // when a cable is pulled. New connections are accepted and silent too.
 func (p *Proxy) Cut() error {
-	return p.add(`{"name":"cut-up","type":"timeout","stream":"upstream","attributes":{"timeout":0}}`,
-		`{"name":"cut-down","type":"timeout","stream":"downstream","attributes":{"timeout":0}}`)
-}
-
-// Delay adds a delay in each direction, in whole milliseconds. A round trip takes twice that much
-// longer.
-func (p *Proxy) Delay(oneWay time.Duration) error {
-	const toxic = `{"name":"delay-%s","type":"latency","stream":"%sstream","attributes":{"latency":%d}}`
-	return p.add(fmt.Sprintf(toxic, "up", "up", oneWay.Milliseconds()), fmt.Sprintf(toxic, "down", "down", oneWay.Milliseconds()))
-}
-
-func (p *Proxy) add(toxics ...string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, toxic := range toxics {
+	for _, toxic := range []string{
+		`{"name":"cut-up","type":"timeout","stream":"upstream","attributes":{"timeout":0}}`,
+		`{"name":"cut-down","type":"timeout","stream":"downstream","attributes":{"timeout":0}}`,
+	} {
 		if _, err := p.proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
 			return fmt.Errorf("rig: proxy %s: %w", p.Addr, err)
 		}
@@ -86,7 +77,7 @@ func (p *Proxy) add(toxics ...string) error {
 	return nil
 }
 
-// Heal undoes Cut and Delay. It closes connections that were cut: what was in them is lost.
+// Heal undoes Cut. It closes connections that were cut: what was in them is lost.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

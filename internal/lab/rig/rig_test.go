@@ -128,7 +128,7 @@ func TestCutSilencesLiveConnectionsBothWaysAndHealEndsIt(t *testing.T) {
 	}
 }
 
-func TestDelayAndLead(t *testing.T) {
+func TestLead(t *testing.T) {
 	r := newRig(t)
 	one, two := startRedis(t, r, testserver.RedisOptions{}), startRedis(t, r, testserver.RedisOptions{})
 	proxy, err := r.Proxy(one.Addr)
@@ -139,15 +139,6 @@ func TestDelayAndLead(t *testing.T) {
 	if err := client.Do(t.Context(), "PING").Err; err != nil {
 		t.Fatal(err)
 	}
-	if err := proxy.Delay(20 * time.Millisecond); err != nil {
-		t.Fatalf("Delay: %v", err)
-	}
-	start := time.Now()
-	client.Do(t.Context(), "PING")
-	if took := time.Since(start); took < 40*time.Millisecond {
-		t.Errorf("a round trip with 20 ms each way took %s", took)
-	}
-	proxy.Heal()
 	if err := two.Client.Do(t.Context(), "SET", "who", "two").Err; err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,10 @@
 package labmode
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"strconv"
 	"time"
@@ -65,18 +63,4 @@ func (e *Event) UnmarshalJSON(line []byte) error {
 		maps.Copy(e.Facts, fields)
 	}
 	return cmp.Or(wrong, failed, err)
-}
-
-// ReadEvents reads a trace, in the order in which it was written.
-func ReadEvents(r io.Reader) ([]Event, error) {
-	var events []Event
-	lines := bufio.NewScanner(r)
-	for n := 1; lines.Scan(); n++ {
-		var e Event
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return nil, fmt.Errorf("trace: line %d: %w", n, err)
-		}
-		events = append(events, e)
-	}
-	return events, lines.Err()
 }

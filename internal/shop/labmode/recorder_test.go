@@ -1,9 +1,11 @@
 package labmode
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -113,6 +115,20 @@ func read(t *testing.T, path string) []Event {
 		t.Fatal(err)
 	}
 	return events
+}
+
+// ReadEvents reads a trace, in the order in which it was written.
+func ReadEvents(r io.Reader) ([]Event, error) {
+	var events []Event
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		var e Event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return nil, fmt.Errorf("trace: line %d: %w", n, err)
+		}
+		events = append(events, e)
+	}
+	return events, lines.Err()
 }
 
 // BenchmarkSale records all points of a sale.

@@ -228,13 +228,3 @@ func (p Properties) Standing(of Property) Standing {
 // Meets reports whether the strategy lacks none of these properties. An attack on a property that
 // does not apply finds nothing to attack.
 func (p Properties) Meets(all Property) bool { return (p.Has | p.NotApplicable).Includes(all) }
-
-// Lacks returns the properties that apply to the strategy and that it does not have.
-func (p Properties) Lacks() (lacking Property) {
-	for _, q := range properties {
-		if !p.Meets(q.Property) {
-			lacking |= q.Property
-		}
-	}
-	return lacking
-}
