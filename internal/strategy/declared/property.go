@@ -14,71 +14,43 @@ import (
 // can decide it, and words/zh.json says in Chinese what it means.
 type Property uint32
 
+// The properties of sales of one item. properties has what each means, as the lists of the other groups do.
 const (
-	// Exclusive: one holder at a time across processes, when nothing goes wrong.
 	Exclusive Property = 1 << iota
-	// Recovers: a dead holder's lock frees itself.
 	Recovers
-	// AtomicLease: the lock has its expiry from the moment it is taken.
 	AtomicLease
-	// Renews: work that outlasts the lease keeps the lock.
 	Renews
-	// OwnerChecked: a release frees only the holder's own lock.
 	OwnerChecked
-	// AtomicRelease: the owner check and the delete cannot be split.
 	AtomicRelease
-	// Reentrant: a holder can take its own lock again.
 	Reentrant
-	// ClockFree: no comparison of two machines' clocks.
 	ClockFree
-	// LossAware: a holder that cannot renew stops before its lease can end elsewhere.
 	LossAware
-	// SurvivesDataLoss: nothing is oversold when a Redis server loses data, or has not replicated
-	// it.
 	SurvivesDataLoss
-	// PauseProof: a holder paused past its lease cannot overwrite later writes.
 	PauseProof
-	// StorageChecked: the database itself refuses an overtaken holder.
 	StorageChecked
-	// DurableAnswers: an order is durable in the database before its sale is answered as sold.
 	DurableAnswers
-	// FreshRead: what decides a sale is what the database has, not an older copy. It applies where
-	// sales or page views go by a copy.
 	FreshRead
-	// Once: a purchase makes one order, also when the answer to its COMMIT is lost.
 	Once
 )
 
 // The properties of sales of several items, which [Strategy].Baskets declares. A scenario of baskets
 // attacks each.
 const (
-	// Crossable: of two baskets with the same items in opposite orders, both are sold.
 	Crossable Property = 1 << (16 + iota)
-	// AddsUp: lines of the same item are checked together.
 	AddsUp
-	// Isolated: nobody is refused for units that another basket has for a moment.
 	Isolated
-	// Whole: an order has all its lines or takes nothing, also if its process dies between two lines.
 	Whole
-	// FreesLocks: the locks of a process that dies between two of them free themselves.
 	FreesLocks
-	// OvertakeProof: a basket whose first lock ends before its last is acquired overwrites nothing.
 	OvertakeProof
-	// Unstarved: a basket of many items is sold while others buy one of them each.
 	Unstarved
-	// Complete: no order stands with a part of its lines.
 	Complete
 )
 
 // The properties that a database of several servers attacks: see [Strategy].Servers. A scenario of a topology attacks each.
 const (
-	// ReadsSource: no sale is decided by a read that a replica may answer, so that an old one oversells nothing.
 	ReadsSource Property = 1 << (24 + iota)
-	// WritesAnywhere: shops may sell through several servers that certify each other's writes.
 	WritesAnywhere
-	// RewindProof: a sale that has read before a failover writes nothing after it that rests on that.
 	RewindProof
-	// SwitchoverProof: a sale that has read on a primary which was replaced writes nothing on the new one that rests on that.
 	SwitchoverProof
 
 	// EveryServer is all of them.
@@ -87,13 +59,9 @@ const (
 
 // The properties of reservations, which [Strategy].Reservations declares. A scenario of reservations attacks each.
 const (
-	// CountsUnits: no unit that is held for one customer is held or sold for another.
 	CountsUnits Property = 1 << (28 + iota)
-	// StaysEnded: what was released or has expired is never confirmed, however late its payment comes.
 	StaysEnded
-	// StaysConfirmed: no release, notice or sweep changes what is confirmed.
 	StaysConfirmed
-	// PaysOnce: a reservation takes one payment, and a payment pays for one reservation.
 	PaysOnce
 
 	// EveryReservation is all of them.
@@ -125,7 +93,7 @@ var properties = []property{
 	{PauseProof, "pause-proof", "a holder paused past its lease cannot overwrite what came after"},
 	{StorageChecked, "storage-checked", "the database itself refuses an overtaken holder"},
 	{DurableAnswers, "durable-answers", "an order is durable in the database before it is answered as sold"},
-	{FreshRead, "fresh-read", "what decides a sale is what the database has, not an older copy"},
+	{FreshRead, "fresh-read", "what decides a sale is what the database has, not an older copy"}, // applies where sales or page views go by a copy
 	{Once, "once", "a purchase makes one order, also when the answer to its COMMIT is lost"},
 }
 
