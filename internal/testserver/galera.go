@@ -2,7 +2,6 @@ package testserver
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"fmt"
 	"os"
@@ -10,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/google/uuid"
 )
 
 // Galera is the nodes of a cluster of MariaDB, all of which take writes.
@@ -66,7 +67,7 @@ func (g *Group) Galera(ctx context.Context, nodes int) (Galera, error) {
 		peers[i] = "127.0.0.1:" + strconv.Itoa(ports[i])
 	}
 	const newCluster = "--wsrep-new-cluster"
-	id, password, at := clusterID(), RandomHex(12), "0"
+	id, password, at := uuid.NewString(), RandomHex(12), "0"
 	var c Galera
 	for i := range nodes {
 		options := []string{
@@ -101,13 +102,6 @@ func (g *Group) Galera(ctx context.Context, nodes int) (Galera, error) {
 	}
 	c[0].Args = slices.DeleteFunc(c[0].Args, func(arg string) bool { return arg == newCluster }) // it restarts as a member
 	return c, nil
-}
-
-func clusterID() string {
-	b := make([]byte, 16)
-	rand.Read(b)
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // AwaitMembers waits until the node is a working member of a cluster of so many.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -88,13 +89,5 @@ func find(what, install string, programs ...string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("%s is %w: no %s found; %s", what, ErrMissing, join(programs), install)
-}
-
-func join(programs []string) string {
-	s := programs[0]
-	for _, p := range programs[1:] {
-		s += " or " + p
-	}
-	return s
+	return "", fmt.Errorf("%s is %w: no %s found; %s", what, ErrMissing, strings.Join(programs, " or "), install)
 }
