@@ -11,17 +11,15 @@ import (
 // progress says whether something still moves: what is sold, and which shops are away. It is safe
 // for concurrent use.
 type progress struct {
-	mu         sync.Mutex // guards the rest
-	last       time.Time  // of the last sale, or of the last return of a shop
-	sold       int64      // units answered as sold
-	soldOut    int        // requests of one unit answered as sold out since the last sale
-	refused    int        // requests that were sent after last, and rejected as busy
-	fenced     int        // the same, refused by the fence
-	conflicts  int        // the same, lost against others
-	restarting int        // shops that are dead and being started
+	mu         sync.Mutex           // guards the rest
+	last       time.Time            // of the last sale, or of the last return of a shop
+	sold       int64                // units answered as sold
+	soldOut    int                  // requests of one unit answered as sold out since the last sale
+	turnedAway map[load.Outcome]int // requests that were sent after last: busy, fenced, conflict
+	restarting int                  // shops that are dead and being started
 }
 
-func (p *progress) start(now time.Time) { p.last = now }
+func (p *progress) start(now time.Time) { p.last, p.turnedAway = now, map[load.Outcome]int{} }
 
 func (p *progress) sales() int64 {
 	p.mu.Lock()
@@ -49,23 +47,15 @@ func (p *progress) answered(h *Customer) {
 		if h.wish.quantity == 1 { // more may be more than are left
 			p.soldOut++
 		}
-	case load.Busy:
+	case load.Busy, load.Fenced, load.Conflict:
 		if h.Sent.After(p.last) {
-			p.refused++
-		}
-	case load.Fenced:
-		if h.Sent.After(p.last) {
-			p.fenced++
-		}
-	case load.Conflict:
-		if h.Sent.After(p.last) {
-			p.conflicts++
+			p.turnedAway[h.Outcome]++
 		}
 	}
 }
 
 // move needs the lock.
-func (p *progress) move() { p.last, p.refused, p.fenced, p.conflicts = time.Now(), 0, 0, 0 }
+func (p *progress) move() { p.start(time.Now()) }
 
 // restart notes that a shop is dead until over is called.
 func (p *progress) restart() (over func()) {
@@ -95,9 +85,9 @@ func (p *progress) refuses(stock int64, requests int) (busy, fenced bool) {
 	if p.sold >= stock || p.soldOut > 0 || p.restarting > 0 {
 		return false, false
 	}
-	busy, fenced = p.refused >= requests, p.fenced >= requests
+	busy, fenced = p.turnedAway[load.Busy] >= requests, p.turnedAway[load.Fenced] >= requests
 	if busy {
-		p.refused = 0
+		p.turnedAway[load.Busy] = 0
 	}
 	return busy, fenced
 }
@@ -106,7 +96,7 @@ func (p *progress) refuses(stock int64, requests int) (busy, fenced bool) {
 func (p *progress) starves(stock int64, requests int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.sold < stock && p.soldOut == 0 && p.restarting == 0 && p.conflicts >= requests
+	return p.sold < stock && p.soldOut == 0 && p.restarting == 0 && p.turnedAway[load.Conflict] >= requests
 }
 
 // silent reports whether nothing was sold for longer than patience, with stock left and no shop away.
