@@ -124,7 +124,7 @@ func (r *serviceRun) breakRedis(ctx context.Context, e schedule.Event) error {
 func (r *serviceRun) killed(ctx context.Context, b *buyer) (conns []uint64, err error) {
 	c := r.of(b)
 	r.service.dirty[b.customer-'A'] = true
-	r.dies(int(b.customer - 'A'))
+	r.locked(func() { r.dead[b.customer-'A'] = true })
 	c.stopAsking()
 	select {
 	case <-c.done:

@@ -83,7 +83,7 @@ func (r *serviceRun) of(b *buyer) *caller { return r.customers[b.customer-'A'] }
 // arrive sends a customer to its process.
 func (r *serviceRun) arrive(ctx context.Context, b *buyer) {
 	c := r.of(b)
-	r.comes(int(b.customer - 'A'))
+	r.locked(func() { r.came[b.customer-'A'] = true })
 	c.reply, c.done = nil, make(chan struct{})
 	ctx, c.leave = context.WithCancel(ctx)
 	c.accepted.Store(false)
@@ -212,7 +212,7 @@ func (r *serviceRun) held(m *holding) *held {
 		id:      m.Exchange, name: r.service.nameOf(m.Exchange), conn: m.Conn.Thread, under: m.Conn.Thread,
 		release: func(h *held) {
 			if h.lost {
-				r.loses(m.Exchange)
+				r.locked(func() { r.lost[m.Exchange] = true })
 			}
 			m.go_ <- true
 		},
@@ -474,9 +474,7 @@ func (r *serviceRun) unended(endless bool) string {
 // free holds nothing any more, in any process: a worker that is held, or killed, would write nothing.
 func (r *serviceRun) free(ctx context.Context) error {
 	r.letGo()
-	r.mu.Lock()
-	clear(r.dead)
-	r.mu.Unlock()
+	r.locked(func() { clear(r.dead) })
 	return r.service.revive(ctx)
 }
 

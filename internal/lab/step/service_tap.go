@@ -47,7 +47,7 @@ type tapped struct {
 	last  []string                     // by process: what of a sale it has sent last
 	heard []time.Time                  // by process: when that was sent or answered, or an earlier request of a sale was
 	came  []bool                       // by process: its customer has come
-	dead  []bool                       // by process: it was killed
+	dead  []bool                       // by process: it was killed, and what is left of it sends nothing more
 	made  map[string]schedule.Customer // the keys by which sales keep others out: who has made them, 0 where that is not known
 	// The renewals of a customer's process wait until withheld is closed. It is nil where none do.
 	withheld   chan struct{}
@@ -61,25 +61,11 @@ func (t *tapped) open(customers int) {
 	t.under, t.lost, t.inSale, t.made = map[*wire.Exchange]bool{}, map[*wire.Exchange]bool{}, map[*wire.Conn]bool{}, map[string]schedule.Customer{}
 }
 
-// comes notes that the customer of a process has come.
-func (t *tapped) comes(process int) {
+// locked changes what the proxies see.
+func (t *tapped) locked(change func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.came[process] = true
-}
-
-// dies notes that a process is killed. What is left of it sends nothing more.
-func (t *tapped) dies(process int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.dead[process] = true
-}
-
-// loses has the answer to a request be kept from its sale.
-func (t *tapped) loses(x *wire.Exchange) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.lost[x] = true
+	change()
 }
 
 // tap holds what the service sends during a run.
