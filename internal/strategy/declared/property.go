@@ -1,9 +1,6 @@
 package declared
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Property is an effect that a strategy can have: what it survives, not how. A Property value can
 // also be a set of them.
@@ -14,7 +11,7 @@ import (
 // can decide it, and words/zh.json says in Chinese what it means.
 type Property uint32
 
-// The properties of sales of one item. properties has what each means, as the lists of the other groups do.
+// The properties of sales of one item. What each means is in properties.
 const (
 	Exclusive Property = 1 << iota
 	Recovers
@@ -78,7 +75,7 @@ type property struct {
 	name, doc string
 }
 
-// properties lists those of all strategies in the order of the tables.
+// properties has all, in the order of the tables.
 var properties = []property{
 	{Exclusive, "exclusive", "one holder at a time across processes, when nothing goes wrong"},
 	{Recovers, "recovers", "a dead holder's lock frees itself"},
@@ -95,10 +92,7 @@ var properties = []property{
 	{DurableAnswers, "durable-answers", "an order is durable in the database before it is answered as sold"},
 	{FreshRead, "fresh-read", "what decides a sale is what the database has, not an older copy"}, // applies where sales or page views go by a copy
 	{Once, "once", "a purchase makes one order, also when the answer to its COMMIT is lost"},
-}
 
-// basketProperties lists those of several items, in the order of the tables.
-var basketProperties = []property{
 	{Crossable, "crossable", "of two baskets with the same items in opposite orders, both are sold"},
 	{AddsUp, "adds-up", "lines of the same item are checked together"},
 	{Isolated, "isolated", "nobody is refused for units that another basket has for a moment"},
@@ -107,42 +101,36 @@ var basketProperties = []property{
 	{OvertakeProof, "overtake-proof", "a basket whose first lock ends before its last is acquired overwrites nothing"},
 	{Unstarved, "unstarved", "a basket of many items is sold while others buy one of them each"},
 	{Complete, "complete", "no order stands with a part of its lines"},
-}
 
-// topologyProperties lists those that a database of several servers attacks, in the order of the tables.
-var topologyProperties = []property{
 	{ReadsSource, "reads-source", "no sale is decided by a read that a late replica may answer"},
 	{WritesAnywhere, "writes-anywhere", "shops may sell through several servers that certify each other's writes"},
 	{RewindProof, "rewind-proof", "a sale that has read before a failover writes nothing after it that rests on that"},
 	{SwitchoverProof, "switchover-proof", "a sale that has read on a replaced primary writes nothing on the new one that rests on that"},
-}
 
-// reservationProperties lists those of reservations, in the order of the tables.
-var reservationProperties = []property{
 	{CountsUnits, "counts-units", "no unit that is held for one customer is held or sold for another"},
 	{StaysEnded, "stays-ended", "what was released or has expired is never confirmed, however late its payment comes"},
 	{StaysConfirmed, "stays-confirmed", "no release, notice or sweep changes what is confirmed"},
 	{PaysOnce, "pays-once", "a reservation takes one payment, and a payment pays for one reservation"},
 }
 
-var everyProperty = slices.Concat(properties, basketProperties, topologyProperties, reservationProperties)
-
-// ReservationProperties lists the single properties of reservations.
-func ReservationProperties() []Property { return single(reservationProperties) }
-
-// TopologyProperties lists the single properties that a database of several servers attacks.
-func TopologyProperties() []Property { return single(topologyProperties) }
+// AllProperties lists the single properties of all strategies in the order of the tables.
+func AllProperties() []Property { return single(Crossable - 1) }
 
 // BasketProperties lists the single properties of sales of several items.
-func BasketProperties() []Property { return single(basketProperties) }
+func BasketProperties() []Property { return single(ReadsSource - Crossable) }
 
-// AllProperties lists the single properties of all strategies in the order of the tables.
-func AllProperties() []Property { return single(properties) }
+// TopologyProperties lists the single properties that a database of several servers attacks.
+func TopologyProperties() []Property { return single(EveryServer) }
 
-func single(of []property) []Property {
-	all := make([]Property, len(of))
-	for i, p := range of {
-		all[i] = p.Property
+// ReservationProperties lists the single properties of reservations.
+func ReservationProperties() []Property { return single(EveryReservation) }
+
+// single lists the properties in a set. The difference of two groups' first ones is the set of all bits between them.
+func single(of Property) (all []Property) {
+	for _, p := range properties {
+		if of.Includes(p.Property) {
+			all = append(all, p.Property)
+		}
 	}
 	return all
 }
@@ -157,7 +145,7 @@ func (p Property) String() string {
 
 // Doc says in one line what a single property means.
 func (p Property) Doc() string {
-	for _, q := range everyProperty {
+	for _, q := range properties {
 		if q.Property == p {
 			return q.doc
 		}

@@ -218,7 +218,7 @@ func (p *Property) UnmarshalJSON(text []byte) error {
 
 func (p Property) names() []string {
 	names := []string{}
-	for _, q := range everyProperty {
+	for _, q := range properties {
 		if p.Includes(q.Property) {
 			names = append(names, q.name)
 		}
@@ -228,7 +228,7 @@ func (p Property) names() []string {
 
 func propertyNamed(name string) (Property, error) {
 	var all []string
-	for _, q := range everyProperty {
+	for _, q := range properties {
 		if q.name == name {
 			return q.Property, nil
 		}
