@@ -118,12 +118,12 @@ func (m *MySQL) AwaitMembers(ctx context.Context, size int) error {
 
 // awaitNode waits until the node has committed what another one has.
 func (m *MySQL) awaitNode(ctx context.Context, of *MySQL) error {
-	want, err := of.count(ctx, "wsrep_last_committed")
+	want, err := number(of.Status(ctx, "wsrep_last_committed"))
 	if err != nil {
 		return err
 	}
 	return m.await(ctx, "as far as "+of.Name, func() (bool, error) {
-		is, err := m.count(ctx, "wsrep_last_committed")
+		is, err := number(m.Status(ctx, "wsrep_last_committed"))
 		return is >= want, err
 	})
 }

@@ -35,28 +35,23 @@ func (g *Group) MySQLAlone(ctx context.Context, options ...string) (*MySQL, erro
 }
 
 // Value asks the server for one value, such as "@@gtid_binlog_pos".
-func (m *MySQL) Value(ctx context.Context, expression string) (value string, err error) {
-	err = m.Ask(ctx, func(db *sql.DB) error {
-		var found sql.NullString
-		if err := db.QueryRowContext(ctx, "SELECT "+expression).Scan(&found); err != nil {
-			return err
-		}
-		value = found.String
-		return nil
-	})
-	return value, err
+func (m *MySQL) Value(ctx context.Context, expression string) (string, error) {
+	row, err := m.row(ctx, "SELECT ("+expression+") AS value")
+	return row["value"], err
 }
 
 // Status asks the server for one of its status variables. It is empty where the server has none of that name.
-func (m *MySQL) Status(ctx context.Context, name string) (value string, err error) {
-	err = m.Ask(ctx, func(db *sql.DB) error {
-		row := db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE '"+name+"'")
-		if err := row.Scan(new(string), &value); !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		return nil
-	})
-	return value, err
+func (m *MySQL) Status(ctx context.Context, name string) (string, error) {
+	row, err := m.row(ctx, "SHOW GLOBAL STATUS LIKE '"+name+"'")
+	return row["Value"], err
+}
+
+// number makes what [MySQL.Value] or [MySQL.Status] returns a number.
+func number(value string, err error) (int, error) {
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(value)
 }
 
 // row asks for the first row of an answer, by the names of its columns. It is empty where there is none.
@@ -87,11 +82,7 @@ func (m *MySQL) Ask(ctx context.Context, question func(*sql.DB) error) error {
 
 // Certifying returns how many commits of shops wait because of [MySQL.HoldApplying].
 func (m *MySQL) Certifying(ctx context.Context) (int, error) {
-	n, err := m.Value(ctx, "COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '"+shopUser+"' AND STATE = 'Waiting for certification'")
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(n)
+	return number(m.Value(ctx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '"+shopUser+"' AND STATE = 'Waiting for certification'"))
 }
 
 // await waits until is reports true. What says what is waited for.

@@ -146,15 +146,11 @@ func (m *MySQL) Committed(ctx context.Context) (string, error) {
 // behind it.
 func (m *MySQL) WaitingCommits(ctx context.Context) (int, error) {
 	words := wordsOf(m.isMySQL)
-	first, err := m.count(ctx, words.waiting)
+	first, err := number(m.Status(ctx, words.waiting))
 	if err != nil || first == 0 {
 		return 0, err
 	}
-	n, err := m.Value(ctx, "COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '"+shopUser+"' AND STATE IN ("+words.committing+")")
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(n)
+	return number(m.Value(ctx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '"+shopUser+"' AND STATE IN ("+words.committing+")"))
 }
 
 // AwaitsReplica reports whether a primary waits for its replica: its semi-synchronous replication is on, and its
@@ -162,14 +158,6 @@ func (m *MySQL) WaitingCommits(ctx context.Context) (int, error) {
 func (m *MySQL) AwaitsReplica(ctx context.Context) (bool, error) {
 	is, err := m.Status(ctx, wordsOf(m.isMySQL).semiSync)
 	return is == "ON", err
-}
-
-func (m *MySQL) count(ctx context.Context, status string) (int, error) {
-	value, err := m.Status(ctx, status)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(value)
 }
 
 // StopApplying makes a replica receive and not apply, until StartApplying.

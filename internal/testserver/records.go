@@ -67,19 +67,16 @@ func (m *MySQL) Statements(ctx context.Context, item uint64, since time.Time) (s
 // Certification counts the transactions that a node of Galera has refused because another one had been faster:
 // those of its own clients at their COMMIT, and those that it ended for a transaction of another node.
 func (m *MySQL) Certification(ctx context.Context) (failures, aborts int, err error) {
-	if failures, err = m.count(ctx, "wsrep_local_cert_failures"); err != nil {
+	if failures, err = number(m.Status(ctx, "wsrep_local_cert_failures")); err != nil {
 		return 0, 0, err
 	}
-	aborts, err = m.count(ctx, "wsrep_local_bf_aborts")
+	aborts, err = number(m.Status(ctx, "wsrep_local_bf_aborts"))
 	return failures, aborts, err
 }
 
 // OrdersOf returns how many orders of an item the server has.
-func (m *MySQL) OrdersOf(ctx context.Context, item uint64) (n int, err error) {
-	err = m.Ask(ctx, func(db *sql.DB) error {
-		return db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+mysqlDatabase+".orders WHERE item_id = ?", item).Scan(&n)
-	})
-	return n, err
+func (m *MySQL) OrdersOf(ctx context.Context, item uint64) (int, error) {
+	return number(m.Value(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s.orders WHERE item_id = %d", mysqlDatabase, item)))
 }
 
 // texts asks for all rows of an answer, by the names of their columns.
