@@ -1,7 +1,7 @@
 // Package scenario lists everything that is done to the shops, for one server, for sales of several items, for
 // reservations, and for databases of several servers.
 //
-// Each scenario attacks one property of the strategies. Those of one server are one file and one line in all.go each: a
+// Each scenario attacks one property of the strategies. Those of one server are an entry in one_server.go each: a
 // [trial.Play] says which sale of a crowd is held at which point, what is done to the testbed meanwhile, and
 // what must be seen before that is over. Those of baskets, reservations and topologies have a function for that, in which
 // a few customers do one thing after another: baskets.go, reservations.go, and topologies.go with the topology_ files.
@@ -60,6 +60,9 @@ import (
 	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
 )
+
+// all lists the scenarios in the order of the tables. The doc of the package says what else a new one touches.
+var all = slices.Concat(ofOneServer, ofBaskets, ofReservations, topologies())
 
 // All returns the scenarios of all groups, in the order of the tables.
 func All() []trial.Scenario { return slices.Clone(all) }
