@@ -37,7 +37,7 @@ func TestRedisKilledForgetsAndRestartsAtItsAddress(t *testing.T) {
 	if err := server.Kill(); err != nil {
 		t.Fatalf("Kill: %v", err)
 	}
-	if server.Alive() || server.Check(t.Context()) == nil {
+	if server.Alive() || server.Ready(t.Context()) == nil {
 		t.Error("a killed server counts as alive")
 	}
 	if err := server.Restart(t.Context()); err != nil {

@@ -225,17 +225,6 @@ func (p *Process) Restart(ctx context.Context) error {
 	return p.start(ctx)
 }
 
-// Check says whether the process is there and does its work.
-func (p *Process) Check(ctx context.Context) error {
-	if !p.Alive() {
-		return fmt.Errorf("testserver: %s has ended", p.Name)
-	}
-	if err := p.Ready(ctx); err != nil {
-		return fmt.Errorf("testserver: %s: %w", p.Name, err)
-	}
-	return nil
-}
-
 func (p *Process) logPath() string { return filepath.Join(p.Dir, "log") }
 
 // PID is the number of the process as it runs now.

@@ -325,32 +325,3 @@ func (s *Testbed) RestoreReplica(ctx context.Context) error {
 	}
 	return s.replica.Follow(ctx, s.replication.Addr)
 }
-
-// Check returns an error that names the processes of the testbed that do not work.
-func (s *Testbed) Check(ctx context.Context) error {
-	var processes []*testserver.Process
-	s.mu.Lock()
-	if s.primary != nil {
-		processes = append(processes, s.primary.Process)
-	}
-	if s.replica != nil {
-		processes = append(processes, s.replica.Process)
-	}
-	s.mu.Unlock()
-	for _, server := range s.Quorum {
-		processes = append(processes, server.Process)
-	}
-	if s.Etcd != nil {
-		processes = append(processes, s.Etcd.Process)
-	}
-	for _, shop := range s.Shops {
-		processes = append(processes, shop.Process)
-	}
-	errs := make([]error, len(processes))
-	var checking sync.WaitGroup
-	for i, p := range processes {
-		checking.Go(func() { errs[i] = p.Check(ctx) })
-	}
-	checking.Wait()
-	return errors.Join(errs...)
-}

@@ -253,12 +253,8 @@ func (b Bench) ready(ctx context.Context) error {
 		b.awaitShops(ctx)
 		return nil
 	}
-	broken := b.Testbed.Check(ctx)
-	if broken == nil {
-		return nil
-	}
 	if err := b.Testbed.Repair(ctx); err != nil {
-		return errors.Join(broken, err, context.Cause(ctx))
+		return errors.Join(err, context.Cause(ctx))
 	}
 	return nil
 }
