@@ -78,20 +78,19 @@ func byCounters(take take) func(strategy.Deps) (strategy.Guard, strategy.Decreme
 }
 
 // writeTaken writes the order of units that were taken. The rows come in the order of the items.
-func writeTaken(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+func writeTaken(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	merged := wanted
 	merged.SetLines(wanted.Lines())
-	err = store.Transact(ctx, func(tx stock.Tx) error {
+	order, err := stock.Within(ctx, store, func(tx stock.Tx) (none stock.Order, err error) {
 		var read []int64
 		for _, line := range merged.Lines() {
 			left, err := tx.Take(line.ItemID, line.Quantity)
 			if err != nil {
-				return err
+				return none, err
 			}
 			read = append(read, left+line.Quantity)
 		}
-		order, err = tx.RecordLines(merged, read)
-		return err
+		return tx.RecordLines(merged, read)
 	})
 	return strategy.Written(ctx, order, err)
 }

@@ -28,7 +28,7 @@ var oneStatement = declare(strategy.Strategy{
 	},
 })
 
-func sellInOneStatement(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+func sellInOneStatement(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	wanted = with(wanted, strategy.Posted(ctx, wanted))
 	lines := wanted.Lines()
 	var quantity, ids strings.Builder
@@ -42,18 +42,17 @@ func sellInOneStatement(ctx context.Context, store *stock.Store, wanted stock.Sa
 	}
 	update := fmt.Sprintf("UPDATE items SET stock = stock - CASE id%s END, version = version + 1 WHERE id IN (%s) AND stock >= CASE id%[1]s END",
 		&quantity, &ids)
-	err = store.Transact(ctx, func(tx stock.Tx) error {
+	order, err := stock.Within(ctx, store, func(tx stock.Tx) (none stock.Order, err error) {
 		sale.At(ctx, sale.Write)
 		matched, _, err := tx.Exec(update)
 		if err != nil {
-			return err
+			return none, err
 		}
 		if int(matched) < len(items) {
-			return stock.ErrSoldOut
+			return none, stock.ErrSoldOut
 		}
 		taken(ctx)
-		order, err = tx.RecordLines(wanted, slices.Repeat([]int64{0}, len(lines))) // it has read nothing
-		return err
+		return tx.RecordLines(wanted, slices.Repeat([]int64{0}, len(lines))) // it has read nothing
 	})
 	return strategy.Written(ctx, order, err)
 }

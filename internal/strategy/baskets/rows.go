@@ -35,22 +35,22 @@ func inRows(name string, lines linesOf, doc, source string) ladder.Rung {
 	})
 }
 
-func sellInRows(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+func sellInRows(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	lines := wanted.Lines()
-	err = store.Transact(ctx, func(tx stock.Tx) error {
+	order, err := stock.Within(ctx, store, func(tx stock.Tx) (none stock.Order, err error) {
 		var read []int64
 		for i, line := range lines {
 			item, err := tx.Lock(line.ItemID)
 			if err != nil {
-				return err
+				return none, err
 			}
 			sale.At(ctx, sale.Read, slog.Int64("stock", item.Stock))
 			left, err := item.Take(line.Quantity)
 			if err != nil {
-				return err
+				return none, err
 			}
 			if _, _, err := tx.Exec("UPDATE items SET stock = ?, version = version + 1 WHERE id = ?", left, line.ItemID); err != nil {
-				return err
+				return none, err
 			}
 			read = append(read, item.Stock)
 			if i < len(lines)-1 {
@@ -58,8 +58,7 @@ func sellInRows(ctx context.Context, store *stock.Store, wanted stock.Sale) (ord
 			}
 		}
 		sale.At(ctx, sale.Write)
-		order, err = tx.RecordLines(wanted, read)
-		return err
+		return tx.RecordLines(wanted, read)
 	})
 	return strategy.Written(ctx, order, err)
 }

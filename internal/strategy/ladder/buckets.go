@@ -84,21 +84,21 @@ func sellFromOne(ctx context.Context, store *stock.Store, wanted stock.Sale, buc
 
 // sellFromAll locks the buckets in the order of their numbers, so two such sales never wait for
 // each other.
-func sellFromAll(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
-	err = store.Transact(ctx, func(tx stock.Tx) error {
+func sellFromAll(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	order, err := stock.Within(ctx, store, func(tx stock.Tx) (none stock.Order, err error) {
 		var stocks []int64
 		if err := tx.Query(&stocks, "SELECT stock FROM stock_buckets WHERE item_id = ? ORDER BY bucket FOR UPDATE", wanted.ItemID); err != nil {
-			return err
+			return none, err
 		}
 		if len(stocks) == 0 {
-			return stock.ErrNotFound
+			return none, stock.ErrNotFound
 		}
 		sum, missing := int64(0), wanted.Quantity
 		for _, s := range stocks {
 			sum += s
 		}
 		if sum < wanted.Quantity {
-			return stock.ErrSoldOut
+			return none, stock.ErrSoldOut
 		}
 		for bucket, s := range stocks {
 			take := min(s, missing)
@@ -106,12 +106,11 @@ func sellFromAll(ctx context.Context, store *stock.Store, wanted stock.Sale) (or
 				continue
 			}
 			if _, _, err := tx.Exec("UPDATE stock_buckets SET stock = stock - ? WHERE item_id = ? AND bucket = ?", take, wanted.ItemID, bucket); err != nil {
-				return err
+				return none, err
 			}
 			missing -= take
 		}
-		order, err = tx.Record(wanted, sum, sum-wanted.Quantity)
-		return err
+		return tx.Record(wanted, sum, sum-wanted.Quantity)
 	})
 	if err != nil {
 		err = fmt.Errorf("order %d of item %d from its buckets: %w", wanted.Quantity, wanted.ItemID, err)

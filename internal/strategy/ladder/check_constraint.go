@@ -37,23 +37,22 @@ var inCheckedStock = declared.State{
 }
 
 // sellChecked asks nothing before it writes.
-func sellChecked(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+func sellChecked(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	sale.At(ctx, sale.Read)
 	sale.At(ctx, sale.Write)
-	err = store.Transact(ctx, func(tx stock.Tx) error {
+	order, err := stock.Within(ctx, store, func(tx stock.Tx) (none stock.Order, err error) {
 		matched, _, err := tx.Exec("UPDATE stock_checked SET stock = stock - ? WHERE item_id = ?", wanted.Quantity, wanted.ItemID)
 		if err != nil {
-			return soldOutByColumn(err)
+			return none, soldOutByColumn(err)
 		}
 		if matched == 0 {
-			return stock.ErrNotFound
+			return none, stock.ErrNotFound
 		}
 		var left []int64 // its own write, under its own lock
 		if err := tx.Query(&left, "SELECT stock FROM stock_checked WHERE item_id = ?", wanted.ItemID); err != nil {
-			return err
+			return none, err
 		}
-		order, err = tx.Record(wanted, left[0]+wanted.Quantity, left[0])
-		return err
+		return tx.Record(wanted, left[0]+wanted.Quantity, left[0])
 	})
 	return strategy.Written(ctx, order, err)
 }

@@ -26,23 +26,22 @@ var checkConstraintAbsolute = Declare(strategy.Strategy{
 })
 
 // sellCheckedAbsolutely leaves it to the column to refuse a stock below 0.
-func sellCheckedAbsolutely(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
-	err = store.Transact(ctx, func(tx stock.Tx) error {
+func sellCheckedAbsolutely(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	order, err := stock.Within(ctx, store, func(tx stock.Tx) (none stock.Order, err error) {
 		var read []int64
 		if err := tx.Query(&read, "SELECT stock FROM stock_checked WHERE item_id = ?", wanted.ItemID); err != nil {
-			return err
+			return none, err
 		}
 		if len(read) == 0 {
-			return stock.ErrNotFound
+			return none, stock.ErrNotFound
 		}
 		sale.At(ctx, sale.Read, slog.Int64("stock", read[0]))
 		sale.At(ctx, sale.Write)
 		left := read[0] - wanted.Quantity
 		if _, _, err := tx.Exec("UPDATE stock_checked SET stock = ? WHERE item_id = ?", left, wanted.ItemID); err != nil {
-			return soldOutByColumn(err)
+			return none, soldOutByColumn(err)
 		}
-		order, err = tx.Record(wanted, read[0], left)
-		return err
+		return tx.Record(wanted, read[0], left)
 	})
 	return strategy.Written(ctx, order, err)
 }

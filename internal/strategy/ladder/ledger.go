@@ -48,27 +48,26 @@ func nobody(stock.Tx, uint64) error { return nil }
 // sellFromLedger appends a row if the sum is large enough. Lock is called before the sum is read, which
 // is the first consistent read of the transaction.
 func sellFromLedger(level sql.IsolationLevel, lock func(tx stock.Tx, itemID uint64) error) strategy.Decrement {
-	return func(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
-		err = store.TransactAt(ctx, level, func(tx stock.Tx) error {
+	return func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+		order, err := stock.WithinAt(ctx, store, level, func(tx stock.Tx) (none stock.Order, err error) {
 			if err := lock(tx, wanted.ItemID); err != nil {
-				return err
+				return none, err
 			}
 			var sum []int64
 			if err := tx.Query(&sum, inLedger.Remaining, wanted.ItemID); err != nil {
-				return err
+				return none, err
 			}
 			sale.At(ctx, sale.Read, slog.Int64("stock", sum[0]), slog.String(sale.From, sale.FromSum))
 			if sum[0] < wanted.Quantity {
-				return stock.ErrSoldOut
+				return none, stock.ErrSoldOut
 			}
 			sale.At(ctx, sale.Write)
 			wanted.OrderID = cmp.Or(wanted.OrderID, uuid.Must(uuid.NewV7()).String())
-			_, _, err := tx.Exec("INSERT INTO stock_ledger (item_id, entry, quantity) VALUES (?, ?, ?)", wanted.ItemID, wanted.OrderID, -wanted.Quantity)
+			_, _, err = tx.Exec("INSERT INTO stock_ledger (item_id, entry, quantity) VALUES (?, ?, ?)", wanted.ItemID, wanted.OrderID, -wanted.Quantity)
 			if err != nil {
-				return err
+				return none, err
 			}
-			order, err = tx.Record(wanted, sum[0], sum[0]-wanted.Quantity)
-			return err
+			return tx.Record(wanted, sum[0], sum[0]-wanted.Quantity)
 		})
 		if errors.Is(err, stock.ErrSoldOut) { // the sum of an item that does not exist is 0, too
 			if _, missing := store.Read(ctx, wanted.ItemID); missing != nil {

@@ -30,17 +30,17 @@ var reservationUnchecked = Declare(strategy.Strategy{
 // unchecked confirms a hold whatever its state is, by any reference.
 type unchecked struct{ *stock.Store }
 
-func (u unchecked) Confirm(ctx context.Context, by stock.Author, id, reference string, paid stock.Sale, _ stock.Terms) (h stock.Hold, err error) {
-	err = u.Transact(ctx, func(tx stock.Tx) error {
+func (u unchecked) Confirm(ctx context.Context, by stock.Author, id, reference string, paid stock.Sale, _ stock.Terms) (stock.Hold, error) {
+	return stock.Within(ctx, u.Store, func(tx stock.Tx) (h stock.Hold, err error) {
 		if h, err = tx.ReadHold(id); err != nil {
-			return err
+			return h, err
 		}
 		lines, held := h.Wanted()
 		paid.Subject = h.Subject
 		paid.SetLines(lines)
 		order, err := tx.RecordLines(paid, held)
 		if err != nil {
-			return err
+			return h, err
 		}
 		h.State, h.OrderID, h.Reference = stock.Confirmed, &order.PublicID, &reference
 		for _, statement := range []struct {
@@ -54,10 +54,9 @@ func (u unchecked) Confirm(ctx context.Context, by stock.Author, id, reference s
 			{"UPDATE hold_lines SET live_until = NULL WHERE hold_id = ?", []any{h.ID}},
 		} {
 			if _, _, err := tx.Exec(statement.sql, statement.args...); err != nil {
-				return err
+				return h, err
 			}
 		}
-		return nil
+		return h, nil
 	})
-	return h, err
 }

@@ -53,25 +53,23 @@ func sellUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (stoc
 }
 
 // sellFreeUnits returns no order and no error if too few rows are unlocked.
-func sellFreeUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
-	err = store.Transact(ctx, func(tx stock.Tx) error {
+func sellFreeUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	return stock.Within(ctx, store, func(tx stock.Tx) (none stock.Order, err error) {
 		var units []int64
-		err := tx.Query(&units, "SELECT unit FROM stock_units WHERE item_id = ? LIMIT ? FOR UPDATE SKIP LOCKED", wanted.ItemID, wanted.Quantity)
+		err = tx.Query(&units, "SELECT unit FROM stock_units WHERE item_id = ? LIMIT ? FOR UPDATE SKIP LOCKED", wanted.ItemID, wanted.Quantity)
 		if err != nil || int64(len(units)) < wanted.Quantity {
-			return err
+			return none, err
 		}
 		deleted, _, err := tx.Exec("DELETE FROM stock_units WHERE item_id = ? AND unit IN ("+list(units)+")", wanted.ItemID)
 		if err != nil {
-			return err
+			return none, err
 		}
 		if deleted != wanted.Quantity { // a server that splits reads from writes locked other rows
-			return stock.ErrConflict
+			return none, stock.ErrConflict
 		}
 		highest := slices.Max(units)
-		order, err = tx.Record(wanted, highest, highest-wanted.Quantity)
-		return err
+		return tx.Record(wanted, highest, highest-wanted.Quantity)
 	})
-	return order, err
 }
 
 // refillUnits moves units from the item's row into the pool, and reports whether it moved any. It
