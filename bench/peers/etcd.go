@@ -19,8 +19,7 @@ const (
 // every loss: its client trusts a session that has had no answer yet for DialTimeout and a second,
 // however short its lease is, and looks for others once a second.
 var etcdLock = declared.Properties{
-	Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease | declared.Renews |
-		declared.OwnerChecked | declared.AtomicRelease | declared.ClockFree,
+	Has:           polledLock | declared.Renews,
 	NotApplicable: declared.Reentrant | declared.SurvivesDataLoss,
 }
 

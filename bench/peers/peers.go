@@ -7,6 +7,7 @@
 package peers
 
 import (
+	"stocklock/bench/lock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
@@ -60,6 +61,19 @@ func oneRedis(mend string) Note {
 		Where: distlock,
 		Mend:  mend,
 	}
+}
+
+// under declares read-then-write under a library's lock, of which its documentation does not say that a
+// holder may acquire it again.
+func under(l lock.Lock, doc string, d declared.Strategy) ladder.Rung {
+	d.Decrement, d.NotApplicable = "read-then-write", declared.Reentrant
+	if d.Inapplicable == nil {
+		d.Inapplicable = asksItself
+	}
+	return ladder.Declare(strategy.Strategy{Name: l.Name, Doc: doc, NeedsQuorum: l.Quorum > 0,
+		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+			return guardOf(l, d, lock.Config{}), strategy.ReadThenWrite
+		}}, d)
 }
 
 // All returns the peers. The settings are read when a strategy is built.

@@ -2,9 +2,7 @@ package peers
 
 import (
 	"stocklock/bench/lock"
-	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/declared"
-	"stocklock/internal/strategy/ladder"
 )
 
 const redsyncModule = "github.com/go-redsync/redsync/v4"
@@ -16,20 +14,12 @@ const polledLock = declared.DurableAnswers | declared.Once | declared.Exclusive 
 
 var redsyncOne = Peer{
 	Module: redsyncModule,
-	Rung: ladder.Declare(strategy.Strategy{
-		Name: "redsync",
-		Doc:  "redsync on one Redis server: SET NX PX with a random owner, freed by a script; not renewed",
-		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-			return guardOf(lock.Redsync, d, lock.Config{}), strategy.ReadThenWrite
-		},
-	}, declared.Strategy{
-		Source:       "the README of redsync: NewMutex, Lock, Unlock",
-		Guard:        "redsync.NewMutex on one server",
-		Decrement:    "read-then-write",
-		Telling:      "overrun",
-		Properties:   declared.Properties{Has: polledLock, NotApplicable: declared.Reentrant},
-		Inapplicable: asksItself,
-		Scripts:      map[string]string{redsyncDelete: "release"},
+	Rung: under(lock.Redsync, "redsync on one Redis server: SET NX PX with a random owner, freed by a script; not renewed", declared.Strategy{
+		Source:     "the README of redsync: NewMutex, Lock, Unlock",
+		Guard:      "redsync.NewMutex on one server",
+		Telling:    "overrun",
+		Properties: declared.Properties{Has: polledLock},
+		Scripts:    map[string]string{redsyncDelete: "release"},
 	}),
 	Notes: map[string]Note{
 		"overrun":       redsyncExpiry,
@@ -43,19 +33,11 @@ var redsyncOne = Peer{
 
 var redsyncFive = Peer{
 	Module: redsyncModule,
-	Rung: ladder.Declare(strategy.Strategy{
-		Name:        "redsync-five",
-		Doc:         "redsync on a majority of five independent Redis servers; not renewed",
-		NeedsQuorum: true,
-		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-			return guardOf(lock.RedsyncFive, d, lock.Config{}), strategy.ReadThenWrite
-		},
-	}, declared.Strategy{
+	Rung: under(lock.RedsyncFive, "redsync on a majority of five independent Redis servers; not renewed", declared.Strategy{
 		Source:     "the README of redsync, and the Redlock algorithm that it implements",
 		Guard:      "redsync.NewMutex on a majority of five",
-		Decrement:  "read-then-write",
 		Telling:    "overrun",
-		Properties: declared.Properties{Has: polledLock | declared.SurvivesDataLoss, NotApplicable: declared.Reentrant},
+		Properties: declared.Properties{Has: polledLock | declared.SurvivesDataLoss},
 		Inapplicable: map[string]string{
 			"nested": asksItself["nested"], "clock-skew": ownClock,
 			"redis-restart": "the scenario starts a server without its data at once, and its documentation (redis.io, Distributed Locks with Redis) warns of that: " +
