@@ -3,14 +3,11 @@ package measure
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
-
 	"stocklock/bench/lock"
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/testserver"
 )
 
@@ -39,25 +36,9 @@ func (b *Bench) usageOf(ctx context.Context, l lock.Lock) (usage, error) {
 
 // usageOfEtcd reads the metrics of an etcd.
 func usageOfEtcd(ctx context.Context, addr string) (usage, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/metrics", nil)
-	if err != nil {
-		return usage{}, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return usage{}, err
-	}
-	defer response.Body.Close()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
+	total, err := rig.Metrics(ctx, "http://"+addr)
 	if err != nil {
 		return usage{}, fmt.Errorf("ask etcd for its usage: %w", err)
-	}
-	total := func(name string) (sum float64) {
-		for _, m := range families[name].GetMetric() {
-			sum += m.GetCounter().GetValue()
-		}
-		return sum
 	}
 	return usage{
 		requests: total("grpc_server_msg_received_total"),

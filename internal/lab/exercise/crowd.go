@@ -207,7 +207,7 @@ func (b *buying) gathered(ctx context.Context, shop *rig.TestbedShop) error {
 		b.mu.Lock()
 		there := len(b.answers)
 		b.mu.Unlock()
-		metric, err := shop.Metrics(ctx)
+		metric, err := rig.Metrics(ctx, shop.Internal)
 		if err != nil {
 			select {
 			case <-shop.Exited():

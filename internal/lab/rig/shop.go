@@ -128,10 +128,10 @@ func get(ctx context.Context, url string) ([]byte, error) {
 	return body, err
 }
 
-// Metrics reads the metrics of a shop. The function that it returns adds up the gauges of a name: those
-// with a label of this value, or all.
-func (s *Shop) Metrics(ctx context.Context) (sum func(name string, label ...string) float64, err error) {
-	exposed, err := get(ctx, s.Internal+"/metrics")
+// Metrics reads the metrics of a shop, or of another program. The function that it returns adds up the
+// gauges or the counters of a name: those with a label of this value, or all.
+func Metrics(ctx context.Context, url string) (sum func(name string, label ...string) float64, err error) {
+	exposed, err := get(ctx, url+"/metrics")
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (s *Shop) Metrics(ctx context.Context) (sum func(name string, label ...stri
 	return func(name string, label ...string) (sum float64) {
 		for _, m := range metrics[name].GetMetric() {
 			if len(label) == 0 || slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetValue() == label[0] }) {
-				sum += m.GetGauge().GetValue()
+				sum += m.GetGauge().GetValue() + m.GetCounter().GetValue()
 			}
 		}
 		return sum

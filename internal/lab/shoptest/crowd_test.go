@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/shop/labmode"
 )
 
@@ -89,7 +90,7 @@ func TestPoolsOfOneSell(t *testing.T) {
 		}
 	}
 	buying.Wait()
-	metric, err := l.shops[0].Metrics(t.Context())
+	metric, err := rig.Metrics(t.Context(), l.shops[0].Internal)
 	if err != nil {
 		t.Fatal(err)
 	}

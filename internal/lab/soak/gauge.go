@@ -138,7 +138,7 @@ func gaugeShop(ctx context.Context, shop *rig.Shop) (Gauge, error) {
 	if status, _, _, err := ask(ctx, 10*time.Second, http.MethodGet, shop.Internal+collect, "", nil); err != nil || status != http.StatusOK {
 		return Gauge{}, fmt.Errorf("%s: status %d: %v", collect, status, err)
 	}
-	value, err := shop.Metrics(ctx)
+	value, err := rig.Metrics(ctx, shop.Internal)
 	if err != nil {
 		return Gauge{}, err
 	}
