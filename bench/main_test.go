@@ -31,8 +31,8 @@ func TestUsage(t *testing.T) {
 	}{
 		{[]string{"--help"}, exitMeasured, "--shapes"},
 		{[]string{"--list"}, exitMeasured, "rueidislock"},
-		{[]string{"--locks", "redlock"}, exitUsage, `unknown lock "redlock": want one of mutex, stocklock`},
-		{[]string{"--sections", "disk"}, exitUsage, `unknown section "disk"`},
+		{[]string{"--locks", "redlock"}, exitUsage, `no lock "redlock": want one of mutex, stocklock`},
+		{[]string{"--sections", "disk"}, exitUsage, `no section "disk"`},
 		{[]string{"--shapes", "4by8"}, exitUsage, `shape "4by8": want PROCESSESxGOROUTINES`},
 		{[]string{"--repeat", "0"}, exitUsage, "--repeat 0: want 1 to 100"},
 		{[]string{"--seconds", "-1"}, exitUsage, "--seconds -1: want 0.1 to 60"},

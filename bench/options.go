@@ -10,6 +10,7 @@ import (
 	"stocklock/bench/lock"
 	"stocklock/bench/measure"
 	"stocklock/bench/section"
+	"stocklock/internal/lab/scenario"
 )
 
 type options struct {
@@ -45,7 +46,7 @@ func (o options) plan() (plan, error) {
 	}
 	for _, name := range o.Locks {
 		// bsm-redislock had a slash, which divides a benchmark's name.
-		l, err := choose("lock", strings.ReplaceAll(name, "/", "-"), lock.All, func(l lock.Lock) string { return l.Name })
+		l, err := scenario.Named("lock", strings.ReplaceAll(name, "/", "-"), lock.All, func(l lock.Lock) string { return l.Name })
 		errs = append(errs, err)
 		p.locks = append(p.locks, l)
 	}
@@ -77,24 +78,10 @@ func (o options) chosen() (cells []measure.Cell, err error) {
 			}
 		}
 		for _, name := range of {
-			work, workErr := choose("section", name, section.All, func(s section.Section) string { return s.Name })
+			work, workErr := scenario.Named("section", name, section.All, func(s section.Section) string { return s.Name })
 			err = errors.Join(err, workErr)
 			cells = append(cells, measure.Cell{Shape: s, Section: work})
 		}
 	}
 	return cells, err
-}
-
-// choose returns the element of all with the given name.
-func choose[T any](what, name string, all []T, nameOf func(T) string) (T, error) {
-	i := slices.IndexFunc(all, func(t T) bool { return nameOf(t) == name })
-	if i < 0 {
-		var names []string
-		for _, t := range all {
-			names = append(names, nameOf(t))
-		}
-		var zero T
-		return zero, fmt.Errorf("unknown %s %q: want one of %s", what, name, strings.Join(names, ", "))
-	}
-	return all[i], nil
 }

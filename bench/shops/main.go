@@ -19,6 +19,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"stocklock/bench/measure"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/wholefile"
 )
@@ -51,11 +52,11 @@ func (o options) run(ctx context.Context, out, log io.Writer) (err error) {
 	if len(o.Cases) > 0 {
 		chosen = nil
 		for _, name := range o.Cases {
-			i := slices.IndexFunc(cases, func(c testCase) bool { return c.name == name })
-			if i < 0 {
-				return fmt.Errorf("unknown case %q: want one of %s", name, names())
+			c, err := scenario.Named("case", name, cases, func(c testCase) string { return c.name })
+			if err != nil {
+				return err
 			}
-			chosen = append(chosen, cases[i])
+			chosen = append(chosen, c)
 		}
 	}
 	switch {
