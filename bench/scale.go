@@ -248,14 +248,16 @@ func (c *scaleCommand) print(out io.Writer, demands []demand, tables []measure.T
 	fmt.Fprintln(out, w.Render())
 }
 
-// start starts servers, which end with the command.
-func (c *scaleCommand) start(ctx context.Context, o bench.Options) (*bench.Bench, error) {
+// start starts servers, which end with the command, and shops on them.
+func (c *scaleCommand) start(ctx context.Context, o bench.Options, shops rig.TestbedOptions) (*ground, error) {
 	o.Shop, o.Redis = c.shop, c.RedisServer
 	servers, err := bench.Open(ctx, o)
-	if err == nil {
-		c.open = append(c.open, servers)
+	if err != nil {
+		return nil, err
 	}
-	return servers, err
+	c.open = append(c.open, servers)
+	testbed, err := servers.Testbed(ctx, shops)
+	return &ground{Testbed: testbed, servers: servers}, err
 }
 
 // patient are the settings of shops whose customers wait for their locks.
@@ -271,19 +273,16 @@ func (c *scaleCommand) items(ctx context.Context, _ *catalog.Catalog) (demands [
 		column string
 		mysql  []string
 	}{{"sold", nil}, {"with a binlog", testserver.WithBinlog}} {
-		servers, err := c.start(ctx, bench.Options{MySQL: on.mysql})
+		one, err := c.start(ctx, bench.Options{MySQL: on.mysql}, rig.TestbedOptions{Name: "shop", Shops: 3, Env: patient(c.Work)})
 		if err != nil {
 			return nil, nil, err
 		}
-		cluster, err := servers.RedisCluster(ctx, masters)
+		cluster, err := one.servers.RedisCluster(ctx, masters)
 		if err != nil {
 			return nil, nil, err
 		}
-		one, several := &ground{servers: servers}, &ground{servers: servers, redis: cluster}
-		if one.Testbed, err = servers.Testbed(ctx, rig.TestbedOptions{Name: "shop", Shops: 3, Env: patient(c.Work)}); err != nil {
-			return nil, nil, err
-		}
-		several.Testbed, err = servers.Testbed(ctx, rig.TestbedOptions{Name: "shop-of-cluster", Shops: 3, RedisURL: cluster.URL(), Env: patient(c.Work)})
+		several := &ground{servers: one.servers, redis: cluster}
+		several.Testbed, err = one.servers.Testbed(ctx, rig.TestbedOptions{Name: "shop-of-cluster", Shops: 3, RedisURL: cluster.URL(), Env: patient(c.Work)})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -322,11 +321,7 @@ func (c *scaleCommand) hot(ctx context.Context, shop *catalog.Catalog) (demands 
 		suffix string
 		mysql  []string
 	}{{"", nil}, {", with a binlog", testserver.WithBinlog}} {
-		servers, err := c.start(ctx, bench.Options{MySQL: on.mysql})
-		if err != nil {
-			return nil, nil, err
-		}
-		testbed, err := servers.Testbed(ctx, rig.TestbedOptions{Name: "shop", Shops: 3, Env: patient(0)})
+		three, err := c.start(ctx, bench.Options{MySQL: on.mysql}, rig.TestbedOptions{Name: "shop", Shops: 3, Env: patient(0)})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -337,8 +332,8 @@ func (c *scaleCommand) hot(ctx context.Context, shop *catalog.Catalog) (demands 
 				if err != nil {
 					return nil, nil, err
 				}
-				demands = append(demands, demand{row: name, column: column, base: column, on: &ground{Testbed: testbed, servers: servers}, Demand: soak.Demand{
-					Shops: testbed.Shops, Strategy: name, State: of.State, Items: 1, Units: 1, Customers: customers, WarmUp: c.Each}})
+				demands = append(demands, demand{row: name, column: column, base: column, on: three, Demand: soak.Demand{
+					Shops: three.Shops, Strategy: name, State: of.State, Items: 1, Units: 1, Customers: customers, WarmUp: c.Each}})
 			}
 		}
 	}
@@ -372,7 +367,7 @@ func fitForBaskets(all []declared.Strategy) []string {
 
 // baskets sells orders of several lines from one shop.
 func (c *scaleCommand) baskets(ctx context.Context, shop *catalog.Catalog) (demands []demand, _ []string, err error) {
-	on, err := c.one(ctx, patient(0))
+	on, err := c.start(ctx, bench.Options{}, rig.TestbedOptions{Name: "shop", Shops: 1, Env: patient(0)})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -391,16 +386,6 @@ func (c *scaleCommand) baskets(ctx context.Context, shop *catalog.Catalog) (dema
 	return demands, []string{"rows: how several items are taken; columns: how the items are drawn, and how many lines an order has"}, nil
 }
 
-// one is a shop on a MySQL and a Redis.
-func (c *scaleCommand) one(ctx context.Context, settings map[string]string) (*ground, error) {
-	servers, err := c.start(ctx, bench.Options{})
-	if err != nil {
-		return nil, err
-	}
-	testbed, err := servers.Testbed(ctx, rig.TestbedOptions{Name: "shop", Shops: 1, Env: settings})
-	return &ground{Testbed: testbed, servers: servers}, err
-}
-
 // onTopologies are the strategies that are measured there: one of each kind.
 var onTopologies = []string{"conditional", "batched", "fenced-relative", "fenced", "reentrant"}
 
@@ -414,15 +399,10 @@ func (c *scaleCommand) topologies(ctx context.Context, shop *catalog.Catalog) (d
 			continue
 		}
 		fmt.Fprintln(c.log, "starting", t.Name)
-		servers, err := c.start(ctx, bench.Options{Topology: &t, Load: true})
+		grounds[t.Name], err = c.start(ctx, bench.Options{Topology: &t, Load: true}, rig.TestbedOptions{Env: map[string]string{"SHOP_WAIT": "20s"}})
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", t.Name, err)
 		}
-		testbed, err := servers.Testbed(ctx, rig.TestbedOptions{Env: map[string]string{"SHOP_WAIT": "20s"}})
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", t.Name, err)
-		}
-		grounds[t.Name] = &ground{Testbed: testbed, servers: servers}
 	}
 	for _, name := range onTopologies {
 		of, err := shop.ByName(name)
@@ -444,7 +424,7 @@ func (c *scaleCommand) topologies(ctx context.Context, shop *catalog.Catalog) (d
 
 // crowds orders from one shop that is not in the lab, with its default settings.
 func (c *scaleCommand) crowds(ctx context.Context, _ *catalog.Catalog) (demands []demand, _ []string, err error) {
-	on, err := c.one(ctx, nil)
+	on, err := c.start(ctx, bench.Options{}, rig.TestbedOptions{Name: "shop", Shops: 1})
 	if err != nil {
 		return nil, nil, err
 	}
