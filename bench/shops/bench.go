@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -189,39 +188,28 @@ func build(ctx context.Context, to string) (string, error) {
 // start starts the processes of a seller, and returns their URLs.
 func (b *bench) start(ctx context.Context, s seller, n int) (shops []*testserver.Process, urls []string, err error) {
 	for i := range n {
-		dir, err := b.rig.Folder("shop")
-		if err != nil {
-			return shops, nil, err
-		}
-		var p *testserver.Process
-		err = testserver.WithPort(func(port int) error {
-			addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-			p = &testserver.Process{Program: testserver.Program{Name: s.String(), Dir: dir, Ready: func(ctx context.Context) error { return rig.Ready(ctx, "http://"+addr) }}}
-			switch self, err := os.Executable(); {
-			case err != nil:
-				return err
-			case s.strategy == "":
-				p.Args, p.Env = []string{self}, []string{miniAddr + "=" + addr, miniMySQL + "=" + b.databases[false]}
-			default:
-				p.Args = []string{b.now}
-				if s.before {
-					p.Args = []string{b.before}
-				}
-				p.Env = []string{"SHOP_ADDR=" + addr, "SHOP_NAME=" + strconv.Itoa(i), "SHOP_MYSQL=" + b.databases[s.before], "SHOP_REDIS=" + b.redis.URL(), "SHOP_STRATEGY=" + s.strategy, "SHOP_DRAIN_DELAY=0s"}
-				if s.limit {
-					p.Env = append(p.Env, "SHOP_LIMIT=10000", "SHOP_SUBJECT_HEADER="+subjectHeader)
-				}
-				if s.holds {
-					p.Env = append(p.Env, "SHOP_RESERVATIONS=true", "SHOP_STAFF_ADDR=127.0.0.1:0", "SHOP_STAFF_SUBJECT_HEADER="+subjectHeader)
-				}
+		o := rig.ShopOptions{Program: b.now, Name: strconv.Itoa(i), Env: map[string]string{
+			"SHOP_INTERNAL_ADDR": "", "SHOP_MYSQL": b.databases[s.before], "SHOP_REDIS": b.redis.URL(), "SHOP_STRATEGY": s.strategy}}
+		switch {
+		case s.strategy == "":
+			if o.Program, err = os.Executable(); err != nil {
+				return shops, nil, err
 			}
-			urls = append(urls[:i], "http://"+addr)
-			return b.rig.Launch(ctx, p)
-		})
+			o.Env[asMini] = "true"
+		case s.before:
+			o.Program = b.before
+		}
+		if s.limit {
+			o.Env["SHOP_LIMIT"], o.Env["SHOP_SUBJECT_HEADER"] = "10000", subjectHeader
+		}
+		if s.holds {
+			o.Env["SHOP_RESERVATIONS"], o.Env["SHOP_STAFF_SUBJECT_HEADER"] = "true", subjectHeader
+		}
+		shop, err := b.rig.Shop(ctx, o)
 		if err != nil {
 			return shops, nil, err
 		}
-		shops = append(shops, p)
+		shops, urls = append(shops, shop.Process), append(urls, shop.URL)
 	}
 	return shops, urls, nil
 }

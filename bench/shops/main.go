@@ -34,8 +34,8 @@ type options struct {
 }
 
 func main() {
-	if addr := os.Getenv(miniAddr); addr != "" {
-		fmt.Fprintln(os.Stderr, mini(addr, os.Getenv(miniMySQL)))
+	if os.Getenv(asMini) != "" {
+		fmt.Fprintln(os.Stderr, mini(os.Getenv("SHOP_ADDR"), os.Getenv("SHOP_MYSQL")))
 		os.Exit(1)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

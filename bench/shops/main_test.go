@@ -19,8 +19,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if addr := os.Getenv(miniAddr); addr != "" {
-		fmt.Fprintln(os.Stderr, mini(addr, os.Getenv(miniMySQL))) // the test binary is also the small shop
+	if os.Getenv(asMini) != "" {
+		fmt.Fprintln(os.Stderr, mini(os.Getenv("SHOP_ADDR"), os.Getenv("SHOP_MYSQL"))) // the test binary is also the small shop
 		os.Exit(1)
 	}
 	os.Exit(m.Run())

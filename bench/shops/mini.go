@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// miniAddr and miniMySQL are the settings of [mini] in the environment.
-const miniAddr, miniMySQL = "MINI_ADDR", "MINI_MYSQL"
+// asMini has this program be [mini], with the shop's name, address and database in the settings of a shop.
+const asMini = "SHOPS_MINI"
 
 // mini serves a shop that sends the two statements of a sale, and does nothing else: no keys, no bounds, no
 // metrics, no drain.
@@ -53,7 +53,7 @@ func mini(addr, dsn string) error {
 			}
 			left, _ := done.LastInsertId()
 			_, err = tx.ExecContext(c, "INSERT INTO orders (public_id, item_id, quantity, stock_read, stock_written, strategy, shop, request_id, created_at) VALUES (?, ?, ?, ?, ?, 'mini', ?, '', UTC_TIMESTAMP(6))",
-				uuid.Must(uuid.NewV7()).String(), c.Param("item"), body.Quantity, left+body.Quantity, left, os.Getenv(miniAddr))
+				uuid.Must(uuid.NewV7()).String(), c.Param("item"), body.Quantity, left+body.Quantity, left, os.Getenv("SHOP_NAME"))
 		}
 		if err != nil || tx.Commit() != nil {
 			c.Status(http.StatusServiceUnavailable)

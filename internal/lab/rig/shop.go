@@ -48,17 +48,20 @@ func (s *Shop) Panic() string {
 
 // ShopOptions are the settings of a shop.
 type ShopOptions struct {
-	Name string            // SHOP_NAME
-	Env  map[string]string // more SHOP_ variables; an empty one is not set, so that the shop's default counts
-	Live bool              // do not wait until the shop is ready, only until it answers
+	Name    string            // SHOP_NAME
+	Env     map[string]string // more SHOP_ variables; an empty one is not set, so that the shop's default counts
+	Live    bool              // do not wait until the shop is ready, only until it answers
+	Program string            // empty for that of [Rig.ShopBinary]
 }
 
 // Shop starts a shop and waits until it is ready. It drains without a delay unless o.Env says
 // otherwise.
 func (r *Rig) Shop(ctx context.Context, o ShopOptions) (*Shop, error) {
-	program, err := r.ShopBinary(ctx)
-	if err != nil {
-		return nil, err
+	var err error
+	if o.Program == "" {
+		if o.Program, err = r.ShopBinary(ctx); err != nil {
+			return nil, err
+		}
 	}
 	dir, err := r.Folder("shop")
 	if err != nil {
@@ -93,7 +96,7 @@ func (r *Rig) Shop(ctx context.Context, o ShopOptions) (*Shop, error) {
 			probe = "/livez"
 		}
 		shop.Process = &testserver.Process{Program: testserver.Program{
-			Name: "shop " + o.Name, Args: []string{program}, Env: env, Dir: dir,
+			Name: "shop " + o.Name, Args: []string{o.Program}, Env: env, Dir: dir,
 			Ready: func(ctx context.Context) error { return ask(ctx, shop.URL+probe) },
 		}}
 		return r.Launch(ctx, shop.Process)
