@@ -13,30 +13,32 @@ import (
 	"gorm.io/gorm"
 )
 
-// WriteTimeout is how long a transaction that only writes may take. It goes on after the end of the
-// sale's context, so a lock around it must be held for as long.
+// WriteTimeout is how long a transaction that only writes may take until its COMMIT. It goes on after the end of
+// the sale's context, so a lock around it must be held for as long.
 const WriteTimeout = 5 * time.Second
 
-// rowTimeout is how long a transaction that also waits for the row may take.
+// rowTimeout is the same for a transaction that also waits for the row.
 const rowTimeout = 10 * time.Second
 
 // transaction waits for a connection until ctx ends. The transaction itself does not end with ctx,
-// because a cancelled COMMIT has an unknown outcome. It has a timeout of its own.
+// because a cancelled COMMIT has an unknown outcome. After its timeout it is rolled back, as soon as the
+// statement under way has ended, which the driver's timeouts bound. No statement has a context that ends: the
+// driver would watch that, and wake two goroutines for each while the row is locked.
 //
 // Its error is [ErrUnknown] if the COMMIT was sent and failed, unless the server says that it has
 // rolled back. Before the COMMIT, every error means that nothing was done.
 func (s *Store) transaction(ctx context.Context, timeout time.Duration, options *sql.TxOptions, fn func(tx *gorm.DB) error) error {
 	committing := false
 	err := s.onConnection(ctx, func(conn *sql.Conn) error {
-		writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout+s.extra)
-		defer cancel()
+		writing := context.WithoutCancel(ctx)
 		tx, err := conn.BeginTx(writing, options)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = tx.Rollback() }() // after a COMMIT it does nothing
-		if err = fn(s.on(writing, tx)); err == nil {
-			err = writing.Err() // then it is rolled back already
+		over := time.AfterFunc(timeout+s.extra, func() { _ = tx.Rollback() })
+		if err = fn(s.on(writing, tx)); !over.Stop() {
+			return context.DeadlineExceeded
 		}
 		if err != nil {
 			return err
