@@ -2,10 +2,13 @@ package stock_test
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"log/slog"
 	"testing"
 	"time"
+
+	"github.com/ngrok/sqlmw"
 
 	"stocklock/internal/stock"
 	"stocklock/internal/stock/stocktest"
@@ -45,6 +48,22 @@ func TestACommitThatIsNotSent(t *testing.T) {
 	if errors.Is(err, stock.ErrUnknown) || !stock.Unreachable(err) {
 		t.Errorf("a transaction whose time was over: %v, want an error that the server is unreachable, and no doubt", err)
 	}
+}
+
+// TestATransactionThatBeginsLate is not committed, either: its time runs from before its BEGIN.
+func TestATransactionThatBeginsLate(t *testing.T) {
+	store := stocktest.OpenAt(t, testserver.Database(t), stock.WithExtraTime(-9950*time.Millisecond), stock.WithPool(testserver.Intercept(lateBegin{})))
+	if err := store.Transact(t.Context(), func(stock.Tx) error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a transaction whose BEGIN took all its time: %v", err)
+	}
+}
+
+type lateBegin struct{ sqlmw.NullInterceptor }
+
+func (lateBegin) ConnBeginTx(ctx context.Context, conn driver.ConnBeginTx, options driver.TxOptions) (context.Context, driver.Tx, error) {
+	time.Sleep(100 * time.Millisecond) // twice the time of the transaction
+	tx, err := conn.BeginTx(ctx, options)
+	return ctx, tx, err
 }
 
 // TestExtraTimeMovesTheEndOfATransaction takes nearly all of the ten seconds away: that shows the sum

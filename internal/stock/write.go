@@ -30,14 +30,14 @@ const rowTimeout = 10 * time.Second
 func (s *Store) transaction(ctx context.Context, timeout time.Duration, options *sql.TxOptions, fn func(tx *gorm.DB) error) error {
 	committing := false
 	err := s.onConnection(ctx, func(conn *sql.Conn) error {
-		writing := context.WithoutCancel(ctx)
+		writing, ends := context.WithoutCancel(ctx), time.Now().Add(timeout+s.extra)
 		tx, err := conn.BeginTx(writing, options)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = tx.Rollback() }() // after a COMMIT it does nothing
-		over := time.AfterFunc(timeout+s.extra, func() { _ = tx.Rollback() })
-		if err = fn(s.on(writing, tx)); !over.Stop() {
+		over := time.AfterFunc(time.Until(ends), func() { _ = tx.Rollback() })
+		if err = fn(s.on(writing, tx)); !over.Stop() || time.Now().After(ends) {
 			return context.DeadlineExceeded
 		}
 		if err != nil {
