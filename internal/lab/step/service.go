@@ -84,6 +84,7 @@ type Service struct {
 	idled  bool       // the idle service was watched: see learns
 	dirty  []bool     // by process: it was killed, or must be started again
 	cold   []bool     // by process: its connections are gone
+	queues bool       // a run has shown what [serviceRun.queued] is about; another one can miss it: its worker was quicker than the look
 	leases bool       // a sale keeps a key that ends by itself
 	lock   string     // which, in the form of [service.Shape]: of several one that is renewed, or else is deleted
 	renews bool       // and renews it

@@ -62,7 +62,7 @@ func (r *serviceRun) ordinary(ctx context.Context, unended bool) string {
 	for came := 1; ; came++ {
 		reply := r.service.on.Buy(ctx, r.customers[last].at, r.service.on.NewSale(r.item, fmt.Sprintf("item%d-ordinary%d", r.item, came)))
 		if !failed(&reply) && !(unended && reply.Outcome == load.Busy) || r.used == 0 || !r.othersMayCome(came, began) || seen.Pause(ctx, min(firstOther<<came, lastOther)) != nil {
-			r.service.dirty[last] = !r.comesToRest(ctx, last, reply.Outcome)
+			r.late = !r.comesToRest(ctx, last, reply.Outcome)
 			return reply.String()
 		}
 	}

@@ -253,7 +253,7 @@ func (r *serviceRun) lookAtLock(ctx context.Context, by schedule.Customer) (now 
 	}
 	r.seen = all
 	r.ending = r.firstEnd(all)
-	r.queues = r.queues || r.queued(all)
+	r.service.queues = r.service.queues || r.queued(all)
 	about := r.plan.Everything && len(r.plan.Events) > 0 || slices.ContainsFunc(r.plan.Events, schedule.Event.Forgets)
 	r.keeps = about && len(own) > 0
 	if r.main == "" {

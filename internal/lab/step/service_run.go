@@ -33,7 +33,7 @@ type serviceRun struct {
 	main   string         // the key of the lock, empty before a customer has taken one
 	ending string         // the key of the sales that ends first by itself, empty for none
 	other  bool           // a key has ended that is not the lock
-	queues bool           // a look has found what [serviceRun.queued] is about
+	late   bool           // the process of who came last did not come to rest
 	seen   map[string]key // what Redis had at the last look
 	seenAt time.Time      // while the service is learned
 	// expiredBefore is how many keys had expired before that look.
@@ -145,6 +145,9 @@ func (r *serviceRun) end(ctx context.Context) {
 			r.service.dirty[i] = r.service.dirty[i] || c.state != ended && !r.comesToRest(ctx, i, c.got.Outcome)
 		}
 	}
+	// Not before: [serviceRun.free] would start it again while its worker writes an order.
+	last := len(r.customers) - 1
+	r.service.dirty[last] = r.service.dirty[last] || r.late
 }
 
 // comesToRest waits until a process has sent the last request of a sale that was answered so, or nothing of it for as long
@@ -531,7 +534,7 @@ func (r *serviceRun) awaitOrders(ctx context.Context, record *schedule.Record) e
 		}
 		o.Orders = end.Orders
 	}
-	if r.queues && !record.Queued && int64(len(o.Orders)) < o.Stock {
+	if r.service.queues && !record.Queued && int64(len(o.Orders)) < o.Stock {
 		_, err := r.service.on.Still(ctx, r.item, nil)
 		return err
 	}
