@@ -398,7 +398,9 @@ func (s *Shop) moveBy(c *gin.Context, of *slots, move func(ctx context.Context, 
 }
 
 func (s *Shop) getPayment(c *gin.Context) error {
-	return s.showPayment(c, func(ctx context.Context) (stock.Payment, error) { return s.store.Payment(ctx, c.Param("reference")) })
+	return s.showPayment(c, func(ctx context.Context) (stock.Payment, error) {
+		return stock.AtPrimary(ctx, s.store, func(at *stock.Store) (stock.Payment, error) { return at.Payment(ctx, c.Param("reference")) })
+	})
 }
 
 // returnPayment notes that money was given back. It needs a key, as every change by staff does; the reference

@@ -2,7 +2,6 @@ package shop
 
 import (
 	"context"
-	"database/sql/driver"
 	"fmt"
 	"math"
 	"net/http"
@@ -18,7 +17,6 @@ import (
 	"stocklock/internal/testserver"
 
 	"github.com/google/uuid"
-	"github.com/ngrok/sqlmw"
 )
 
 // reservingShop is a shop that offers reservations, and the keys of those who ask it.
@@ -625,63 +623,6 @@ func TestServeEndsBesideALockedRow(t *testing.T) {
 	}
 	if took := time.Since(began); took > locked/2 {
 		t.Errorf("Serve returned after %s, want before the row's lock", took)
-	}
-}
-
-// splitter is a connection's end of a proxy that sends plain SELECTs to a replica, which has the items alone.
-type splitter struct {
-	sqlmw.NullInterceptor
-	inTx sync.Map // by connection
-}
-
-// primaryTx is a transaction, which such a proxy sends to the primary.
-type primaryTx struct {
-	driver.Tx
-	over func()
-}
-
-func (t primaryTx) Commit() error { t.over(); return t.Tx.Commit() }
-
-func (t primaryTx) Rollback() error { t.over(); return t.Tx.Rollback() }
-
-func (s *splitter) ConnBeginTx(ctx context.Context, conn driver.ConnBeginTx, options driver.TxOptions) (context.Context, driver.Tx, error) {
-	tx, err := conn.BeginTx(ctx, options)
-	s.inTx.Store(conn, true)
-	return ctx, primaryTx{tx, func() { s.inTx.Delete(conn) }}, err
-}
-
-func (s *splitter) ConnQueryContext(ctx context.Context, conn driver.QueryerContext, query string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
-	if _, primary := s.inTx.Load(conn); !primary && !strings.Contains(query, "items") && !strings.HasSuffix(query, "FOR UPDATE") {
-		query = strings.Replace(query, " WHERE ", " WHERE FALSE AND ", 1)
-	}
-	rows, err := conn.QueryContext(ctx, query, args)
-	return ctx, rows, err
-}
-
-// TestWhatWasDoneIsFoundBehindASplitter whose replica is behind.
-func TestWhatWasDoneIsFoundBehindASplitter(t *testing.T) {
-	store := stocktest.Open(t, stock.WithPool(testserver.Intercept(&splitter{})))
-	item, err := store.CreateItem(t.Context(), "item", 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := openReserving(t, func(cfg *Config) { cfg.Deps.Store = store })
-	made := r.reserve("ann", "k", one(item)).reservation(t)
-	if again := r.reserve("ann", "k", one(item)).reservation(t); again.ID != made.ID {
-		t.Errorf("reserved again as %s, want %s", again.ID, made.ID)
-	}
-	if got := r.backend("/reservations/"+made.ID+"/confirmation", `{"reference": "paid"}`); got.status != http.StatusOK {
-		t.Errorf("the payment: %d %s", got.status, got.body)
-	}
-	for _, replayed := range []string{"", "true"} { // the last unit
-		got := r.ask(http.MethodPost, ordersPath(item), `{"quantity": 1}`, "Customer", "ann", IdempotencyKeyHeader, "k")
-		if got.status != http.StatusCreated || got.header.Get(ReplayedHeader) != replayed {
-			t.Errorf("sold: %d %s", got.status, got.body)
-		}
-		got = r.ask(http.MethodPost, ItemPath(item.ID)+"/restocks", `{"quantity": 1}`, "Staff", "eve", IdempotencyKeyHeader, "k")
-		if got.status != http.StatusOK || got.header.Get(ReplayedHeader) != replayed {
-			t.Errorf("restocked: %d %s", got.status, got.body)
-		}
 	}
 }
 

@@ -30,7 +30,8 @@ func (s *Store) DecrementFenced(ctx context.Context, sale Sale) (Order, error) {
 }
 
 // DecrementOverFence is [Store.DecrementFenced] that sets the fences to the tokens whatever they
-// were. It is for a holder that was not overtaken, and met the fence of a clock that was ahead.
+// were. It is for a holder that takes itself for not overtaken, and met the fence of a clock that was ahead. One
+// that is wrong about that sells out of order, and oversells nothing.
 func (s *Store) DecrementOverFence(ctx context.Context, sale Sale) (Order, error) {
 	return s.decrement(ctx, sale, overFence)
 }
@@ -72,11 +73,17 @@ func (s *Store) decrement(ctx context.Context, sale Sale, by fence) (order Order
 	return order, orderError(sale, err)
 }
 
-// whyRefused says why a sale was refused. If units have come back since then, it is a conflict. Of one item, the UPDATE
-// has said that it is sold out, and the look may be at a replica that is behind. Only where others may have held units,
-// the look decides.
+// whyRefused says why a sale was refused. If units have come back since then, it is a conflict. Of one item without a
+// fence, the UPDATE has said that it is sold out, and the look may be at a replica that is behind. Elsewhere the look decides.
 func (s *Store) whyRefused(ctx context.Context, sale Sale) error {
-	items, err := s.readRefused(ctx, sale)
+	look := func(at *Store) ([]Item, error) { return at.readRefused(ctx, sale) }
+	var items []Item
+	var err error
+	if sale.Holds || len(sale.More) > 0 || sale.Token > 0 {
+		items, err = AtPrimary(ctx, s, look)
+	} else {
+		items, err = look(s)
+	}
 	if err != nil {
 		return err
 	}

@@ -139,6 +139,7 @@ func TestErrorsOfTheServer(t *testing.T) {
 		{"a list", "SELECT", false, "none", []uint32{1213}},
 		{"a look for orders", "SELECT", false, "none", []uint32{1213}},
 		{"a change", "UPDATE", false, "none", []uint32{1213}},
+		{"a change", "UPDATE", false, conflict, []uint32{1205}}, // it has waited for as long as it may
 		{"a change", "COMMIT", false, "none", []uint32{1213, 3101}},
 		{"a change", "COMMIT", false, unknown, []uint32{1180}},
 		{"a new item", "INSERT", false, "none", []uint32{1213}},

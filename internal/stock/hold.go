@@ -117,7 +117,7 @@ func (s *Store) Hold(ctx context.Context, wanted Sale, seconds int64, terms Term
 	if errors.Is(err, ErrSoldOut) {
 		asking, cancel := looking(ctx)
 		defer cancel()
-		if err = s.Refusal(asking, wanted); err == nil { // units came back
+		if err = s.RefusalAtPrimary(asking, wanted); err == nil { // units came back
 			err = ErrConflict
 		}
 	}

@@ -37,11 +37,14 @@ func all[T any](query *gorm.DB, condition ...any) (rows []T, err error) {
 // A sale is repeated by its strategy, for as long as it may wait.
 const tries = 3
 
+// waited is the error of who has waited for a row for as long as it may.
+const waited = 1205
+
 // again calls try until it has not lost.
 func again[T any](ctx context.Context, try func() (T, error)) (got T, err error) {
 	for range tries {
 		got, err = try()
-		if is, _ := classOf(err); is != lost || ctx.Err() != nil {
+		if is, number := classOf(err); is != lost || number == waited || ctx.Err() != nil {
 			break
 		}
 	}

@@ -307,9 +307,11 @@ func (t Tx) takeLate(ended Hold, by Author, reference string, paid Sale) (h Hold
 }
 
 // confirmedBy returns the hold whose confirmation has made an order, as far as there is one. The row is one of the
-// order's.
-func (s *Store) confirmedBy(ctx context.Context, row Order) (holds []Hold, err error) {
-	err = s.read(ctx, &holds, "SELECT h.id, h.reference FROM orders f JOIN holds h ON h.order_id = f.public_id WHERE f.id = ?", row.first())
+// order's. It is read before the transaction that locks it, whose snapshot would be from before the locks.
+func (s *Store) confirmedBy(ctx context.Context, row Order) ([]Hold, error) {
+	holds, err := AtPrimary(ctx, s, func(at *Store) (holds []Hold, err error) {
+		return holds, at.read(ctx, &holds, "SELECT h.id, h.reference FROM orders f JOIN holds h ON h.order_id = f.public_id WHERE f.id = ?", row.first())
+	})
 	return holds, found("look for the reservation of an order", err)
 }
 

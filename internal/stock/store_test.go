@@ -107,9 +107,10 @@ func TestWriteIsBlind(t *testing.T) {
 	// The orders beyond so many units are found, as docs/operate.md has it.
 	for units, want := range []int{2, 1, 0} {
 		var beyond int
-		err := store.Pool().QueryRowContext(t.Context(), `SELECT COUNT(*) FROM (
+		err := store.Pool().QueryRowContext(t.Context(), `SELECT COUNT(named.public_id) FROM (
 			SELECT *, SUM(quantity) OVER (ORDER BY id) AS sold FROM orders WHERE item_id = ? AND cancelled_at IS NULL
-		) AS standing WHERE sold > ?`, item.ID, units).Scan(&beyond)
+		) AS standing JOIN orders AS named ON named.id = COALESCE(standing.line_of, standing.id)
+		WHERE standing.sold > ?`, item.ID, units).Scan(&beyond)
 		if err != nil || beyond != want {
 			t.Errorf("%d orders are beyond %d units, %v, want %d", beyond, units, err, want)
 		}

@@ -3,6 +3,7 @@ package stock
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"math"
 	"time"
 
@@ -128,6 +129,7 @@ func (s *Store) GetLock(ctx context.Context, name string, wait time.Duration, fn
 		var answer sql.NullInt64 // NULL for a wait that the server ended
 		// Proxies send a plain SELECT to a replica. Vitess refuses GET_LOCK within another function.
 		if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?) FOR UPDATE", name, math.Ceil(wait.Seconds())).Scan(&answer); err != nil {
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // it may have the lock: the connection ends with it
 			return err
 		}
 		if got = answer.Int64 == 1; !got {

@@ -5,6 +5,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"log/slog"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,6 +66,60 @@ func (lateBegin) ConnBeginTx(ctx context.Context, conn driver.ConnBeginTx, optio
 	time.Sleep(100 * time.Millisecond) // twice the time of the transaction
 	tx, err := conn.BeginTx(ctx, options)
 	return ctx, tx, err
+}
+
+// TestATransactionIsOverBeforeTheNext on its connection begins: a BEGIN would commit it.
+func TestATransactionIsOverBeforeTheNext(t *testing.T) {
+	slow := &lateRollback{}
+	store := stocktest.OpenAt(t, testserver.Database(t), stock.WithExtraTime(-9900*time.Millisecond), stock.WithPool(testserver.Intercept(slow)))
+	_, err := store.GetLock(t.Context(), "lock", time.Second, func(on *stock.Store) error {
+		return on.Transact(t.Context(), func(tx stock.Tx) error {
+			var slept []int64
+			return tx.Query(&slept, "SELECT SLEEP(0.3)")
+		})
+	})
+	if !errors.Is(err, context.DeadlineExceeded) || !slow.over.Load() {
+		t.Errorf("a transaction whose time was over: %v, rolled back: %t", err, slow.over.Load())
+	}
+}
+
+type lateRollback struct {
+	sqlmw.NullInterceptor
+	over atomic.Bool
+}
+
+func (l *lateRollback) TxRollback(_ context.Context, tx driver.Tx) error {
+	time.Sleep(50 * time.Millisecond)
+	defer l.over.Store(true)
+	return tx.Rollback()
+}
+
+// TestALockThatNobodyWaitsFor any more: its context ends when the server has given it.
+func TestALockThatNobodyWaitsFor(t *testing.T) {
+	dsn, late := testserver.Database(t), &lateEnd{}
+	store, other := stocktest.OpenAt(t, dsn, stock.WithPool(testserver.Intercept(late))), stocktest.OpenAt(t, dsn)
+	for n := range 50 {
+		ctx, cancel := context.WithCancel(t.Context())
+		late.end = cancel
+		_, err := store.GetLock(ctx, "lock", time.Second, func(*stock.Store) error { return nil })
+		got, free := other.GetLock(t.Context(), "lock", 10*time.Second, func(*stock.Store) error { return nil })
+		if !got || free != nil {
+			t.Fatalf("after %d times, the lock whose look ended with %v is not free: %v", n, err, free)
+		}
+	}
+}
+
+type lateEnd struct {
+	sqlmw.NullInterceptor
+	end context.CancelFunc
+}
+
+func (l *lateEnd) ConnQueryContext(ctx context.Context, conn driver.QueryerContext, query string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
+	rows, err := conn.QueryContext(ctx, query, args)
+	if strings.Contains(query, "GET_LOCK") {
+		l.end()
+	}
+	return ctx, rows, err
 }
 
 // TestExtraTimeMovesTheEndOfATransaction takes nearly all of the ten seconds away: that shows the sum

@@ -36,8 +36,16 @@ func (s *Store) transaction(ctx context.Context, timeout time.Duration, options 
 			return err
 		}
 		defer func() { _ = tx.Rollback() }() // after a COMMIT it does nothing
-		over := time.AfterFunc(time.Until(ends), func() { _ = tx.Rollback() })
-		if err = fn(s.on(writing, tx)); !over.Stop() || time.Now().After(ends) {
+		ended := make(chan struct{})
+		over := time.AfterFunc(time.Until(ends), func() {
+			_ = tx.Rollback()
+			close(ended)
+		})
+		if err = fn(s.on(writing, tx)); !over.Stop() {
+			<-ended // else the next BEGIN on the same connection could be faster, and would commit
+			return context.DeadlineExceeded
+		}
+		if time.Now().After(ends) {
 			return context.DeadlineExceeded
 		}
 		if err != nil {
@@ -284,6 +292,12 @@ func (s Sale) checkLimit(tx *gorm.DB) error {
 		return err
 	}
 	return s.refusedBy(nil, had, nil)
+}
+
+// RefusalAtPrimary is [Store.Refusal] by the server that is written to: a replica can be behind.
+func (s *Store) RefusalAtPrimary(ctx context.Context, sale Sale) error {
+	_, err := AtPrimary(ctx, s, func(at *Store) (struct{}, error) { return struct{}{}, at.Refusal(ctx, sale) })
+	return err
 }
 
 // Refusal returns why the sale would be refused now, each line with its own reason, or nil. It locks

@@ -27,8 +27,8 @@ func sellFencedRelative(ctx context.Context, store *stock.Store, wanted stock.Sa
 	order, err := store.DecrementFenced(ctx, wanted)
 	if errors.Is(err, stock.ErrFenced) && ctx.Err() == nil {
 		// As far as this process knows, nobody has taken over the lock: the fence is from a clock that was
-		// ahead. A process that is paused past its lease after its last look lowers a newer fence. It
-		// oversells nothing, because it subtracts.
+		// ahead. A holder that is wrong about that lowers a newer fence: one that was paused after its last look, or
+		// whose lock Redis has lost. It oversells nothing, because it subtracts.
 		order, err = store.DecrementOverFence(ctx, wanted)
 	}
 	return Written(ctx, order, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"stocklock/internal/stock"
 )
@@ -15,8 +16,11 @@ import (
 // It is safe for concurrent use. Its zero value remembers nothing yet.
 type refusals struct {
 	mu sync.Mutex
-	of map[refused]struct{} // guarded by mu
+	of map[refused]time.Time // when the primary said so last, or is asked; guarded by mu
 }
+
+// lookFor is how long looks may be answered by a replica that is behind. One sale then asks the primary.
+const lookFor = time.Second
 
 // refused is an item that was sold out, or an item of which a customer had reached the limit.
 type refused struct {
@@ -48,9 +52,22 @@ func (r *refusals) add(one refused) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.of == nil || len(r.of) >= maxRefusals {
-		r.of = map[refused]struct{}{}
+		r.of = map[refused]time.Time{}
 	}
-	r.of[one] = struct{}{}
+	r.of[one] = time.Now()
+}
+
+// due says whether it is time to ask the primary again. The sales behind the one that does look on.
+func (r *refusals) due(suspects []refused) (due bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	for _, one := range suspects {
+		if asked, is := r.of[one]; is && now.Sub(asked) > lookFor {
+			r.of[one], due = now, true
+		}
+	}
+	return due
 }
 
 // suspects returns what is remembered of the lines of a sale.
@@ -73,7 +90,11 @@ func (r *refusals) check(ctx context.Context, store *stock.Store, wanted stock.S
 	if len(suspects) == 0 {
 		return nil
 	}
-	if err := store.Refusal(ctx, wanted); err != nil {
+	look := store.Refusal
+	if r.due(suspects) {
+		look = store.RefusalAtPrimary
+	}
+	if err := look(ctx, wanted); err != nil {
 		return err
 	}
 	r.mu.Lock()

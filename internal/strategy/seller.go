@@ -78,7 +78,7 @@ var errCameBack = fmt.Errorf("%w: units came back", stock.ErrConflict)
 func (s *Seller) sellOrSay(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
 	order, err := s.sell(ctx, wanted)
 	if wanted.Holds && errors.Is(err, stock.ErrSoldOut) && !errors.Is(err, stock.ErrNoneHeld) {
-		if err = s.Store.Refusal(ctx, wanted); err == nil {
+		if err = s.Store.RefusalAtPrimary(ctx, wanted); err == nil {
 			err = errCameBack
 		}
 	}
@@ -127,7 +127,7 @@ func (s *Seller) withLimits(ctx context.Context, wanted stock.Sale, err error) e
 	if _, ok := errors.AsType[stock.LineErrors](err); !ok || wanted.Limit == 0 {
 		return err
 	}
-	if all, ok := errors.AsType[stock.LineErrors](s.Store.Refusal(ctx, wanted)); ok {
+	if all, ok := errors.AsType[stock.LineErrors](s.Store.RefusalAtPrimary(ctx, wanted)); ok {
 		return all
 	}
 	return err

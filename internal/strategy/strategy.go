@@ -20,7 +20,8 @@
 // A refusal costs no lock. A basket with one sold-out line among fifty would acquire and release
 // fifty locks, and make all other sales of these items wait. So a shop remembers what it refused as
 // sold out, or for a customer's limit. The next such sale first looks by plain SELECTs, before its
-// guard, which decide nothing: the check under the lock stays. A first sale sends nothing more.
+// guard: the check under the lock stays. A first sale sends nothing more. A replica that is behind can answer the look,
+// so once a second it is sent to the primary.
 // batched looks once for a batch.
 //
 // A repeated key is found by the INSERT. A look before the batch would leave out the keys of a sale

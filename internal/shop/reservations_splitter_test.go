@@ -1,0 +1,162 @@
+package shop
+
+import (
+	"context"
+	"database/sql/driver"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ngrok/sqlmw"
+
+	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
+	"stocklock/internal/testserver"
+)
+
+// splitter is a connection's end of a proxy that sends plain SELECTs to a replica.
+type splitter struct {
+	sqlmw.NullInterceptor
+	atReplica func(query string) string // reads what the replica has
+	inTx      sync.Map                  // by connection
+}
+
+// primaryTx is a transaction, which such a proxy sends to the primary.
+type primaryTx struct {
+	driver.Tx
+	over func()
+}
+
+func (t primaryTx) Commit() error { t.over(); return t.Tx.Commit() }
+
+func (t primaryTx) Rollback() error { t.over(); return t.Tx.Rollback() }
+
+func (s *splitter) ConnBeginTx(ctx context.Context, conn driver.ConnBeginTx, options driver.TxOptions) (context.Context, driver.Tx, error) {
+	tx, err := conn.BeginTx(ctx, options)
+	s.inTx.Store(conn, true)
+	return ctx, primaryTx{tx, func() { s.inTx.Delete(conn) }}, err
+}
+
+func (s *splitter) ConnQueryContext(ctx context.Context, conn driver.QueryerContext, query string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
+	if _, primary := s.inTx.Load(conn); !primary && !strings.HasSuffix(query, "FOR UPDATE") {
+		query = s.atReplica(query)
+	}
+	rows, err := conn.QueryContext(ctx, query, args)
+	return ctx, rows, err
+}
+
+// without is a replica that has nothing yet of what a query reads that contains one of these texts.
+func without(texts ...string) func(string) string {
+	return func(query string) string {
+		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(query, text) }) {
+			query = strings.Replace(query, " WHERE ", " WHERE FALSE AND ", 1)
+		}
+		return query
+	}
+}
+
+func openBehind(t *testing.T, replica func(string) string) *stock.Store {
+	t.Helper()
+	return stocktest.Open(t, stock.WithPool(testserver.Intercept(&splitter{atReplica: replica})))
+}
+
+// TestWhatWasDoneIsFoundBehindASplitter whose replica is behind.
+func TestWhatWasDoneIsFoundBehindASplitter(t *testing.T) {
+	store := openBehind(t, func(query string) string {
+		if strings.Contains(query, "items") {
+			return query
+		}
+		return without("")(query)
+	})
+	item, err := store.CreateItem(t.Context(), "item", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := openReserving(t, func(cfg *Config) { cfg.Deps.Store = store })
+	made := r.reserve("ann", "k", one(item)).reservation(t)
+	if again := r.reserve("ann", "k", one(item)).reservation(t); again.ID != made.ID {
+		t.Errorf("reserved again as %s, want %s", again.ID, made.ID)
+	}
+	if got := r.backend("/reservations/"+made.ID+"/confirmation", `{"reference": "paid"}`); got.status != http.StatusOK {
+		t.Errorf("the payment: %d %s", got.status, got.body)
+	}
+	for _, replayed := range []string{"", "true"} { // the last unit
+		got := r.ask(http.MethodPost, ordersPath(item), `{"quantity": 1}`, "Customer", "ann", IdempotencyKeyHeader, "k")
+		if got.status != http.StatusCreated || got.header.Get(ReplayedHeader) != replayed {
+			t.Errorf("sold: %d %s", got.status, got.body)
+		}
+		got = r.ask(http.MethodPost, ItemPath(item.ID)+"/restocks", `{"quantity": 1}`, "Staff", "eve", IdempotencyKeyHeader, "k")
+		if got.status != http.StatusOK || got.header.Get(ReplayedHeader) != replayed {
+			t.Errorf("restocked: %d %s", got.status, got.body)
+		}
+	}
+}
+
+// lateItems is a replica that has the items as they were at its last copy.
+func lateItems(query string) string { return strings.ReplaceAll(query, "items", "late_items") }
+
+// replicate copies the items, and changes them as the replica has them.
+func replicate(t *testing.T, store *stock.Store, set string) {
+	t.Helper()
+	for _, statement := range []string{"DROP TABLE IF EXISTS late_items", "CREATE TABLE late_items AS SELECT * FROM items", "UPDATE late_items SET " + set} {
+		if _, err := store.Pool().ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestALateReplicaDecidesNoRefusal for longer than until the next sale that does not ask it.
+func TestALateReplicaDecidesNoRefusal(t *testing.T) {
+	store := openBehind(t, lateItems)
+	item, err := store.CreateItem(t.Context(), "item", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replicate(t, store, "stock = 1")
+	r := openReserving(t, func(cfg *Config) { cfg.Deps.Store = store })
+	buy := func() answer { return r.ask(http.MethodPost, ordersPath(item), `{"quantity": 1}`, "Customer", "ann") }
+	if got := buy(); got.status != http.StatusCreated {
+		t.Errorf("the last unit: %d %s", got.status, got.body)
+	}
+	if got := buy(); got.problem() != "sold-out" {
+		t.Errorf("the replica has a unit, and there is none: %d %s", got.status, got.body)
+	}
+	replicate(t, store, "stock = 0")
+	if got := r.ask(http.MethodPost, ItemPath(item.ID)+"/restocks", `{"quantity": 1}`, "Staff", "eve", IdempotencyKeyHeader, "k"); got.status != http.StatusOK {
+		t.Fatalf("restocked: %d %s", got.status, got.body)
+	}
+	testserver.Await(t, "a sale of a unit that the replica has not", func() bool { return buy().status == http.StatusCreated })
+}
+
+// TestALateReplicaHasNoFence, and who is fenced off by a clock that was ahead sells.
+func TestALateReplicaHasNoFence(t *testing.T) {
+	store := openBehind(t, lateItems)
+	item, err := store.CreateItem(t.Context(), "item", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replicate(t, store, "fence = 0")
+	if err := store.RaiseFence(t.Context(), item.ID, 1<<62); err != nil {
+		t.Fatal(err)
+	}
+	r := open(t, func(cfg *Config) { cfg.Deps.Store = store })
+	if got := r.buy(item); got.status != http.StatusCreated {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+// TestALateReplicaHidesNoMoney of an order that was cancelled.
+func TestALateReplicaHidesNoMoney(t *testing.T) {
+	store := openBehind(t, without("JOIN holds", "payments"))
+	r := openReserving(t, func(cfg *Config) { cfg.Deps.Store = store })
+	r.running.store = store
+	_, paid := r.in(stock.Confirmed)
+	if got := r.backend("/orders/"+*r.look(paid).OrderID+"/cancellation", ""); got.status != http.StatusOK {
+		t.Fatalf("cancelled: %d %s", got.status, got.body)
+	}
+	if p := r.paid("first-" + paid); p.State != stock.ToReturn {
+		t.Errorf("the money of a cancelled order is %+v", p)
+	}
+}
