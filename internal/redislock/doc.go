@@ -3,7 +3,7 @@
 // lost the lock.
 //
 //	locker := redislock.New(client, redislock.Options{})
-//	defer locker.Close(context.Background())
+//	defer locker.Close(ending) // waits for its holders: give it a context that ends
 //
 //	held, lease, err := locker.Acquire(ctx, "stock:42")
 //	if err != nil {

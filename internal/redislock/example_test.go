@@ -16,7 +16,7 @@ func Example() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true, ReadTimeout: time.Second})
 	defer client.Close()
 	locker := redislock.New(client, redislock.Options{})
-	defer locker.Close(context.Background())
+	defer end(locker)
 
 	held, lease, err := locker.Acquire(context.Background(), "stock:42")
 	if err != nil {
@@ -34,7 +34,7 @@ func ExampleLocker_Do() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true, ReadTimeout: time.Second})
 	defer client.Close()
 	locker := redislock.New(client, redislock.Options{})
-	defer locker.Close(context.Background())
+	defer end(locker)
 
 	err := locker.Do(context.Background(), "stock:42", func(held context.Context) error {
 		// Re-entry is at once, and costs nothing.
@@ -51,7 +51,7 @@ func ExampleLocker_Acquire_handler() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true, ReadTimeout: time.Second})
 	defer client.Close()
 	locker := redislock.New(client, redislock.Options{Wait: 2 * time.Second})
-	defer locker.Close(context.Background())
+	defer end(locker)
 
 	http.HandleFunc("POST /accounts/{id}/transfers", func(w http.ResponseWriter, r *http.Request) {
 		key := "account:" + r.PathValue("id")
@@ -80,7 +80,7 @@ func ExampleLease_Leave_cron() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true, ReadTimeout: time.Second})
 	defer client.Close()
 	locker := redislock.New(client, redislock.Options{})
-	defer locker.Close(context.Background())
+	defer end(locker)
 
 	held, lease, err := locker.TryAcquire(context.Background(), "report")
 	if err != nil {
@@ -101,7 +101,7 @@ func ExampleLocker_Acquire_worker() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true, ReadTimeout: time.Second})
 	defer client.Close()
 	locker := redislock.New(client, redislock.Options{})
-	defer locker.Close(context.Background())
+	defer end(locker)
 
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -118,6 +118,13 @@ func ExampleLocker_Acquire_worker() {
 		fmt.Println("stopped:", context.Cause(held))
 		_ = lease.Release()
 	}
+}
+
+// end waits for who holds a lock, for ten seconds at most: a lease that is never released would keep it waiting for ever.
+func end(locker *redislock.Locker) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_ = locker.Close(ctx)
 }
 
 // sell stands for work in a database that takes a context.

@@ -119,7 +119,7 @@ const minLease, maxLease, maxLabel = 50 * time.Millisecond, time.Hour, 64
 
 func (o Options) withDefaults() Options {
 	call := AcquireOptions{Lease: o.Lease, Wait: o.Wait, MaxHold: o.MaxHold}.withDefaults(Options{Lease: DefaultLease})
-	o.Lease, o.Wait, o.MaxHold = call.Lease, call.Wait, call.MaxHold
+	o.Lease, o.Wait, o.MaxHold, o.Grace = call.Lease, call.Wait, call.MaxHold, min(o.Grace, never)
 	if o.Grace < 0 {
 		panic(fmt.Sprintf("redislock: Options.Grace is %s, want zero or more", o.Grace))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"runtime"
 	"slices"
@@ -29,6 +30,20 @@ func TestDeadlineCountsFromBeforeTheRequest(t *testing.T) {
 		counts := slices.ContainsFunc(f.requests(renewScript), func(r came) bool { return lease.Deadline().Equal(r.at.Add(fakeValidity)) })
 		if !counts || held.Err() != nil {
 			t.Errorf("the deadline %s counts from before a renewal: %v; the hold ended with %v", lease.Deadline().Sub(begun), counts, context.Cause(held))
+		}
+		release(t, lease)
+	})
+}
+
+// TestAGraceWithoutAnEnd is none that has passed.
+func TestAGraceWithoutAnEnd(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		l.opts.Grace = Options{Grace: math.MaxInt64}.withDefaults().Grace
+		ctx, cancel := context.WithCancel(t.Context())
+		_, lease := acquire(t, l, ctx, "k")
+		cancel()
+		if time.Sleep(3 * fakeLease); !lease.Valid() {
+			t.Error("the hold has ended in its grace")
 		}
 		release(t, lease)
 	})

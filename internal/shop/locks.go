@@ -21,7 +21,7 @@ type locks struct {
 	losses   prometheus.Counter
 }
 
-// newLocks sets the hooks of deps, which count the events of the reference lock. Wait and hold are measured
+// newLocks adds to the hooks of deps, so that the events of the reference lock are counted. Wait and hold are measured
 // by sale, as for any lock.
 func newLocks(deps *strategy.Deps) *locks {
 	l := &locks{
@@ -40,12 +40,21 @@ func newLocks(deps *strategy.Deps) *locks {
 	for _, from := range []redislock.Handoff{redislock.Free, redislock.Local, redislock.Remote} {
 		l.handoffs.WithLabelValues(string(from)) // shown as 0 from the beginning
 	}
-	deps.Hooks = redislock.Hooks{
-		Acquired: func(_ context.Context, e redislock.Event) { l.handoffs.WithLabelValues(string(e.From)).Inc() },
-		Renewed:  func(context.Context, redislock.Event) { l.renewals.Inc() },
-		Lost:     func(context.Context, redislock.Event) { l.losses.Inc() },
-	}
+	hooks := &deps.Hooks
+	hooks.Acquired = both(func(e redislock.Event) { l.handoffs.WithLabelValues(string(e.From)).Inc() }, hooks.Acquired)
+	hooks.Renewed = both(func(redislock.Event) { l.renewals.Inc() }, hooks.Renewed)
+	hooks.Lost = both(func(redislock.Event) { l.losses.Inc() }, hooks.Lost)
 	return l
+}
+
+// both counts an event, and then calls the hook that was there.
+func both(count func(redislock.Event), hook func(context.Context, redislock.Event)) func(context.Context, redislock.Event) {
+	return func(ctx context.Context, e redislock.Event) {
+		count(e)
+		if hook != nil {
+			hook(ctx, e)
+		}
+	}
 }
 
 func (l *locks) Close() error { return l.probe.Close() }

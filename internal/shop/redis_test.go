@@ -1,10 +1,14 @@
 package shop
 
 import (
+	"context"
+	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"stocklock/internal/redislock"
 	"stocklock/internal/stock"
 )
 
@@ -49,4 +53,15 @@ func FuzzSecrets(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestHooksOfTheLockAreCalled, which the caller has set: the shop counts the same events.
+func TestHooksOfTheLockAreCalled(t *testing.T) {
+	var acquired atomic.Int64
+	r := open(t, func(cfg *Config) {
+		cfg.Deps.Hooks.Acquired = func(context.Context, redislock.Event) { acquired.Add(1) }
+	})
+	if got := r.buy(r.item(1)); got.status != http.StatusCreated || acquired.Load() != 1 {
+		t.Errorf("%d %s, and the hook was called %d times", got.status, got.body, acquired.Load())
+	}
 }
