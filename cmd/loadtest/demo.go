@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -36,16 +37,17 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 	}
 	defer shop.Close()
 	r, err := measure(ctx, of.comparison, shop, s)
-	if err != nil {
-		return err
-	}
 	var faults report.Report
 	if !r.Interrupted {
-		if faults, err = measure(ctx, of.telling, shop, s); err != nil {
-			return err
-		}
+		faults, err = measure(ctx, of.telling, shop, s)
 	}
-	return kept.write(r, faults, s)
+	if err != nil && len(r.Cells)+len(faults.Cells) == 0 {
+		return err
+	}
+	if ctx.Err() != nil {
+		err = nil // the report says so
+	}
+	return errors.Join(err, kept.write(r, faults, s))
 }
 
 // tellingOfAFew are cells of several items, and on databases of two servers: by a failover both strategies lie, and by an

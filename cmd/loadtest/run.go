@@ -122,6 +122,9 @@ func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) e
 	default:
 		people.terminal().Report(r)
 	}
+	if ctx.Err() != nil {
+		failed = nil // the report says so
+	}
 	err = c.finish(r, s)
 	if failed != nil { // the cells that were run before are still shown and written
 		if errors.Is(err, errSurprised) {
@@ -232,6 +235,7 @@ func measure(ctx context.Context, plan matrix.Plan, shop *catalog.Catalog, s str
 	if address, ok := errors.AsType[*matrix.AddressError](err); ok {
 		return r, usage("--%w", address)
 	}
+	r.Interrupted = r.Interrupted || err != nil
 	r.Environment.Command = commandLine(s.args)
 	one := plan.OneServer()
 	for i, c := range r.Cells {

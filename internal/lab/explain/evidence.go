@@ -58,6 +58,7 @@ type Evidence struct {
 	Locks         []Lock        // what Redis had at the end of the attack
 	SentAway      string        // the request that was sent away while the most units were left; empty for none, or any
 	Fenced        bool          // stuck, because the fence refuses every sale
+	Outlasted     bool          // stuck, because no sale that is longer than its lease was made
 }
 
 // countedInRedis says whether the units of an item are counted in Redis.

@@ -67,6 +67,8 @@ func (c *inquiry) explanation() *Explanation {
 	switch answers := ofAnswers[kind]; {
 	case answers != nil:
 		return answers(c)
+	case kind == verdict.Stuck && c.Outlasted:
+		return c.outlasted()
 	case kind == verdict.Stuck:
 		return c.stuck()
 	case oversold && c.countedInRedis():

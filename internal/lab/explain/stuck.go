@@ -30,6 +30,15 @@ func (c *inquiry) stuck() *Explanation {
 	return c.drawn(x, c.noWayOut(holder), say("moment-no-way-out", Facts{}), end, holder, c.waiterFor(holder))
 }
 
+// outlasted tells of a sale that lost its lock over its work. All others may have sold.
+func (c *inquiry) outlasted() *Explanation {
+	x := c.held()
+	if x != nil {
+		x.Cause = verdict.Overrun
+	}
+	return x
+}
+
 // lastHolder is the request that waits for itself, or that the play hit, or else the last that entered.
 func (c *inquiry) lastHolder() *section {
 	var last *section

@@ -48,6 +48,12 @@ func TestStuck(t *testing.T) {
 			e.add(customer{id: 2, shop: 2, points: map[sale.Point]float64{sale.Acquiring: 20, sale.Acquired: 20, sale.Releasing: 22, sale.Released: 23}, sent: 18, outcome: "fenced", answer: 24})
 			e.add(customer{id: 3, shop: 2, sent: 2995, outcome: "fenced", answer: 2999})
 		}, verdict.FencedOut, []string{"refused 2 requests", "lower than the fence"}},
+		{"work that outlasts its lease", func(e *Evidence) {
+			e.Outlasted = true
+			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquiring: 10, sale.Acquired: 10, sale.Read: 12, sale.Releasing: 1015, sale.Released: 1016}, reads: 2, fault: "read sleep 1s", outcome: "lost", answer: 1020})
+			e.add(customer{id: 2, shop: 2, points: whole(1030, 1032, 1035, 1036), sent: 600, reads: 2, wrote: 1})
+			e.order(2, 2)
+		}, verdict.Overrun, []string{"at the point read", "it wrote nothing"}},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			e := evidence(tt.build)

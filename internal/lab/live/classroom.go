@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/boombuler/barcode/qr"
 
@@ -43,7 +44,7 @@ type classroom struct {
 	now    *ballot         // nil for none
 	votes  map[string]string
 	change map[string]int // how often each phone has
-	last   int            // number of the last ballot
+	last   int            // number of the last ballot, beyond those of a lab before, which a phone may know
 	feed   *feed
 	heard  chan struct{} // one for each phone that listens
 }
@@ -83,7 +84,7 @@ func CheckClassroom(text string) (*url.URL, error) {
 }
 
 func newClassroom(u *url.URL) *classroom {
-	c := &classroom{url: u, phones: map[string]bool{}, votes: map[string]string{}, change: map[string]int{}, feed: newFeed(), heard: make(chan struct{}, maxPhones)}
+	c := &classroom{url: u, last: int(time.Now().Unix()), phones: map[string]bool{}, votes: map[string]string{}, change: map[string]int{}, feed: newFeed(), heard: make(chan struct{}, maxPhones)}
 	c.feed.publish("ballot", c.now)
 	return c
 }

@@ -36,7 +36,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		phone := phones != nil && !s.ownHost(r.Host) && strings.EqualFold(hostName(r.Host), s.class.url.Hostname())
 		if !phone && !s.ownHost(r.Host) {
-			refuse(w, http.StatusForbidden, "host", errors.New("this address is not one of the page's own: open it as localhost, or name it with --host"))
+			refuse(w, http.StatusForbidden, "host", errors.New("this address is not one of the page's own: open it as localhost, or name it with --url"))
 			return
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {

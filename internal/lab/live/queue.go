@@ -118,6 +118,8 @@ func (s *Server) work(ctx context.Context) {
 		waits := s.waits()
 		s.firstDone() // after waits: nothing else wakes it for cells that are dropped
 		if ctx.Err() != nil {
+			s.drop()
+			s.firstDone()
 			return
 		}
 		if !waits {
@@ -127,12 +129,10 @@ func (s *Server) work(ctx context.Context) {
 			}
 			continue
 		}
-		release, err := s.machine(ctx)
-		if err != nil {
-			return
+		if release, err := s.machine(ctx); err == nil {
+			s.runNext(ctx)
+			release()
 		}
-		s.runNext(ctx)
-		release()
 	}
 }
 
@@ -304,7 +304,7 @@ func (s *Server) attack(ctx context.Context, together []*run, of *comparison) ([
 	if at == &s.cells || s.where.Time == "" {
 		s.where = session.Environment()
 	}
-	o := session.Options()
+	o := session.Options(pair.Scenario)
 	if of != nil {
 		of.apply(&o)
 		s.mu.Lock()

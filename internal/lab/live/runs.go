@@ -87,7 +87,7 @@ func (s *Server) state() (state, uint64) {
 	}
 	latest := map[cell]int{}
 	for _, r := range s.runs {
-		if r.State != dropped && r.Load == 0 {
+		if r.State != waiting && r.State != running && r.State != dropped && r.Load == 0 {
 			latest[cell{r.cellName, r.Shops}] = r.ID
 		}
 	}

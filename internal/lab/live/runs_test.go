@@ -80,6 +80,9 @@ func TestTheStateHasTheLatestRuns(t *testing.T) {
 	if _, err := s.enqueue([]wanted{{cell, 2, 0}}, nil); err != nil {
 		t.Fatal(err)
 	}
+	if now, _ := s.state(); len(now.Runs) != 3 || now.Runs[0].ID != 2 {
+		t.Errorf("while the cell waits, the state has %d runs: want 2, which ended, too", len(now.Runs))
+	}
 	s.drop()
 	now, _ := s.state()
 	var ids []int
@@ -93,6 +96,11 @@ func TestTheStateHasTheLatestRuns(t *testing.T) {
 
 // TestFirstCellsThatAreStopped: what there is of them is handed on when none of them waits or runs, and once.
 func TestFirstCellsThatAreStopped(t *testing.T) {
+	t.Run("by the page", func(t *testing.T) { firstCellsAreStopped(t, func(s *Server, _ func()) { s.drop() }) })
+	t.Run("by Ctrl-C", func(t *testing.T) { firstCellsAreStopped(t, func(_ *Server, end func()) { end() }) })
+}
+
+func firstCellsAreStopped(t *testing.T, stop func(s *Server, end func())) {
 	s := unserved(t)
 	cells := []wanted{{cellName{"none", "contention"}, 1, 0}, {cellName{"none", "pause"}, 1, 0}, {cellName{"none", "crash"}, 1, 0}}
 	s.o.First = make([]matrix.Pair, len(cells))
@@ -118,7 +126,7 @@ func TestFirstCellsThatAreStopped(t *testing.T) {
 	working.Go(func() { s.work(ctx) })
 	defer working.Wait()
 	defer end()
-	s.drop()
+	stop(s, end)
 	release()
 	select {
 	case n := <-came:

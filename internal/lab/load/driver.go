@@ -39,7 +39,8 @@ func (l Load) Run(ctx context.Context, next func() (Order, bool), answered func(
 		answer, ok := tracked.take(result.Seq)
 		switch {
 		case ok:
-			answer.Status, answer.Header, answer.Body, answer.Latency = int(result.Code), result.Headers, result.Body, result.Latency
+			answer.Status, answer.Header, answer.Body = int(result.Code), result.Headers, result.Body
+			answer.Latency = result.Timestamp.Add(result.Latency).Sub(answer.Sent) // vegeta's has the wait for next, too
 			if answer.Err == nil && result.Code == 0 {
 				answer.Err = errors.New(result.Error) // the body could not be read
 			}

@@ -85,15 +85,23 @@ func OpenSession(ctx context.Context, p Plan, status *Status) (*Session, error) 
 	return &Session{t}, nil
 }
 
-// Options are those of the plan, for [Session.Run]. The options of the locks cannot be changed: the
+// Options are those of the plan for cells of a scenario, for [Session.Run]. The options of the locks cannot be changed: the
 // shops have them since they were started.
-func (s *Session) Options() trial.Options { return s.testbeds.plan.options() }
+func (s *Session) Options(of trial.Scenario) trial.Options {
+	o := s.testbeds.plan.options()
+	if calm := s.testbeds.plan.calm; s.isCalm(of) {
+		o.Lease, o.Wait, o.Circumstances = calm.Lease, calm.Wait, calm.circumstances()
+	}
+	return o
+}
+
+// isCalm says whether cells of a scenario have the shops in which nothing goes wrong.
+func (s *Session) isCalm(of trial.Scenario) bool { return s.testbeds.calm != nil && of.Comparable }
 
 // Run runs the cells of a scenario. An error means that the session cannot go on, or that ctx has ended.
 func (s *Session) Run(ctx context.Context, sc trial.Scenario, strategies []declared.Strategy, seed uint64, o trial.Options) ([]trial.Result, error) {
 	open := s.testbeds.openers()[0]
-	if calm := s.testbeds.plan.calm; s.testbeds.calm != nil && sc.Comparable {
-		o.Lease, o.Wait, o.Circumstances = calm.Lease, calm.Wait, calm.circumstances()
+	if s.isCalm(sc) {
 		open = always(s.testbeds.calm)
 	}
 	bench, done, err := open(ctx, task{scenario: sc, strategies: strategies})

@@ -230,7 +230,7 @@ func (s *Show) count(ctx context.Context, r *Result) (verdict.Facts, error) {
 				undecided = fmt.Sprintf("%s was answered with %s", h.Name(), outcome)
 			}
 		default:
-			r.Refused++
+			r.denied(outcome)
 			available := !h.wanted.Beside && (outcome == load.SoldOut || s.Scenario.OfBaskets())
 			var all int64
 			for item, units := range wants {

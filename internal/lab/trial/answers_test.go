@@ -101,7 +101,11 @@ func TestAFewAreAllDecided(t *testing.T) {
 			s.feed.add(labmode.Event{Request: a.id, Time: at(tt.held), Facts: map[string]any{"fault": "held"}})
 			a.letGo = at(tt.ends)
 		}
-		facts, err := s.count(t.Context(), &Result{Expected: tt.expected})
+		r := &Result{Expected: tt.expected}
+		facts, err := s.count(t.Context(), r)
+		if r.SoldOut != 1 || r.Refused > 0 {
+			t.Errorf("%s: %d were told that it is sold out, %d were refused otherwise: want A alone", tt.what, r.SoldOut, r.Refused)
+		}
 		if got := facts.Verdict(); err != nil || got.Kind != tt.want {
 			t.Errorf("%s: %+v, %v, want %s", tt.what, got, err, tt.want)
 		}

@@ -54,6 +54,7 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 	if a.stuck != nil {
 		e.Fenced, e.Locks = a.stuck.fenced, a.stuck.locks
 	}
+	e.Outlasted = a.outlasted()
 	// Customers after the attack are no part of it: they met no fault, and its stock was sold.
 	byRequest, after := map[string]int{}, map[string]bool{}
 	for _, h := range a.customers.hits {

@@ -195,6 +195,24 @@ func (r Result) OnTopology() bool {
 	return r.Group != OneServer && r.Group != Baskets && r.Group != Reservations
 }
 
+// denied counts a customer who got nothing. An answer without a count of its own is counted as refused.
+func (r *Result) denied(answer load.Outcome) {
+	n := &r.Refused
+	switch answer {
+	case load.SoldOut:
+		n = &r.SoldOut
+	case load.Busy:
+		n = &r.Busy
+	case load.Fenced:
+		n = &r.Fenced
+	case load.Lost:
+		n = &r.Lost
+	case load.Conflict:
+		n = &r.Conflict
+	}
+	*n++
+}
+
 // count counts the answers.
 func (r *Result) count(a *attack) {
 	answered, scheduled := newHistogram(), newHistogram()

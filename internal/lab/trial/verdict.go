@@ -62,9 +62,14 @@ func (a *attack) facts(r *Result) verdict.Facts {
 		f.Stuck, f.Waiting, f.Deserted = true, a.stuck.waiting(), a.deserted()
 	}
 	f.DemandLeft = r.Sold > 0 && (a.Scenario.Comparable || a.demandLeft)
-	f.Outlasted = a.Scenario.Attacks == declared.Renews && a.Of.Properties.Has.Includes(declared.Renews) &&
-		longWorkNeverSells(a.customers.hits)
+	f.Outlasted = a.outlasted()
 	return f
+}
+
+// outlasted reports whether sales whose lock was to be renewed have lost it, and others sold.
+func (a *attack) outlasted() bool {
+	return a.stuck == nil && a.Scenario.Attacks == declared.Renews && a.Of.Properties.Has.Includes(declared.Renews) &&
+		longWorkNeverSells(a.customers.hits)
 }
 
 // longWorkNeverSells reports whether every request with a fault lost its lock over it. A lock that

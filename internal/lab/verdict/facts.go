@@ -110,11 +110,11 @@ type Waiting struct {
 	Fenced  bool     `json:"fenced,omitempty"`   // no lock, but the fence, refuses every sale
 }
 
-// text says what is waited for. Nil is work that outlasts the lease.
+// text says what is waited for, as far as it was seen.
 func (w *Waiting) text() words.Text {
 	switch {
 	case w == nil:
-		return words.Of("waiting.outlasted")
+		return words.Of("waiting.unseen")
 	case w.Fenced:
 		return words.Of("waiting.fenced")
 	case w.Unseen != "":

@@ -185,7 +185,10 @@ func (v Verdict) Reason(f Facts) words.Text {
 	if f.Starves {
 		facts = append(facts, "declared", true)
 	}
-	if v.Kind == Stuck {
+	switch {
+	case v.Kind == Stuck && f.Outlasted:
+		facts = append(facts, "outlasted", true)
+	case v.Kind == Stuck:
 		facts = append(facts, "waiting", f.Waiting.text())
 	}
 	return words.Of(key, facts...)

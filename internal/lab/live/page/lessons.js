@@ -112,7 +112,7 @@ function commandCard({line, output, action}, leaving) {
   function matches(p) { return p && !action.explore && p.to_end && p.strategy === action.strategies[0] && p.schedule === action.schedule; }
   if (action) {
     leaving.push(on((name, data) => {
-      if (action.cells && ['state', 'queued', 'running', 'ended', 'dropped'].includes(name) && action.cells.some(c => lastRun(c.strategy, c.scenario, shops))) cells();
+      if (action.cells && ['state', 'queued', 'running', 'ended', 'dropped'].includes(name) && (out.firstChild || action.cells.some(c => lastRun(c.strategy, c.scenario, shops)))) cells();
       else if (name === 'played' && action.schedule !== undefined && matches(data)) played(data);
       else if (name === 'explored' && action.explore && !mayDrive() && action.strategies.includes(data.strategy)) fill(out, exploredWords(data));
     }));

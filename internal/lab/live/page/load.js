@@ -38,7 +38,7 @@ export function loadView(body) {
       // The columns that are worth it in one of the rows, with the largest value of each.
       const known = rows.filter(r => r.n), shown = known.length ? known[0].n.map((of, i) => ({i, name: of.name, most: Math.max(1, ...known.map(r => r.n[i].value || 0))})).filter(c => known.some(r => r.n[c.i].worth)) : [];
       const ended = runs.filter(r => r.state === 'ended').length;
-      return h('section', {class: 'load', 'data-load': c.id}, h('h2', {}, t('load.nth', {id: c.id, shape: c.shape || t('shape.closed'), stock: c.stock}), ' ', ended < runs.length && h('span', {class: 'spinner'})),
+      return h('section', {class: 'load', 'data-load': c.id}, h('h2', {}, t('load.nth', {id: c.id, shape: c.shape || t('shape.closed'), stock: c.stock}), ' ', runs.some(r => r.state === 'waiting' || r.state === 'running') && h('span', {class: 'spinner'})),
         c.beside > 1 && h('p', {class: 'soft'}, t('load.beside', {n: c.beside})), c.others && h('p', {class: 'soft'}, t('load.others', {names: c.others.join(', ')})),
         h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('load.nth', {id: c.id, shape: c.shape, stock: c.stock})},
           h('table', {class: 'numbers load-table'}, h('thead', {}, h('tr', {}, [t('strategy'), t('verdict'), ...shown.map(c => t('metric.' + c.name))].map(title => h('th', {scope: 'col'}, title)))),
