@@ -32,6 +32,9 @@ met=$(tested $meet) && others=$(tested ./... | grep -vxF -e stocklock -e "$met")
 searches='Test(Model|BothSteppers|WhatIsFound|KeptSchedules|ServicesThatDecideElsewhere|ThreeCustomers|FaultsOfLocks|OddServices|WhatDoesNotAddUp'
 searches+='|RedisLosesTheLock|WhoComesAfterAServerBroke|ALeaseThat|AnOrderThatAnotherProcessWrites|TwoLeases)'
 
+# Test binaries and compilers live for seconds, and collect garbage less often.
+export GOGC=${GOGC:-400} GOMEMLIMIT=${GOMEMLIMIT:-1GiB}
+
 # Tests of both halves bring bin/shop up to date. Built before, it is built once.
 scripts/lab-go.sh build -o bin/ ./cmd/shop || exit 1
 
@@ -46,8 +49,8 @@ half=$!
 set +m
 # shellcheck disable=SC2086
 run 'with the race detector' . -race -gcflags='all=-l -dwarf=false' -shuffle=on -parallel 4 -timeout 20m -skip "$searches" $met
-run 'the searches' . -timeout 20m -run "$searches" ./internal/redislock ./internal/lab/step
-run 'bench' bench -tags nomsgpack -timeout 10m ./...
+run 'the searches' . -parallel 4 -timeout 20m -run "$searches" ./internal/redislock ./internal/lab/step
+LOADTEST_SHOP_BINARY=$PWD/bin/shop run 'bench' bench -tags nomsgpack -timeout 10m ./...
 run 'the production shop' . -tags nomsgpack ./internal/shop/program
 run 'the rules of the imports' . . # of what is compiled by now
 wait "$half"

@@ -292,7 +292,7 @@ func (r classroom) run(ctx context.Context, s streams) int {
 // is played on a stage of its own, as the command does: a lock that somebody waited for before answers otherwise.
 func (r classroom) stage(lease time.Duration) *step.Shops {
 	if r.stages[lease] == nil || *updateLessons {
-		s, err := step.OpenShops(r.test.Context(), r.shop, step.Options{Lease: lease})
+		s, err := step.OpenShops(r.test.Context(), r.shop, step.Options{Lease: lease, OwnSlots: 2})
 		if err != nil {
 			r.test.Fatal(err)
 		}

@@ -78,7 +78,7 @@ func (c *exploreCommand) Run(ctx context.Context, s streams, parsed *kong.Contex
 	if c.Judge {
 		return c.judge(ctx, s, shop, strategies[0])
 	}
-	on, err := c.open(ctx, s, shop, strategies...)
+	on, err := c.open(ctx, s, shop, 0, strategies...)
 	if err != nil {
 		return err
 	}

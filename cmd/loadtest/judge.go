@@ -60,7 +60,7 @@ func (c *exploreCommand) explored(ctx context.Context, s streams, shop *catalog.
 		fmt.Fprintf(s.err, "%s: not explored: %s\n", of.Name, why)
 		return of, nil, nil
 	}
-	stage, err := c.open(ctx, s, shop, of)
+	stage, err := c.open(ctx, s, shop, 0, of)
 	if err != nil {
 		return of, nil, err
 	}

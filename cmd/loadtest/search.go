@@ -27,7 +27,7 @@ func search(ctx context.Context, of matrix.Pair, shop *catalog.Catalog, started 
 	if !of.Scenario.OfBaskets() || !drawn || circles || way.Baskets.Meets(of.Scenario.Attacks) || step.Unplayable(way) != "" {
 		return nil
 	}
-	on, err := stageSettings{servers: started, Lease: stageLease}.open(ctx, s, shop, way)
+	on, err := stageSettings{servers: started, Lease: stageLease}.open(ctx, s, shop, 0, way)
 	if err != nil {
 		return err
 	}

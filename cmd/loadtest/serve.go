@@ -36,7 +36,7 @@ type serveCommand struct {
 func (*serveCommand) Help() string {
 	return `Serves a page on which a class predicts, runs, watches and steps through cells, on servers and shops of its own.
 Everyone who can open it may watch. The link that is printed has the token that starts something: a new one each time, or
-that of LAB_TOKEN, of 16 letters and digits at least.
+that of LAB_TOKEN, of 16 letters, digits or ._~+/=- at least.
 
 Examples:
 

@@ -150,9 +150,9 @@ func salesOf(as string) schedule.Sales {
 // stageLease is long for a request on a busy machine, and short for who waits for its end.
 const stageLease = 300 * time.Millisecond
 
-// open starts what schedules of these strategies are played on. The caller closes it before the
-// catalog.
-func (o stageSettings) open(ctx context.Context, s streams, shop *catalog.Catalog, of ...declared.Strategy) (*step.Shops, error) {
+// open starts what schedules of these strategies are played on, with so many slots of their own: see [step.Options]. The
+// caller closes it before the catalog.
+func (o stageSettings) open(ctx context.Context, s streams, shop *catalog.Catalog, slots int, of ...declared.Strategy) (*step.Shops, error) {
 	for _, st := range of {
 		if o.Lease < st.ShortestLease {
 			o.Lease = st.ShortestLease
@@ -163,5 +163,5 @@ func (o stageSettings) open(ctx context.Context, s streams, shop *catalog.Catalo
 		fmt.Fprint(s.err, "starting MySQL, Redis and the shops …")
 		defer fmt.Fprint(s.err, "\r\x1b[2K")
 	}
-	return step.OpenShops(ctx, shop, step.Options{Lease: o.Lease, RedisServer: string(o.RedisServer), MySQLSet: o.MySQLSet})
+	return step.OpenShops(ctx, shop, step.Options{Lease: o.Lease, OwnSlots: slots, RedisServer: string(o.RedisServer), MySQLSet: o.MySQLSet})
 }

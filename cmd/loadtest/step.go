@@ -71,7 +71,7 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer shop.Close()
-	opened, err := c.open(ctx, s, shop, of)
+	opened, err := c.open(ctx, s, shop, 1, of)
 	if err != nil {
 		return err
 	}

@@ -235,9 +235,21 @@ func (c *cancels) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestTryInterrupted: what was found before Ctrl-C stays, in the exit code and on the page.
+// TestTryInterrupted runs what mostly waits beside each other.
 func TestTryInterrupted(t *testing.T) {
 	testserver.NeedsServers(t)
+	for name, test := range map[string]func(*testing.T){
+		"between parts": interrupted, "while it searches": interruptedSearch, "while it confirms": foundStays, "by its time": timeIsUp, "after a finding": findingOfThree,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
+}
+
+// interrupted: what was found before Ctrl-C stays, in the exit code and on the page.
+func interrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	pids, html := t.TempDir(), filepath.Join(t.TempDir(), "tried.html")
 	out := &cancels{at: "contention: oversold", cancel: cancel}
@@ -248,9 +260,8 @@ func TestTryInterrupted(t *testing.T) {
 	}
 }
 
-// TestASearchThatIsInterrupted keeps what it has found and not played again: the first item that was sold twice.
-func TestASearchThatIsInterrupted(t *testing.T) {
-	testserver.NeedsServers(t)
+// interruptedSearch keeps what it has found and not played again: the first item that was sold twice.
+func interruptedSearch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	pids := t.TempDir()
@@ -265,10 +276,9 @@ func TestASearchThatIsInterrupted(t *testing.T) {
 	}
 }
 
-// TestWhatWasFoundStays although Ctrl-C comes while the next cause of the same search is confirmed, and although the files
+// foundStays although Ctrl-C comes while the next cause of the same search is confirmed, and although the files
 // cannot be written any more.
-func TestWhatWasFoundStays(t *testing.T) {
-	testserver.NeedsServers(t)
+func foundStays(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	html := filepath.Join(t.TempDir(), "tried.html")
 	out := &cancels{at: "--step 'A.set wait'", cancel: cancel}
@@ -281,24 +291,22 @@ func TestWhatWasFoundStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	out = &cancels{at: "probe:      lied", cancel: func() { os.RemoveAll(dir); _ = os.WriteFile(dir, nil, 0o600) }}
-	if code := run(t.Context(), []string{"try", badlyDescribed(t, "no order", t.TempDir()), "--out", dir + "/tried.html"}, out, out); code != exitSurprised || !strings.Contains(out.String(), "not a directory") {
+	if code := run(t.Context(), []string{"try", badlyDescribed(t, "sold out is sold", t.TempDir()), "--out", dir + "/tried.html"}, out, out); code != exitSurprised || !strings.Contains(out.String(), "not a directory") {
 		t.Errorf("exit code %d, said:\n%s", code, out)
 	}
 }
 
-// TestTimeIsUp: what is not finished then is not held.
-func TestTimeIsUp(t *testing.T) {
-	testserver.NeedsServers(t)
+// timeIsUp: what is not finished then is not held.
+func timeIsUp(t *testing.T) {
 	code, said := tryOf(t, badlyDescribed(t, "nothing", t.TempDir()), "--only", "contention", "--for", "1ms")
 	if code != exitFailed || !strings.Contains(said, "contention: invalid: 1 of 3 rounds, since time was up: see --for") {
 		t.Errorf("exit code %d, said:\n%s", code, said)
 	}
 }
 
-// TestAFindingOfThreeReplays by the command that is shown with it, although the third customer makes no step of the
+// findingOfThree by the command that is shown with it, although the third customer makes no step of the
 // shortest schedule.
-func TestAFindingOfThreeReplays(t *testing.T) {
-	testserver.NeedsServers(t)
+func findingOfThree(t *testing.T) {
 	path := badlyDescribed(t, "guards the last unit alone", t.TempDir())
 	code, said := tryOf(t, path, "--only", "explore", "--fast")
 	shown := regexp.MustCompile(`--step '([^']+)'`).FindStringSubmatch(said)

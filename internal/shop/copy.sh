@@ -64,6 +64,9 @@ for page in docs/*.md; do
 	mv "$page.new" "$page"
 done
 
+# Of reservations, neither the stub of a provider nor the lab.
+edit docs/reservations.md '/^\$ go run \.\/examples\/checkout/d; s/ \[*`examples\/checkout`.*//; /^a backend that pays\.$/d; /^## In the lab$/,$d'
+
 # The service is named like the module, and the database as it was.
 name=$(basename "$2")
 for file in docker-compose.*.yml deploy/kubernetes/* deploy/grafana/* deploy/galera/node.sh .devcontainer/* internal/shop/openapi.yaml internal/shop/tracing/tracing.go; do

@@ -12,7 +12,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A template is the data folder of a MySQL server that was never started. To make one takes seconds,
@@ -55,7 +59,7 @@ func (g *Group) dataFolder(ctx context.Context, program, dir, data string) error
 
 // openTemplate returns the template of a program, locked.
 func openTemplate(ctx context.Context, program string) (*template, error) {
-	version, err := exec.CommandContext(ctx, program, "--no-defaults", "--version").Output()
+	version, err := versionOf(ctx, program)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +77,28 @@ func openTemplate(ctx context.Context, program string) (*template, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// versions are what programs have said of their version, by their path and the time of their last change.
+var versions sync.Map
+
+func versionOf(ctx context.Context, program string) ([]byte, error) {
+	info, err := os.Stat(program)
+	if err != nil {
+		return nil, err
+	}
+	of := struct {
+		path    string
+		changed time.Time
+	}{program, info.ModTime()}
+	if version, known := versions.Load(of); known {
+		return version.([]byte), nil
+	}
+	version, err := exec.CommandContext(ctx, program, "--no-defaults", "--version").Output()
+	if err == nil {
+		versions.Store(of, version)
+	}
+	return version, err
 }
 
 // openCache returns the project's folder below the user's folder for caches, and a file in it to lock.
@@ -162,7 +188,7 @@ func copyFolder(from, to string, lasting bool) error {
 	})
 }
 
-// copyFile leaves holes where a file has nothing but zeros, as most of a new redo log.
+// copyFile leaves holes where a file has nothing but zeros, as most of a new redo log. Holes of the file are not read.
 func copyFile(from, to string, lasting bool) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -174,25 +200,34 @@ func copyFile(from, to string, lasting bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	if err := out.Truncate(info.Size()); err != nil {
+		return err
+	}
 	buffer, zeros := make([]byte, 64<<10), make([]byte, 64<<10)
-	size := int64(0)
-	for {
+	for at := int64(0); ; {
+		// On a file system without holes, all is data.
+		if at, err = in.Seek(at, unix.SEEK_DATA); errors.Is(err, unix.ENXIO) {
+			break
+		} else if err != nil {
+			return err
+		}
 		n, err := io.ReadFull(in, buffer)
 		if n > 0 && !bytes.Equal(buffer[:n], zeros[:n]) {
-			if _, err := out.WriteAt(buffer[:n], size); err != nil {
+			if _, err := out.WriteAt(buffer[:n], at); err != nil {
 				return err
 			}
 		}
-		size += int64(n)
+		at += int64(n)
 		if err == io.EOF || err == io.ErrUnexpectedEOF {
 			break
 		}
 		if err != nil {
 			return err
 		}
-	}
-	if err := out.Truncate(size); err != nil {
-		return err
 	}
 	if lasting {
 		return out.Sync()

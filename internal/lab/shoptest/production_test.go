@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"stocklock/internal/lab/rig"
@@ -165,7 +166,7 @@ func TestAWayCanBeCopied(t *testing.T) {
 func copied(t *testing.T, options ...string) (dir string) {
 	t.Helper()
 	const module = "example.com/shop"
-	dir = filepath.Join(t.TempDir(), "copy")
+	dir = placeOfCopy(t)
 	copying := exec.CommandContext(t.Context(), filepath.Join(root, "internal/shop/copy.sh"), append(options, dir, module)...)
 	if said, err := copying.CombinedOutput(); err != nil {
 		t.Fatalf("copy.sh: %v\n%s", err, said)
@@ -203,6 +204,37 @@ func copied(t *testing.T, options ...string) (dir string) {
 		run("test", "-vet=off", "-short", ".")
 		run("test", "-vet=off", "-run", copyTests, "./cmd/shop", "./internal/shop", "./internal/strategy")
 	}
+	return dir
+}
+
+// placeOfCopy is a folder that is not there yet, outside the repository. It is the same in each run, so that the compiler's
+// cache has what is in it.
+func placeOfCopy(t *testing.T) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := filepath.Join(cache, "stocklock", "copies", strings.ReplaceAll(t.Name(), "/", "-"))
+	if err := os.MkdirAll(place, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := os.Open(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lock.Close() })
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil { // another checkout may test its own
+		t.Fatal(err)
+	}
+	dir := filepath.Join(place, "copy")
+	remove := func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	}
+	remove()
+	t.Cleanup(remove)
 	return dir
 }
 

@@ -87,7 +87,7 @@ func order(t *testing.T, server *testserver.Redis, args ...any) {
 
 func userRedis(t *testing.T) (string, map[string]string) {
 	server := redis(t, testserver.RedisOptions{})
-	order(t, server, "ACL", "SETUSER", "shop", "on", ">geheim", "~stock:*", "~{stock:*", "&*", "+@all", "-@dangerous", "-@admin")
+	order(t, server, "ACL", "SETUSER", "shop", "on", ">geheim", "~stock:*", "~{stock:*", "&redislock:*", "+@all", "-@dangerous", "-@admin")
 	order(t, server, "ACL", "SETUSER", "default", "off")
 	return "redis://shop:geheim@" + server.Addr, nil
 }

@@ -36,7 +36,7 @@ func TestARunThatIsGivenUp(t *testing.T) {
 // TestStage plays on one stage what does not stop a process.
 func TestStage(t *testing.T) {
 	const lease = 600 * time.Millisecond
-	s := steptest.Open(t, "", step.Options{Lease: lease})
+	s := steptest.Open(t, "", step.Options{Lease: lease, OwnSlots: 1})
 	t.Run("twenty replays end alike", func(t *testing.T) {
 		plan := steptest.Parse(t, "A.set wait B.set B.select")
 		var mu sync.Mutex

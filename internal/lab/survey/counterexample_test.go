@@ -107,7 +107,7 @@ func TestWhatExplorationDidNotFind(t *testing.T) {
 	program := overlaytest.Shop(t, "../../..", map[string]string{
 		"internal/strategy/ladder/none.go": countThenInsert, "internal/strategy/ladder/setnx.go": leaseInRow,
 	})
-	s := steptest.Open(t, program, step.Options{Lease: 300 * time.Millisecond})
+	s := steptest.Open(t, program, step.Options{Lease: 300 * time.Millisecond, OwnSlots: 1})
 	for _, tt := range []struct {
 		strategy, schedule string
 		event              schedule.Event

@@ -32,7 +32,7 @@ var typed = []string{"none no-lock", "setnx-expire no-expiry", "owner-checked ov
 // TestTranscripts plays kept schedules, types what follows from them, and compares that with the page.
 // With -update it writes the page.
 func TestTranscripts(t *testing.T) {
-	on := steptest.Open(t, "", step.Options{Lease: 300 * time.Millisecond})
+	on := steptest.Open(t, "", step.Options{Lease: 300 * time.Millisecond, OwnSlots: 1})
 	servers := testserver.Start(t)
 	redisServer, err := servers.Redis(t.Context(), testserver.RedisOptions{})
 	if err != nil {

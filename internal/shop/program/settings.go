@@ -33,7 +33,7 @@ type settings struct {
 	KeyTTL        time.Duration `env:"SHOP_KEY_TTL" default:"24h" min:"1m" max:"8760h" help:"How long an idempotency key is kept. A later repeat sells again."`
 	Limit         int64         `env:"SHOP_LIMIT" default:"0" min:"0" max:"10000" help:"How many units of one item a customer may have in all orders that stand; 0 for any number. Orders without a customer are then refused: --subject-header is needed, too."`
 	CancelWithin  time.Duration `env:"SHOP_CANCEL_WITHIN" default:"0s" min:"0s" max:"8760h" help:"For how long after an order its customer may cancel it, by the clock of the database. 0s lets only the staff cancel. It needs --subject-header, and the rights of the staff's shops in MySQL."`
-	StaffAddr     string        `env:"SHOP_STAFF_ADDR" placeholder:"HOST:PORT" help:"Where the staff changes items: create, rename, restock, correct, and cancel an order. Without it nowhere. It needs a gateway of its own, which sets --staff-subject-header."`
+	StaffAddr     string        `env:"SHOP_STAFF_ADDR" placeholder:"HOST:PORT" help:"Where the staff changes items, cancels orders, and the backend confirms payments of reservations. Without it nowhere. It needs a gateway of its own, which sets --staff-subject-header."`
 	StaffHeader   string        `name:"staff-subject-header" env:"SHOP_STAFF_SUBJECT_HEADER" placeholder:"NAME" help:"The header in which the staff's gateway names who asks, for the audit."`
 
 	reservationSettings
