@@ -24,7 +24,7 @@ redis)
 		# It holds locks alone: none survives its server, and none is evicted.
 		printf '%s\n' 'save ""' 'appendonly no' 'maxmemory 256mb' 'maxmemory-policy noeviction' 'protected-mode no' 'dir /data' \
 			'user default off' \
-			"user shop on >$REDIS_SHOP_PASSWORD ~stock:* ~{stock:* &* +@all -@dangerous -@admin" \
+			"user shop on >$REDIS_SHOP_PASSWORD ~stock:* ~{stock:* &redislock:* +@all -@dangerous -@admin" \
 			"user sentinel on >$REDIS_SENTINEL_PASSWORD allchannels +multi +slaveof +ping +exec +subscribe +config|rewrite +role +publish +info +client|setname +client|kill +script|kill +psync +replconf" \
 			'masteruser sentinel' "masterauth $REDIS_SENTINEL_PASSWORD"
 		[ "$of" = "$ADDRESS" ] || echo "replicaof $of 6379"

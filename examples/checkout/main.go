@@ -3,7 +3,8 @@
 //	go run ./examples/checkout --shop http://127.0.0.1:8080 --staff http://127.0.0.1:8081 --item 1
 //
 // The payment provider is a stub: a function that takes the money at once. A real one sends the customer to a page of
-// its own, and sends a notice when the money is there. Both call [paid], in any order.
+// its own, and sends a notice when the money is there. After each of the two, in any order, the backend asks the
+// provider whether this amount is paid, and then calls [paid].
 package main
 
 import (
@@ -66,7 +67,8 @@ func paid(staff listener, id, reference string) error {
 			fmt.Printf("%s is %s by %s: order %s\n", r.ID, r.State, reference, r.OrderID)
 			return nil
 		case strings.Contains(err.Error(), "/problems/payment-must-be-returned"): // of another 409, find out whose money it is
-			fmt.Printf("the money of %s goes back: %v\n", reference, err) // ask the provider to return it once, and then:
+			fmt.Printf("the money of %s goes back: %v\n", reference, err)
+			// Ask the provider for that, under an idempotency key made of the reference. And then, until it is answered:
 			_, _, returned := staff.post("/payments/"+reference+"/return", "")
 			return returned
 		case status == http.StatusRequestTimeout || status == http.StatusTooManyRequests: // a slow network, a gateway's limit
