@@ -102,18 +102,22 @@ func TestOneVoteAPhone(t *testing.T) {
 	if _, err := s.ask(subject{cellName: cell}); err != nil {
 		t.Fatal(err)
 	}
+	now := s.class.now.ID
+	if now < int(time.Now().Add(-time.Hour).Unix()) {
+		t.Errorf("a phone can know ballot %d of a lab before", now)
+	}
 	for _, tt := range []struct {
 		name, cookie, word string
 		ballot, want       int
 	}{
-		{"the first phone", a, "held", 1, http.StatusOK},
-		{"the same phone", a, "held", 1, http.StatusOK},
-		{"the same phone, otherwise", a, "oversold", 1, http.StatusOK},
-		{"the second phone", b, "held", 1, http.StatusOK},
-		{"no phone", "", "held", 1, http.StatusForbidden},
-		{"a made-up phone", phoneCookie + "=x", "held", 1, http.StatusForbidden},
-		{"no verdict", b, "perhaps", 1, http.StatusBadRequest},
-		{"another ballot", b, "held", 2, http.StatusConflict},
+		{"the first phone", a, "held", now, http.StatusOK},
+		{"the same phone", a, "held", now, http.StatusOK},
+		{"the same phone, otherwise", a, "oversold", now, http.StatusOK},
+		{"the second phone", b, "held", now, http.StatusOK},
+		{"no phone", "", "held", now, http.StatusForbidden},
+		{"a made-up phone", phoneCookie + "=x", "held", now, http.StatusForbidden},
+		{"no verdict", b, "perhaps", now, http.StatusBadRequest},
+		{"another ballot", b, "held", now + 1, http.StatusConflict},
 	} {
 		if code := says(s, tt.cookie, tt.ballot, tt.word); code != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, code, tt.want)
@@ -129,7 +133,7 @@ func TestOneVoteAPhone(t *testing.T) {
 	}
 	s.began(cell, "")
 	s.mu.Unlock()
-	if code := says(s, b, 1, "oversold"); code != http.StatusConflict {
+	if code := says(s, b, now, "oversold"); code != http.StatusConflict {
 		t.Errorf("a vote after the run began: %d", code)
 	}
 	added, err := s.enqueue([]wanted{{cell, 1, 0}}, nil)
@@ -145,7 +149,7 @@ func TestOneVoteAPhone(t *testing.T) {
 	}
 	last := 0
 	for i := range maxChanges + 1 {
-		last = says(s, a, 2, []string{"held", "oversold"}[i%2])
+		last = says(s, a, now+1, []string{"held", "oversold"}[i%2])
 	}
 	if last != http.StatusTooManyRequests {
 		t.Errorf("a vote was changed %d times, and the last time answered with %d", maxChanges+1, last)
