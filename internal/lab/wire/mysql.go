@@ -102,7 +102,7 @@ func (p *Proxy) serveMySQL(c *Conn) (inTx bool) {
 			m.noteIsolation(text)
 		}
 		ends := m.ends(text, before, a.ok)
-		if ends {
+		if ends || pass && !before && m.inTx {
 			m.begin()
 		}
 		if x != nil {

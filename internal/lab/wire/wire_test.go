@@ -221,6 +221,30 @@ func TestMySQLIsRead(t *testing.T) {
 	}
 }
 
+// TestIsolationOfATransaction: it is that of when it begins, and not of the statement before.
+func TestIsolationOfATransaction(t *testing.T) {
+	seen := &tap{said: func(x *Exchange) string { return x.Isolation }}
+	db := mysqlThrough(t, seen)
+	const look = "SELECT COUNT(*) FROM mysql.user"
+	for _, tt := range []struct {
+		name       string
+		sent, want []string
+	}{
+		{"of the next one", []string{look, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION", look, look, "COMMIT", look}, []string{"", "Read Committed", "Read Committed", "Read Committed", ""}},
+		{"of the session", []string{"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "BEGIN", look, "COMMIT"}, []string{"Read Committed", "Read Committed"}},
+		{"of the session no more", []string{"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "BEGIN", look, "COMMIT"}, []string{"Repeatable Read", "Repeatable Read"}},
+	} {
+		for _, statement := range tt.sent {
+			if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatalf("%s: %v", statement, err)
+			}
+		}
+		if got := seen.take(); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
 // TestHeldAndCut: a request that is held has not come to the server. One that is cut before never does, and
 // one that is cut after its answer has.
 func TestHeldAndCut(t *testing.T) {
