@@ -24,11 +24,12 @@ func init() {
 		}
 	}
 	add(Reads, false, "GET TTL PTTL EXPIRETIME PEXPIRETIME HGET HMGET HGETALL HEXISTS HLEN HKEYS HVALS TYPE STRLEN DIGEST LLEN LRANGE LINDEX SCARD "+
-		"SISMEMBER SMEMBERS ZCARD ZSCORE ZRANK ZRANGE ZRANGEBYSCORE ZCOUNT XLEN XRANGE GETRANGE GETBIT")
+		"SISMEMBER SMEMBERS ZCARD ZSCORE ZRANK ZRANGE ZRANGEBYSCORE ZCOUNT ZREVRANGE ZREVRANGEBYSCORE ZREVRANK "+
+		"HSTRLEN SMISMEMBER SRANDMEMBER ZMSCORE XLEN XRANGE XREVRANGE GETRANGE GETBIT BITCOUNT")
 	add(Reads, true, "MGET EXISTS WATCH")
 	add(Writes, false, "SET SETNX SETEX PSETEX GETSET GETDEL GETEX DELEX DELIFEQ APPEND INCR DECR INCRBY DECRBY INCRBYFLOAT INCREX EXPIRE PEXPIRE EXPIREAT "+
 		"PEXPIREAT PERSIST HSET HSETNX HMSET HDEL HINCRBY LPUSH RPUSH LPOP RPOP LREM LTRIM SADD SREM SPOP ZADD ZREM ZINCRBY ZPOPMIN ZPOPMAX "+
-		"ZREMRANGEBYSCORE XADD XACK XDEL XTRIM SETBIT")
+		"ZREMRANGEBYSCORE ZREMRANGEBYRANK HINCRBYFLOAT LSET LINSERT LPUSHX RPUSHX XADD XACK XDEL XTRIM SETRANGE SETBIT")
 	add(Writes, true, "DEL UNLINK")
 }
 
@@ -86,14 +87,25 @@ func redisTouches(r Request) []Touch {
 }
 
 var (
-	calls   = regexp.MustCompile(`\bredis\s*\.\s*p?call\b`)
+	noCode  = regexp.MustCompile(`(?s)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|--[^\n]*`) // or a string
+	api     = regexp.MustCompile(`\b(?:redis|server)\b(\s*\.\s*\w)?`)
+	calls   = regexp.MustCompile(`\b(?:redis|server)\s*\.\s*p?call\b`)
 	given   = regexp.MustCompile(`^\(\s*['"](\w+)['"]\s*(?:\)|,\s*((?:KEYS\s*\[\s*\w+\s*\]|unpack\s*\(\s*KEYS\s*\)|\w+)(?:\s*,\s*KEYS\s*\[\s*\w+\s*\])*)\s*([,)]))`)
-	isGiven = regexp.MustCompile(`\blocal\s+(\w+)\s*=\s*KEYS\s*\[\s*\w+\s*\]\s*(?:[;\n]|local|if|return|redis|$)`)
+	isGiven = regexp.MustCompile(`\blocal\s+(\w+)\s*=\s*KEYS\s*\[\s*\w+\s*\]\s*(?:[;\n]|local|if|return|redis|server|$)`)
 )
 
 // declares says whether a script calls Redis with the keys that it is given alone, as far as its text shows: each is
-// KEYS[n], or a local that is one. It is true for no text, as one of the repository's own has none.
+// KEYS[n], or a local that is one, of a command whose other arguments are no keys. It is true for no text, as one of the
+// repository's own has none.
 func declares(source string) bool {
+	if !strings.Contains(source, "[[") { // in a long comment or string, others may begin that do not end
+		source = noCode.ReplaceAllString(source, "$1")
+	}
+	for _, at := range api.FindAllStringSubmatch(source, -1) {
+		if at[1] == "" { // it may be called by another name
+			return false
+		}
+	}
 	var locals []string
 	for _, l := range isGiven.FindAllStringSubmatch(source, -1) {
 		locals = append(locals, l[1])
@@ -104,9 +116,10 @@ func declares(source string) bool {
 			return false
 		}
 		name, key := strings.ToUpper(call[1]), call[2]
+		command, known := commands[name]
 		switch {
 		case key == "" && name == "TIME":
-		case commands[name].all && call[3] == ",", key == "", !strings.Contains(key, "KEYS") && !slices.Contains(locals, key):
+		case !known && name != "PUBLISH", command.all && call[3] == ",", key == "", !strings.Contains(key, "KEYS") && !slices.Contains(locals, key):
 			return false
 		}
 	}
