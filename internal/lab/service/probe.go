@@ -374,7 +374,7 @@ func (p *Probe) Beyond() (all []string) {
 	if slices.ContainsFunc(statements, several.MatchString) {
 		all = append(all, "several statements in one text are one step")
 	}
-	if slices.ContainsFunc(p.Sold, func(s schedule.Sent) bool { return s.Server == wire.Redis && deadline.MatchString(s.Sent) }) {
+	if keepsDeadline(p.Sold) {
 		all = append(all, "leases in values of Redis were not ended")
 	}
 	for _, shape := range p.Background {
@@ -398,19 +398,44 @@ func setsWhatItCompares(statements []string) bool {
 	return false
 }
 
+// keepsDeadline says whether a sale writes a time into a key of Redis that has no end of its own, as a lease: the command
+// makes the key where there is none, or the sale looks at it, too. Other times are those of an order.
+func keepsDeadline(sent []schedule.Sent) bool {
+	var commands []string
+	for _, s := range sent {
+		if s.Server == wire.Redis {
+			commands = append(commands, strings.Split(strings.ToUpper(s.Sent), "; ")...)
+		}
+	}
+	looks := map[string]bool{}
+	for _, c := range commands {
+		if key := looksAt.FindStringSubmatch(c); key != nil {
+			looks[key[1]] = true
+		}
+	}
+	return slices.ContainsFunc(commands, func(c string) bool {
+		key := deadline.FindStringSubmatch(c)
+		return key != nil && (takes.MatchString(c) || looks[key[1]]) && !endsItself.MatchString(c)
+	})
+}
+
 // Unended are those of Beyond that are about leases.
 func (p *Probe) Unended() []string {
 	return slices.DeleteFunc(p.Beyond(), func(what string) bool { return !strings.HasPrefix(what, "leases ") })
 }
 
 var (
-	rowLease  = regexp.MustCompile(`(?i)^(?:INSERT|UPDATE|REPLACE|DELETE)\b.*(?:\b\w*(?:until|expir|locked_)\w*\b|\b(?:\w*_)?lease\w*\b|\bINTERVAL\b)`)
-	compared  = regexp.MustCompile("(?i)^(?:INSERT|UPDATE|REPLACE|DELETE)\\b.*\\b(\\w+)`? ?[<>]=? ?(?:NOW|CURRENT_TIMESTAMP|UTC_TIMESTAMP|UNIX_TIMESTAMP)\\b")
-	writes    = regexp.MustCompile(`^(?:INSERT|UPDATE|REPLACE)\b`)
-	deadline  = regexp.MustCompile(`(?i)^(?:(?:SETNX|GETSET|HSETNX)\b.* 1\d{9}(?:\d{3})?|SET \S+ 1\d{9}(?:\d{3})? NX)$`) // in seconds or milliseconds
-	several   = regexp.MustCompile(`; ?\S`)
-	procedure = regexp.MustCompile(`(?i)(?:^|; ?)CALL\b`)
-	ofTables  = regexp.MustCompile(`(?i)\b(?:FROM|INTO|UPDATE|LOCK|CALL)\b`)
+	rowLease = regexp.MustCompile(`(?i)^(?:INSERT|UPDATE|REPLACE|DELETE)\b.*(?:\b\w*(?:until|expir|locked_)\w*\b|\b(?:\w*_)?lease\w*\b|\bINTERVAL\b)`)
+	compared = regexp.MustCompile("(?i)^(?:INSERT|UPDATE|REPLACE|DELETE)\\b.*\\b(\\w+)`? ?[<>]=? ?(?:NOW|CURRENT_TIMESTAMP|UTC_TIMESTAMP|UNIX_TIMESTAMP)\\b")
+	writes   = regexp.MustCompile(`^(?:INSERT|UPDATE|REPLACE)\b`)
+	// deadline has a time of from 2023 on, in seconds, or units of down to nanoseconds.
+	deadline   = regexp.MustCompile(`^(?:H?SETNX|GETSET|SET|HM?SET|ZADD) (\S+) (?:.* )?1[7-9]\d{8}(?:\d{3}){0,3}(?:\.\d+)?(?: |$)`)
+	takes      = regexp.MustCompile(`^(?:H?SETNX|GETSET) |^SET .* NX\b`)
+	endsItself = regexp.MustCompile(`^SET .* [EP]X(?:AT)? `)
+	looksAt    = regexp.MustCompile(`^(?:GET|HM?GET|HGETALL|Z\w*BYSCORE|ZCOUNT|ZSCORE|ZRANGE) (\S+)`)
+	several    = regexp.MustCompile(`; ?\S`)
+	procedure  = regexp.MustCompile(`(?i)(?:^|; ?)CALL\b`)
+	ofTables   = regexp.MustCompile(`(?i)\b(?:FROM|INTO|UPDATE|LOCK|CALL)\b`)
 )
 
 // Last is the form of the last request of a sale that was answered so, empty where that is not known.

@@ -319,17 +319,33 @@ func TestWhatIsBeyond(t *testing.T) {
 		"UPDATE items SET stock = stock - 1 WHERE id = 1 AND sale_ends > NOW()":                         "",
 		"UPDATE jobs SET owner = 'a', ends = '2026-01-01' WHERE id = 1 AND ends < NOW()":                "leases in rows were not ended",
 		"INSERT INTO orders (item_id, released_at) VALUES (1, NULL)":                                    "",
-		"CALL buy(1)":                                            "what a CALL does inside is one step",
-		"SETNX lock:1009 1764362400123":                          "leases in values of Redis were not ended",
-		"SET lock:1009 1764362400 nx":                            "leases in values of Redis were not ended",
-		"SET page:1009 1764362400 NX EX 9":                       "",
-		"UPDATE items SET stock = 0 WHERE note = 'a; b'; COMMIT": "several statements in one text are one step",
+		"CALL buy(1)":                           "what a CALL does inside is one step",
+		"SETNX lock:1009 1764362400123":         "leases in values of Redis were not ended",
+		"SET lock:1009 1764362400 nx":           "leases in values of Redis were not ended",
+		"SET page:1009 1764362400 NX EX 9":      "",
+		"SETNX lock:1009 1764362400.25":         "leases in values of Redis were not ended",
+		"GETSET lock:1009 1764362400123456":     "leases in values of Redis were not ended",
+		"HSETNX locks 1009 1764362400123456789": "leases in values of Redis were not ended",
+		"SETNX lock:1009 13812345678":           "",
+		"SETNX lock:1009 1009":                  "",
+		"SETNX lock:1764362400 me":              "",
+		"ZADD sem:1009 1764362400.5 c1":         "",
+		"ZREMRANGEBYSCORE sem:1009 -inf 1764362390.5\nZADD sem:1009 1764362400.5 c1": "leases in values of Redis were not ended",
+		"MULTI; ZCOUNT sem:1009 1 2; ZADD sem:1009 1764362400.5 c1; EXEC":            "leases in values of Redis were not ended",
+		"HGET lock:1009 until\nHSET lock:1009 owner me until 1764362400":             "leases in values of Redis were not ended",
+		"HGET item:1009 stock\nHSET order:1009 made 1764362400":                      "",
+		"GET lock:1009\nSET lock:1009 1764362400":                                    "leases in values of Redis were not ended",
+		"GET lock:1009\nSET lock:1009 1764362400 PX 9":                               "",
+		"UPDATE items SET stock = 0 WHERE note = 'a; b'; COMMIT":                     "several statements in one text are one step",
 	} {
-		server := wire.MySQL
-		if strings.HasPrefix(sent, "SET") {
-			server = wire.Redis
+		p := &Probe{}
+		for line := range strings.SplitSeq(sent, "\n") {
+			server := wire.Redis
+			if writes.MatchString(line) || procedure.MatchString(line) {
+				server = wire.MySQL
+			}
+			p.Sold = append(p.Sold, schedule.Sent{Server: server, Sent: line})
 		}
-		p := &Probe{Sold: []schedule.Sent{{Server: server, Sent: sent}}}
 		if got := strings.Join(p.Beyond(), "; "); got != want {
 			t.Errorf("%s: %q, want %q", sent, got, want)
 		}

@@ -225,6 +225,7 @@ func TestFaultsOfLocks(t *testing.T) {
 		{"a row that counts", []string{"%INSERT IGNORE INTO leases SELECT {item}, NOW(3) + INTERVAL 1 HOUR FROM DUAL WHERE 1 AND 1"}, schedule.Kill, 1, verdict.Held, "who came afterwards was answered with sold_out, and leases in rows were not ended"},
 		{"one without an end behind a row", []string{"REPLACE INTO leases VALUES ({item}, NOW(3) + INTERVAL 1 HOUR)", "?redis SETNX lock:{item} 1"}, schedule.Kill, 2, verdict.Stuck, ""},
 		{"a deadline", []string{"?redis SETNX lock:{item} 1999999999"}, schedule.Kill, 2, verdict.Held, "who came afterwards was answered with busy, and leases in values of Redis were not ended"},
+		{"a deadline with a fraction", []string{"?redis SETNX lock:{item} 1999999999.25"}, schedule.Kill, 2, verdict.Held, "who came afterwards was answered with busy, and leases in values of Redis were not ended"},
 		{"a long name with a space", []string{"?redis SET lock:{item}_" + strings.Repeat("x", 300) + " {customer} NX PX 1000"}, schedule.Pause, 2, verdict.Oversold, ""},
 		{"a list that is awaited for a second", []string{"redis BLPOP gifts:{item} 1"}, schedule.Kill, 2, verdict.Held, ""},
 	} {
