@@ -311,21 +311,44 @@ func TestTheEndOfAHeartbeat(t *testing.T) {
 	}
 }
 
-// TestStockInAHash: no name of a key has the item, and a unit that Redis forgets is one of the stock still.
-func TestStockInAHash(t *testing.T) {
-	takes := "%redis EVAL local_n=tonumber(redis.call('HGET','stock',ARGV[1])_or_0)_if_n>0_then_redis.call('HINCRBY','stock',ARGV[1],-1)_end_return_n>0 0 {item}"
-	path := described(t, "scripted", "")
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = errors.Join(os.WriteFile(stepsOf(path), []byte(takes+"\n"+order), 0o600), os.WriteFile(path, []byte(strings.NewReplacer(
-			"set: REPLACE INTO items (id, stock) VALUES ({item}, {stock})", "set_redis: HSET stock {item} {stock}",
-			"left: SELECT stock FROM items WHERE id = {item}", "left_redis: HGET stock {item}").Replace(string(text))), 0o600))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s := openFile(t, path); !s.KeepsStock() {
-		t.Error("it keeps its stock in Redis, and faults of Redis are not played with a unit for each customer")
+// TestStockInOneKey: no name of a key has the item, there are many others, and a unit that Redis forgets is one of the stock still.
+func TestStockInOneKey(t *testing.T) {
+	for _, tt := range []struct{ set, left, has, takes string }{
+		{"HSET stock {item} {stock}", "HGET stock {item}", "'HGET','stock',ARGV[1]", "'HINCRBY','stock',ARGV[1],-1"},
+		{"ZADD stock {stock} {item}", "ZSCORE stock {item}", "'ZSCORE','stock',ARGV[1]", "'ZINCRBY','stock',-1,ARGV[1]"},
+	} {
+		takes := "%redis EVAL local_n=tonumber(redis.call(" + tt.has + ")_or_0)_if_n>0_then_redis.call(" + tt.takes + ")_end_return_n>0 0 {item}"
+		path := described(t, "scripted", "")
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = errors.Join(os.WriteFile(stepsOf(path), []byte(takes+"\n"+order), 0o600), os.WriteFile(path, []byte(strings.NewReplacer(
+				"set: REPLACE INTO items (id, stock) VALUES ({item}, {stock})", "set_redis: "+tt.set,
+				"left: SELECT stock FROM items WHERE id = {item}", "left_redis: "+tt.left).Replace(string(text))), 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		on := started(t, path)
+		for item := range 40 {
+			set := strings.Fields(strings.NewReplacer("{item}", fmt.Sprintf("%04d", item), "{stock}", "0").Replace(tt.set))
+			if err := on.Redis().Do(t.Context(), set[0], set[1], set[2], set[3]).Err; err != nil {
+				t.Fatal(err)
+			}
+		}
+		probe, err := on.Probe(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := step.OpenService(t.Context(), on, probe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !s.KeepsStock() {
+			t.Error("it keeps its stock in Redis, and faults of Redis are not played with a unit for each customer")
+		}
+		if r, err := s.Fault(t.Context(), schedule.FlushAll, 1, false); err != nil || !r.Played.Has(schedule.FlushAll) {
+			t.Errorf("%s: %+v %v", tt.set, r.Outcome, err)
+		}
 	}
 }
 

@@ -19,7 +19,8 @@ import (
 
 // key is what a key of Redis holds, and the milliseconds that are left to it: -1 for no end.
 type key struct {
-	value string
+	value string // the beginning of it
+	sum   string // of all of it
 	ttl   int64
 	waits int64  // elements of a list, and messages of a stream that no consumer has acknowledged
 	last  string // the number of the last message that a stream was given
@@ -30,12 +31,21 @@ type key struct {
 const lookAtAll = `
 local found = {}
 for _, k in ipairs(redis.call('KEYS', '*')) do
-	local kind, held, waits, last = redis.call('TYPE', k)['ok'], '', 0, ''
+	local kind, held, scores, waits, last = redis.call('TYPE', k)['ok'], '', '', 0, ''
 	if kind == 'string' then held = redis.call('GET', k)
-	elseif kind == 'hash' then held = table.concat(redis.call('HGETALL', k), ' ')
-	elseif kind == 'list' then held, waits = table.concat(redis.call('LRANGE', k, 0, 20), ' '), redis.call('LLEN', k)
-	elseif kind == 'set' then held = table.concat(redis.call('SMEMBERS', k), ' ')
-	elseif kind == 'zset' then held = table.concat(redis.call('ZRANGE', k, 0, 20), ' ')
+	elseif kind == 'hash' then
+		local all, sorted = redis.call('HGETALL', k), {}
+		for i = 1, #all, 2 do table.insert(sorted, all[i] .. ' ' .. all[i + 1]) end
+		table.sort(sorted) -- Redis may give them in another order when nothing has changed
+		held = table.concat(sorted, ' ')
+	elseif kind == 'list' then held, waits = table.concat(redis.call('LRANGE', k, 0, -1), ' '), redis.call('LLEN', k)
+	elseif kind == 'set' then
+		local sorted = redis.call('SMEMBERS', k)
+		table.sort(sorted)
+		held = table.concat(sorted, ' ')
+	elseif kind == 'zset' then
+		held = table.concat(redis.call('ZRANGE', k, 0, 20), ' ')
+		scores = table.concat(redis.call('ZRANGE', k, 0, -1, 'WITHSCORES'), ' ')
 	elseif kind == 'stream' then
 		local about = redis.call('XINFO', 'STREAM', k)
 		for i = 1, #about, 2 do if about[i] == 'last-generated-id' then last = about[i + 1] end end
@@ -47,7 +57,7 @@ for _, k in ipairs(redis.call('KEYS', '*')) do
 			waits = waits + of['pending'] + #redis.call('XRANGE', k, '(' .. of['last-delivered-id'], '+', 'COUNT', 100)
 		end
 	end
-	table.insert(found, {k, string.sub(held, 1, 200), redis.call('PTTL', k), waits, last})
+	table.insert(found, {k, string.sub(held, 1, 200), redis.sha1hex(held .. scores .. last), redis.call('PTTL', k), waits, last})
 end
 return found`
 
@@ -60,7 +70,7 @@ func (r *serviceRun) keysNow(ctx context.Context) (map[string]key, error) {
 	}
 	for _, each := range found {
 		row := each.([]any)
-		all[row[0].(string)] = key{row[1].(string), row[2].(int64), row[3].(int64), row[4].(string)}
+		all[row[0].(string)] = key{row[1].(string), row[2].(string), row[3].(int64), row[4].(int64), row[5].(string)}
 	}
 	return all, nil
 }
@@ -82,7 +92,7 @@ func (r *serviceRun) ownAmong(all map[string]key) (own []string) {
 
 // isOwn says whether the sales have made or changed a key. A script, or a function, can make one that it does not name.
 func (r *serviceRun) isOwn(name string, now key) bool {
-	if was, there := r.before[name]; there && was.value == now.value {
+	if was, there := r.before[name]; there && was.sum == now.sum {
 		return false
 	}
 	return slices.ContainsFunc(r.entries, func(e schedule.Entry) bool {
