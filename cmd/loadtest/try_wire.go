@@ -115,7 +115,7 @@ func (t *try) explore(ctx context.Context, on *step.Service) (tasks []task) {
 		for _, e := range events {
 			what += searched[e]
 		}
-		if leases, _ := on.Leases(); !leases && len(events) > 0 {
+		if slices.Contains(events, schedule.Wait) && !on.Unrenewed() {
 			what = searched[""] + ", while a key of one ends that is no lock"
 		}
 		return task{part: "explore", what: what, play: func(until time.Time) error {
@@ -130,8 +130,8 @@ func (t *try) explore(ctx context.Context, on *step.Service) (tasks []task) {
 		}}
 	}
 	tasks = []task{search(2)}
-	leases, renewed := on.Leases()
-	if leases && !renewed || len(on.Ends()) > 0 {
+	_, renewed := on.Leases()
+	if on.Unrenewed() || len(on.Ends()) > 0 {
 		tasks = append(tasks, search(2, schedule.Wait))
 	}
 	if on.Processes() > 2 {

@@ -223,7 +223,7 @@ func (e *exploration) work(ctx context.Context) error {
 			err, more = nil, nil
 		case errors.As(err, new(unreachedError)) && e.last:
 			e.found.Unreached = append(e.found.Unreached, n.past.String())
-			e.found.decided.Fail(n.past.Behind(), "not reached again")
+			e.found.decided.Unreached(n.past)
 			err, more = nil, nil
 		case errors.Is(err, ErrGivenUp):
 			e.found.GivenUp = append(e.found.GivenUp, err.Error())

@@ -105,12 +105,26 @@ type Decided struct {
 	why    map[string]int
 }
 
-// Add counts a run. One with a unit for each customer decides for others like it.
+// Add counts a run. One with a unit for each customer decides for others like it, and one without an event for others
+// without one.
 func (d *Decided) Add(r Record) {
+	r.Behind = placeOf(r.Behind, r.Played)
 	if r.Outcome.Stock >= int64(r.Customers) {
 		r.Behind += ", with a unit for each"
 	}
 	d.add(r.Behind, r.Leaves, r.Undecided())
+}
+
+// Unreached counts a schedule that did not come to the same place again.
+func (d *Decided) Unreached(past Schedule) {
+	d.add(placeOf(past.Behind(), past), true, "not reached again")
+}
+
+func placeOf(behind string, played Schedule) string {
+	if played.quiet() {
+		behind += ", without an event"
+	}
+	return behind
 }
 
 // Fail counts a run that could not be played.

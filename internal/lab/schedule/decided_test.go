@@ -78,6 +78,8 @@ func TestAPartIsHeld(t *testing.T) {
 	run := func(behind string, leaves bool, b string) Record {
 		return Record{Wire: true, Customers: 2, Behind: behind, Leaves: leaves, Outcome: Outcome{Verdict: verdict.Held, Answers: map[string]string{"A": "sold", "B": b}}}
 	}
+	ended := run("A.set", true, "500: x")
+	ended.Played = Schedule{{Event: Wait}}
 	for _, tt := range []struct {
 		runs []Record
 		held bool
@@ -88,6 +90,7 @@ func TestAPartIsHeld(t *testing.T) {
 		{[]Record{run("A.set", true, "sold_out"), run("A.commit", false, "500: x")}, true, "1 of 2 decided: B was answered with 500 (1)"},
 		{[]Record{run("A.set", true, "500: x"), run("A.commit", false, "sold_out")}, false, "1 of 2 decided: B was answered with 500 (1)"},
 		{[]Record{run("A.set", true, "500: x"), run("A.set", true, "sold_out")}, true, "1 of 2 decided: B was answered with 500 (1)"},
+		{[]Record{ended, run("A.set", true, "sold_out")}, false, "1 of 2 decided: B was answered with 500 (1)"},
 		{[]Record{run("A.commit", false, "no answer")}, false, "0 of 1 decided: B was answered with no answer (1)"},
 	} {
 		var d Decided

@@ -164,7 +164,7 @@ func (r *Record) rule(f verdict.Facts) {
 // crashes counts the customers whose sale failed although nothing had happened to them. A shop that an event has left
 // without what it needs may say that it is unavailable, and a service may fail.
 func (r *Record) crashes() (n int64) {
-	quiet := r.quiet()
+	quiet := r.Played.quiet()
 	for _, c := range Customers(r.Customers) {
 		answer := r.Outcome.Answers[c.String()]
 		if quiet && failed(answer) || !r.Wire && !r.hit(c) && (answer == load.NoAnswer || inShort(answer) == "500") {
@@ -175,8 +175,8 @@ func (r *Record) crashes() (n int64) {
 }
 
 // quiet says whether nothing but the steps of the sales happened.
-func (r *Record) quiet() bool {
-	return !slices.ContainsFunc(r.Played, func(c Choice) bool { return !c.IsStep() && c.Event != Arrive })
+func (s Schedule) quiet() bool {
+	return !slices.ContainsFunc(s, func(c Choice) bool { return !c.IsStep() && c.Event != Arrive })
 }
 
 // hit says whether an event happened to a customer, or broke a server of all.
@@ -262,7 +262,7 @@ func (r *Record) keptByTime() bool {
 // described service may reject who comes while another one buys.
 func (r *Record) turnedAway(c Customer) bool {
 	answer := r.Outcome.Answers[c.String()]
-	return !r.Wire && r.quiet() && !decides(answer) && !failed(answer)
+	return !r.Wire && r.Played.quiet() && !decides(answer) && !failed(answer)
 }
 
 func (o *Outcome) ordered(customer string) (n int64) {

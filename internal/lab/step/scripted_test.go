@@ -26,7 +26,7 @@ import (
 
 // scripted sells by the lines of the file STEPS: SQL on a connection, behind "2" on another one, behind "&" there and a
 // little later; and commands of Redis behind "redis". What a SELECT finds is {stock}, and less than 1 is sold out, as is an
-// UPDATE with AND of no row. A line behind "~" is tried until its answer is OK or 1: behind "?" the sale is busy without, and
+// UPDATE with AND of no row. "renew" keeps a key until the sale has ended. A line behind "~" is tried until its answer is OK or 1: behind "?" the sale is busy without, and
 // sold out behind "%". One behind "-" is carried out in any case, "!" only where nothing was sold.
 func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, customer string) (sold bool, err error) {
 	lines, err := os.ReadFile(os.Getenv("STEPS"))
@@ -39,6 +39,8 @@ func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, cus
 	defer second.Close()
 	var beside sync.WaitGroup
 	defer beside.Wait()
+	over := make(chan struct{})
+	defer close(over)
 	stock := 1
 	do := func(line string) (got bool, err error) {
 		line = strings.NewReplacer("{item}", item, "{customer}", customer, "{left}", fmt.Sprint(stock-1)).Replace(line)
@@ -50,6 +52,17 @@ func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, cus
 			}
 			reply := cache.Do(ctx, args...)
 			return reply.Value == "OK" || reply.Value == int64(1), reply.Err
+		case "renew":
+			beside.Go(func() {
+				for {
+					select {
+					case <-time.After(200 * time.Millisecond):
+						cache.Do(context.WithoutCancel(ctx), "PEXPIRE", rest, 1500)
+					case <-over:
+						return
+					}
+				}
+			})
 		case "&":
 			beside.Go(func() {
 				time.Sleep(30 * time.Millisecond)
@@ -144,6 +157,7 @@ func TestOddServices(t *testing.T) {
 		{"lock by SADD", []string{"~redis SADD lock:{item} me", "redis PEXPIRE lock:{item} 1500", read, write, order, unlock}, "A.sadd A.pexpire wait B.sadd B.pexpire B.select", "overrun"},
 		{"lock by a script that does not name it", []string{"~redis EVAL return_redis.call('SET','lock:'..ARGV[1],'x','NX','PX',1500) 0 {item}", read, write, order, unlock}, "A.eval wait B.eval B.select", "overrun"},
 		{"lock beside a session", []string{"redis SET session:{item} x EX 600", "~redis SET lock:{item} {customer} NX PX 1500", read, write, order, unlock}, "A.set A.set2 wait B.set B.set2 B.select", "overrun"},
+		{"lock inside of a renewed one", []string{"redis SET user:{customer} x NX PX 1500", "renew user:{customer}", "~redis SET lock:{item} {customer} NX PX 1500", read, write, order, unlock, "-redis DEL user:{customer}"}, "A.set A.set2 wait B.set B.set2 B.select", "unexplained"},
 		{"scripts that are not known", []string{"%redis EVALSHA " + scripts[0] + " 1 a:{customer} {item}", "redis EVALSHA " + scripts[1] + " 1 b:{customer} {item}", "UPDATE items SET stock = 0 WHERE id = {item}", order}, "", "wrong-key"},
 		{"a worker that has the row", []string{"2 BEGIN", "2 UPDATE items SET stock = stock WHERE id = {item}", "& COMMIT", "UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock > 0", order}, "A.update", ""},
 		{"a key that ends", []string{"redis SET cached:{item} x PX 1500", "UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock > 0", order}, "A.set wait B.set", ""},

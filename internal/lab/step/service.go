@@ -55,7 +55,7 @@ import (
 // Whatever command gave a key of the sale its end, that end is played. It is called the lock where
 // the sale makes the key only if there is none, or deletes it. Elsewhere, as for a cache or a
 // session, it is called a key that ends. A key that lives for more than 45 seconds and is no
-// lock always ends early. While a lock is renewed, no other key ends.
+// lock always ends early. While a lock is renewed, another key ends only where it is a lock that is not.
 //
 // Locks end where the server says so. A second BEGIN, DDL, LOCK TABLES, SET autocommit=1, XA COMMIT
 // and a reset of the connection are steps, as is a SET with a SELECT in it. A text of several
@@ -80,14 +80,15 @@ type Service struct {
 	// renewals are requests that renew a lock, in the form of [service.Shape].
 	renewals sync.Map
 
-	mu     sync.Mutex // held while a run is played; guards the rest
-	idled  bool       // the idle service was watched: see learns
-	dirty  []bool     // by process: it was killed, or must be started again
-	cold   []bool     // by process: its connections are gone
-	queues bool       // a run has shown what [serviceRun.queued] is about; another one can miss it: its worker was quicker than the look
-	leases bool       // a sale keeps a key that ends by itself
-	lock   string     // which, in the form of [service.Shape]: of several one that is renewed, or else is deleted
-	renews bool       // and renews it
+	mu     sync.Mutex      // held while a run is played; guards the rest
+	idled  bool            // the idle service was watched: see learns
+	dirty  []bool          // by process: it was killed, or must be started again
+	cold   []bool          // by process: its connections are gone
+	queues bool            // a run has shown what [serviceRun.queued] is about; another one can miss it: its worker was quicker than the look
+	leases bool            // a sale keeps a key that ends by itself
+	lock   string          // which, in the form of [service.Shape]: of several one that is renewed, or else is deleted
+	renews bool            // and renews it
+	locks  map[string]bool // all, in the form of [service.Shape]: whether each is renewed
 	lease  time.Duration
 	waits  int // how many keys of a sale can end one after the other
 
@@ -102,7 +103,7 @@ type Service struct {
 
 // OpenService prepares a service that was probed. It finds out whether sales keep leases, and renew them.
 func OpenService(ctx context.Context, on *service.Service, probe *service.Probe) (*Service, error) {
-	s := &Service{on: on, probe: probe, kept: on.File.Stock.SetRedis+on.File.Stock.LeftRedis != "", deletes: map[string]bool{}, ends: map[string]bool{}, dirty: make([]bool, len(on.Processes)), cold: make([]bool, len(on.Processes))}
+	s := &Service{on: on, probe: probe, kept: on.File.Stock.SetRedis+on.File.Stock.LeftRedis != "", deletes: map[string]bool{}, ends: map[string]bool{}, dirty: make([]bool, len(on.Processes)), cold: make([]bool, len(on.Processes)), locks: map[string]bool{}}
 	if len(on.Processes) < 2 {
 		return nil, errors.New("it is one process, which can keep its own customers apart: each customer needs a process of its own")
 	}
@@ -113,27 +114,27 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 	if err = on.DB.QueryRowContext(ctx, "SELECT COALESCE(DATABASE(), '')").Scan(&s.database); err != nil {
 		return nil, err
 	}
-	learned, some, best, watched := false, false, 0, map[string]bool{} // by the form of a lock: whether it is renewed
+	learned, some, best := false, false, 0
 	look := func(r *serviceRun) (err error) {
 		for name, held := range r.before { // where each run sells the same item, only what sets the stock is there
 			s.kept = s.kept || !on.File.Fresh() || strings.Contains(name+" "+held.value, strconv.FormatInt(r.item, 10))
 		}
-		leases := slices.DeleteFunc(r.leases(0), func(name string) bool { _, known := watched[service.Shape(name)]; return known })
+		leases := slices.DeleteFunc(r.leases(0), func(name string) bool { _, known := s.locks[service.Shape(name)]; return known })
 		if some = some || len(leases) > 0; !learned {
 			return nil
 		}
-		if err := r.watchRenewals(ctx, leases, watched); err != nil {
+		if err := r.watchRenewals(ctx, leases, s.locks); err != nil {
 			return err
 		}
 		for _, name := range leases {
 			shape, left, rank := service.Shape(name), time.Duration(r.seen[name].ttl)*time.Millisecond, 1
-			for i, is := range []bool{left <= longestEnd || s.deletes[shape], s.deletes[shape], watched[shape]} {
+			for i, is := range []bool{left <= longestEnd || s.deletes[shape], s.deletes[shape], s.locks[shape]} {
 				if is {
 					rank += 1 << i
 				}
 			}
 			if rank > best {
-				best, s.leases, s.lock, s.lease, s.renews = rank, true, shape, left, watched[shape]
+				best, s.leases, s.lock, s.lease, s.renews = rank, true, shape, left, s.locks[shape]
 			}
 		}
 		return nil
@@ -142,7 +143,7 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 	for _, learned = range []bool{false, true} { // the second time it is known which keys are deleted: they are locks, however they are made
 		for try := 0; try == 0 || try < slowTries && (s.outlasted && !learned || errors.Is(err, errLearned) || errors.As(err, new(slowError))); try++ {
 			best, s.leases, s.lock, s.lease, s.renews, s.outlasted = 0, false, "", 0, false, false
-			clear(watched)
+			clear(s.locks)
 			_, err = s.play(ctx, s.Plan(2), explore.Follow(nil), look, false)
 		}
 		if err != nil || !some && len(s.deletes) == 0 {
@@ -154,10 +155,8 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 	}
 	s.learning = false
 	s.waits = len(s.ends)
-	for shape := range watched {
-		if !s.renews || shape == s.lock {
-			delete(s.ends, shape)
-		}
+	for shape := range s.locks {
+		delete(s.ends, shape)
 	}
 	return s, nil
 }
@@ -165,6 +164,11 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 // Leases says whether a sale keeps others out by a key in Redis that ends by itself, and whether that is renewed while
 // the sale goes on.
 func (s *Service) Leases() (leases, renewed bool) { return s.leases, s.renews }
+
+// Unrenewed says whether a lease of a sale can end although its process goes on: that of a lock which nobody renews.
+func (s *Service) Unrenewed() bool {
+	return slices.Contains(slices.Collect(maps.Values(s.locks)), false)
+}
 
 // Ends are the other keys of a sale that end by themselves, in the form of [service.Shape]. It made them without asking
 // whether they were there, and did not delete them.

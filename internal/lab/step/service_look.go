@@ -217,16 +217,19 @@ func (r *serviceRun) leases(of schedule.Customer) (all []string) {
 	return all
 }
 
-// firstEnd is the key of the sales that ends first by itself, empty for none. While a lock is renewed nothing else ends: what
-// is beside it may be renewed, too.
+// firstEnd is the key of the sales that ends first by itself, empty for none. While a lock is renewed, nothing else ends but a
+// lock that was seen not to be: another key may be renewed, too.
 func (r *serviceRun) firstEnd(all map[string]key) (first string) {
-	if _, held := all[r.main]; held && r.service.renews {
-		return r.main
-	}
+	_, held := all[r.main]
+	held = held && r.service.renews
 	for name, now := range all {
-		if now.ttl > 0 && (first == "" || now.ttl < all[first].ttl) && r.isOwn(name, now) {
+		renewed, known := r.service.locks[service.Shape(name)]
+		if now.ttl > 0 && (first == "" || now.ttl < all[first].ttl) && r.isOwn(name, now) && !(held && (renewed || !known)) {
 			first = name
 		}
+	}
+	if first == "" && held {
+		return r.main
 	}
 	return first
 }
