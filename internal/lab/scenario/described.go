@@ -29,7 +29,7 @@ const (
 // come one by one show whether they can be had.
 func contend(ctx context.Context, g *trial.Group) error {
 	s, random := g.Shows[0], rand.New(rand.NewPCG(g.Seed(), 1))
-	item := s.Items[0].ItemID
+	item, units := s.Items[0].ItemID, s.Items[0].InitialStock
 	var buying errgroup.Group
 	buying.SetLimit(describedAtOnce)
 	for range DescribedCustomers {
@@ -42,7 +42,7 @@ func contend(ctx context.Context, g *trial.Group) error {
 	if err := buying.Wait(); err != nil {
 		return err
 	}
-	if err := s.Service.Settle(ctx, item); err != nil {
+	if err := s.Service.Settle(ctx, item, units); err != nil {
 		return err
 	}
 	left, _, err := s.Service.Count(ctx, item)
@@ -53,7 +53,7 @@ func contend(ctx context.Context, g *trial.Group) error {
 	for i := range ordinaryCustomers {
 		got = append(got, s.Buy(ctx, i%len(g.Shops), 1))
 	}
-	if err := s.Service.Settle(ctx, item); err != nil {
+	if err := s.Service.Settle(ctx, item, units); err != nil {
 		return err
 	}
 	left, _, err = s.Service.Count(ctx, item)

@@ -52,7 +52,7 @@ func (d *described) Count(context.Context, uint64) (int64, map[string][]count.Or
 	return 20 - int64(len(d.orders)), d.orders, nil
 }
 
-func (d *described) Settle(context.Context, uint64) error {
+func (d *described) Settle(context.Context, uint64, int64) error {
 	for _, request := range d.unknown {
 		d.orders[request] = []count.Order{{Units: count.Units{1: 1}}}
 	}

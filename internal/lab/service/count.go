@@ -191,6 +191,14 @@ const (
 // sale go on behind its answer: a worker may be silent between two changes.
 func (s *Service) Patience() time.Duration { return max(stillFor, s.patience) }
 
+// InAll is how many units are left or in orders.
+func InAll(left int64, orders []Order) int64 {
+	for _, o := range orders {
+		left += o.Units
+	}
+	return left
+}
+
 // Still waits until the count of an item was seen not to change for stillFor, and for Patience where it does not add up or
 // nobody knows. It says false where it still changes after stillLimit.
 func (s *Service) Still(ctx context.Context, item int64, addsUp func(left int64, orders []Order) bool) (bool, error) {

@@ -64,12 +64,21 @@ func (s Seller) Count(ctx context.Context, item uint64) (left int64, orders map[
 	return left, orders, err
 }
 
-// Settle waits until no sale changes the count of an item any more.
-func (s Seller) Settle(ctx context.Context, item uint64) error {
+// Settle waits until no sale changes the count of an item any more. Where all units are sold or left, and no sale goes on behind
+// its answer, that is so at once.
+func (s Seller) Settle(ctx context.Context, item uint64, units int64) error {
+	var addsUp func(int64, []Order) bool
 	if !s.Late {
-		return nil
+		addsUp = func(left int64, orders []Order) bool { return InAll(left, orders) == units }
+		left, err := s.Left(ctx, int64(item))
+		if err != nil {
+			return err
+		}
+		if orders, err := s.Orders(ctx, int64(item)); err != nil || addsUp(left, orders) {
+			return err
+		}
 	}
-	still, err := s.Still(ctx, int64(item), nil)
+	still, err := s.Still(ctx, int64(item), addsUp)
 	if err == nil && !still {
 		err = fmt.Errorf("the count still changed %s after the last answer", stillLimit)
 	}

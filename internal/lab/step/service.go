@@ -392,6 +392,9 @@ func (s *Service) play(ctx context.Context, p Plan, choose explore.Chooser, look
 	if r.unforeseen.Load() && s.learns(ctx, r.item) {
 		return schedule.Record{}, errLearned
 	}
+	if x := r.uncounted(); x != nil && err == nil && !record.Outcome.Bad() {
+		err = fmt.Errorf("a sale sent %s when the run had been counted", x.Text)
+	}
 	return record, err
 }
 

@@ -61,8 +61,9 @@ func (r *serviceRun) ordinary(ctx context.Context, unended bool) string {
 	last, began := len(r.customers)-1, time.Now()
 	for came := 1; ; came++ {
 		reply := r.service.on.Buy(ctx, r.customers[last].at, r.service.on.NewSale(r.item, fmt.Sprintf("item%d-ordinary%d", r.item, came)))
+		early := r.isBusy(last)
 		if !failed(&reply) && !(unended && reply.Outcome == load.Busy) || r.used == 0 || !r.othersMayCome(came, began) || seen.Pause(ctx, min(firstOther<<came, lastOther)) != nil {
-			r.late = !r.comesToRest(ctx, last, reply.Outcome)
+			r.late = !r.comesToRest(ctx, last, reply.Outcome, early)
 			return reply.String()
 		}
 	}

@@ -53,6 +53,8 @@ type caller struct {
 	got    service.Reply // the same, when done is closed
 	others int           // how many have come in its place: see [serviceRun.anotherComes]
 	done   chan struct{} // closed when its request has ended
+	open   bool          // something of it was under way then
+	early  bool          // it was answered while something of it was held or under way, or before more of it came
 	tries  []try         // of what it has sent since another customer changed something, or an event happened
 	used   int           // how many events there were when they were made
 
@@ -92,6 +94,7 @@ func (r *serviceRun) arrive(ctx context.Context, b *buyer) {
 	go func() {
 		defer c.leave()
 		c.got = r.service.on.Buy(ctx, c.at, c.sale)
+		c.open = r.isBusy(int(c.customer - 'A'))
 		close(c.done)
 		r.tell(replied{b.customer, c.got})
 	}()
@@ -142,7 +145,7 @@ func (r *serviceRun) end(ctx context.Context) {
 		if c.state != absent {
 			c.stopAsking()
 			<-c.done
-			r.service.dirty[i] = r.service.dirty[i] || c.state != ended && !r.comesToRest(ctx, i, c.got.Outcome)
+			r.service.dirty[i] = r.service.dirty[i] || c.state != ended && !r.comesToRest(ctx, i, c.got.Outcome, c.early || c.open)
 		}
 	}
 	// Not before: [serviceRun.free] would start it again while its worker writes an order.
@@ -151,10 +154,10 @@ func (r *serviceRun) end(ctx context.Context) {
 }
 
 // comesToRest waits until a process has sent the last request of a sale that was answered so, or nothing of it for as long
-// as it may be silent.
-func (r *serviceRun) comesToRest(ctx context.Context, process int, answered load.Outcome) bool {
+// as it may be silent. Early is a sale that went on behind its answer, whatever the probe has seen.
+func (r *serviceRun) comesToRest(ctx context.Context, process int, answered load.Outcome, early bool) bool {
 	settled, quiet := time.Duration(r.service.on.File.Settle), seen.Quiet{}
-	for limit := time.Now().Add(settled + shortRest); r.service.probe.AfterAnswer; {
+	for limit := time.Now().Add(settled + shortRest); early || r.service.probe.AfterAnswer; {
 		r.mu.Lock()
 		busy, last, heard := r.busy[process], r.last[process], r.heard[process]
 		r.mu.Unlock()
@@ -176,13 +179,15 @@ func (r *serviceRun) handle(ctx context.Context, m any) error {
 		if b := r.buyers[m.Process]; b.dead {
 			m.go_ <- false
 		} else {
+			c := r.of(b)
+			c.early = c.early || b.answer != ""
 			r.hold(b, r.held(m))
 		}
 	case passed:
 		r.landed(r.customers[m.Process], m.Exchange)
 	case replied:
 		c := r.customers[m.customer-'A']
-		c.reply = &m.reply
+		c.reply, c.early = &m.reply, c.flying != nil || len(c.queue) > 0
 		r.replied(c.buyer, m.reply.String())
 	case renewal:
 		r.noteRenewal(r.buyers[m.process].customer, m.at)
@@ -253,7 +258,8 @@ func (r *serviceRun) triesOf(c *caller) []try {
 	return c.tries
 }
 
-func (r *serviceRun) goesOn(*buyer) bool { return r.service.probe.AfterAnswer }
+// goesOn knows of a sale without a fault what the probe has seen. A timeout can answer a customer whose sale is held.
+func (r *serviceRun) goesOn(b *buyer) bool { return r.service.probe.AfterAnswer || r.of(b).early }
 
 // listen finds out why a customer is silent.
 func (r *serviceRun) listen(ctx context.Context, b *buyer, s *silence) (err error) {
@@ -392,6 +398,7 @@ func (r *serviceRun) db() *sql.DB { return r.service.on.DB }
 
 // count is what the service has for sale and has sold, and what Redis had at the last look.
 func (r *serviceRun) count(ctx context.Context) (schedule.State, error) {
+	r.counts()
 	now := r.lock
 	if r.owner != 0 {
 		now.Holder = r.owner.String()
@@ -500,20 +507,19 @@ func (r *serviceRun) addedUp(ctx context.Context, o *schedule.Outcome, end sched
 		return end, err
 	}
 	r.ended = true // what follows takes longer than many a lease
-	addsUp := func(left int64, orders []service.Order) bool {
-		for _, order := range orders {
-			left += order.Units
-		}
-		return left == o.Stock
-	}
-	if still, err := r.service.on.Still(ctx, r.item, addsUp); err != nil || !still {
+	if still, err := r.service.on.Still(ctx, r.item, r.addsUp); err != nil || !still {
 		return end, cmp.Or(err, errors.New("the orders and the stock change all the time"))
 	}
 	return r.lookAtEnd(ctx, o)
 }
 
+func (r *serviceRun) addsUp(left int64, orders []service.Order) bool {
+	return service.InAll(left, orders) == r.units
+}
+
 // awaitOrders waits for the orders that a worker of another process, or of one that was started again, can write: of
-// customers who were answered as sold, and of what waits in a queue. What was taken from there may be on its way still.
+// customers who were answered as sold, of what waits in a queue, and of units that are neither sold nor left where orders come
+// behind answers. What was taken from a queue may be on its way still.
 func (r *serviceRun) awaitOrders(ctx context.Context, record *schedule.Record) error {
 	o := &record.Outcome
 	for until := time.Now().Add(max(workerLimit, r.service.on.Patience())); ; {
@@ -534,11 +540,19 @@ func (r *serviceRun) awaitOrders(ctx context.Context, record *schedule.Record) e
 		}
 		o.Orders = end.Orders
 	}
-	if r.service.queues && !record.Queued && int64(len(o.Orders)) < o.Stock {
+	missing := o.Stock - int64(len(o.Orders))
+	if r.service.queues && !record.Queued && missing > 0 {
 		_, err := r.service.on.Still(ctx, r.item, nil)
 		return err
 	}
-	return nil
+	if !r.service.probe.AfterAnswer || missing <= 0 {
+		return nil
+	}
+	left, err := r.service.on.Left(ctx, r.item)
+	if err == nil && left < missing { // a table can be a queue
+		_, err = r.service.on.Still(ctx, r.item, r.addsUp)
+	}
+	return err
 }
 
 // How long an order is awaited.

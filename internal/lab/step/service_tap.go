@@ -42,7 +42,8 @@ type tapped struct {
 
 	mu    sync.Mutex                   // guards the rest
 	under map[*wire.Exchange]bool      // the requests of sales that are held or under way
-	lost  map[*wire.Exchange]bool      // those of them whose answer is kept from the sale
+	since map[*wire.Exchange]bool      // those that the last count can have missed
+	lost  map[*wire.Exchange]bool      // those of under whose answer is kept from the sale
 	busy  []int                        // how many of them each customer has
 	last  []string                     // by process: what of a sale it has sent last
 	heard []time.Time                  // by process: when that was sent or answered, or an earlier request of a sale was
@@ -58,7 +59,7 @@ type tapped struct {
 func (t *tapped) open(customers int) {
 	t.busy, t.came, t.dead = make([]int, customers), make([]bool, customers), make([]bool, customers)
 	t.last, t.heard = make([]string, customers), make([]time.Time, customers)
-	t.under, t.lost, t.inSale, t.made = map[*wire.Exchange]bool{}, map[*wire.Exchange]bool{}, map[*wire.Conn]bool{}, map[string]schedule.Customer{}
+	t.under, t.since, t.lost, t.inSale, t.made = map[*wire.Exchange]bool{}, map[*wire.Exchange]bool{}, map[*wire.Exchange]bool{}, map[*wire.Conn]bool{}, map[string]schedule.Customer{}
 }
 
 // locked changes what the proxies see.
@@ -102,7 +103,7 @@ func (t tap) Sent(x *wire.Exchange) bool {
 	withheld, of := r.withheld, r.withheldOf
 	if !renews {
 		r.busy[x.Process]++
-		r.under[x] = true
+		r.under[x], r.since[x] = true, true
 		r.last[x.Process], r.heard[x.Process] = x.Text, time.Now()
 	}
 	r.mu.Unlock()
@@ -134,6 +135,33 @@ func (r *tapped) isDead(process int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.dead[process]
+}
+
+// counts notes that the stock and the orders are counted from now on. What is not answered yet can come behind that.
+func (r *tapped) counts() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.since = maps.Clone(r.under)
+}
+
+// uncounted is a request that can have changed what is counted behind the last count, nil for none. What a killed process has
+// sent may be gone.
+func (r *serviceRun) uncounted() *wire.Exchange {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for x := range r.since {
+		if (x.Server == wire.MySQL || r.service.kept) && !r.buyers[x.Process].dead {
+			return x
+		}
+	}
+	return nil
+}
+
+// isBusy says whether a request of a process's sale is held or under way.
+func (r *tapped) isBusy(process int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.busy[process] > 0
 }
 
 // isRenewal says whether a request is about the lock of a sale that is held meanwhile, or has the form of one that

@@ -19,12 +19,17 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 
 	"stocklock/internal/lab/explore"
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/step/steptest"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/redisconn"
+	"stocklock/internal/strategy/declared"
 	"stocklock/internal/testserver"
 )
 
@@ -55,6 +60,9 @@ func TestMain(m *testing.M) {
 //	beating    each process writes a heartbeat every two seconds
 //	tables     a sale locks its tables
 //	outbox     a sale notes and counts its order, and a worker of the second process writes it twice a second
+//	impatient  a customer whose sale has lost its lock is told that it is busy, and the sale goes on; who has the lock next waits for that
+//	relayed    the same, in a table, from which each process writes it once a second
+//	regretful  a sale takes a unit before it looks, and gives it back a second after it was refused
 //	orders     a sale makes the only order of an item with one unit, under a lock, and takes that off the stock last
 //	recount    the same without a lock, and a worker of the second process takes it off, once a second
 //	unnamed    the second customer is not told that it is sold a unit, and who comes afterwards is told nothing
@@ -142,6 +150,44 @@ func serve(mode string) error {
 				return false, nil, err
 			}
 			return true, nil, take()
+		case "impatient":
+			ctx = context.WithoutCancel(ctx)
+			lock, taken, gone := "lock:"+item, "taken:"+item, "gone:"+item
+			if got := cache.Do(ctx, "SET", lock, customer, "NX", "PX", 2000); got.Value == nil {
+				return false, nil, cmp.Or(got.Err, errBusy)
+			}
+			for n, _ := cache.Do(ctx, "INCR", taken).Int64(); n > 1 && cache.Do(ctx, "GET", gone).Value == nil; {
+				time.Sleep(10 * time.Millisecond)
+			}
+			over, done := make(chan bool), make(chan error, 1)
+			got := false
+			go func() {
+				var stock int
+				err := db.QueryRowContext(ctx, "SELECT stock FROM items WHERE id = ?", item).Scan(&stock)
+				if got = err == nil && stock > 0; got {
+					_, err = db.ExecContext(ctx, "UPDATE items SET stock = ? WHERE id = ?", stock-1, item)
+					time.Sleep(300 * time.Millisecond)
+					err = cmp.Or(err, take())
+				}
+				close(over)
+				cache.Do(ctx, "DECR", taken)
+				cache.Do(ctx, "DEL", lock)
+				done <- err
+			}()
+			for {
+				select {
+				case <-over:
+					return got, nil, <-done
+				case <-time.After(10 * time.Millisecond):
+				}
+				if owner := cache.Do(ctx, "GET", lock); owner.Err == nil && owner.Value != customer {
+					select {
+					case <-over:
+					default:
+						return false, nil, cmp.Or(cache.Do(ctx, "SET", gone, 1).Err, errBusy)
+					}
+				}
+			}
 		case "hash":
 			var left int64
 			for _, field := range []string{"price", "stock", "stock", "stock"} {
@@ -178,6 +224,24 @@ func serve(mode string) error {
 			}
 			_, err = conn.ExecContext(ctx, "INSERT INTO orders (item_id, customer) VALUES (?, ?)", item, customer)
 			return true, nil, err
+		case "regretful":
+			var left int
+			tx, err := db.BeginTx(ctx, nil)
+			if err != nil {
+				return false, nil, err
+			}
+			defer tx.Rollback()
+			if _, err := tx.ExecContext(ctx, "UPDATE items SET stock = stock - 1 WHERE id = ?", item); err != nil {
+				return false, nil, err
+			}
+			if err := cmp.Or(tx.QueryRowContext(ctx, "SELECT stock FROM items WHERE id = ?", item).Scan(&left), tx.Commit()); err != nil {
+				return false, nil, err
+			}
+			if left < 0 {
+				time.AfterFunc(time.Second, func() { _, _ = db.Exec("UPDATE items SET stock = stock + 1 WHERE id = ?", item) })
+				return false, nil, nil
+			}
+			return true, nil, take()
 		case "warming":
 			if _, err := db.ExecContext(ctx, "UPDATE items SET stock = stock - 1 WHERE id = ?", item); err != nil {
 				return false, nil, err
@@ -230,6 +294,10 @@ func serve(mode string) error {
 			}
 			return false, nil, nil
 		}
+		if mode == "relayed" {
+			_, err := db.ExecContext(ctx, "INSERT INTO outbox (item_id, customer) VALUES (?, ?)", item, customer)
+			return true, nil, cmp.Or(err, cache.Do(ctx, "INCR", "noted").Err)
+		}
 		if mode == "outbox" {
 			return true, nil, cmp.Or(cache.Do(ctx, "RPUSH", "outbox", item+" "+customer).Err, cache.Do(ctx, "INCR", "noted").Err)
 		}
@@ -266,6 +334,16 @@ func serve(mode string) error {
 					item, customer, _ := strings.Cut(job.Value.(string), " ")
 					_, _ = db.Exec("INSERT INTO orders (item_id, customer) VALUES (?, ?)", item, customer)
 				}
+			}
+		}()
+	}
+	if mode == "relayed" {
+		if _, err := db.Exec("CREATE TABLE IF NOT EXISTS outbox (id BIGINT AUTO_INCREMENT PRIMARY KEY, item_id BIGINT, customer VARCHAR(64))"); err != nil {
+			return err
+		}
+		go func() {
+			for range time.Tick(time.Second) {
+				_, _ = db.Exec("BEGIN; SELECT id FROM outbox FOR UPDATE; INSERT INTO orders (item_id, customer) SELECT item_id, customer FROM outbox; DELETE FROM outbox; COMMIT")
 			}
 		}()
 	}
@@ -424,6 +502,18 @@ func TestWhoComesAfterAServerBroke(t *testing.T) {
 	}
 }
 
+// TestAnAnswerBeforeTheSaleHasEnded: what a sale sends behind it is awaited, though no sale without a fault sends any.
+func TestAnAnswerBeforeTheSaleHasEnded(t *testing.T) {
+	t.Parallel()
+	s := openFile(t, described(t, "impatient", `settle: 3s
+background: ["^GET lock:", "^(INCR|DECR) taken:", "^(GET|SET) gone:"]`))
+	r, err := s.InTime(t.Context(), "", 2, steptest.Parse(t, "A.set A.select wait B.set B.select B.update B.insert B.del"))
+	if err != nil || r.Outcome.Verdict != verdict.Oversold || r.Outcome.Cause != verdict.Overrun || r.Outcome.Answers["A"] != string(load.Busy) {
+		schedule.Draw(os.Stdout, words.English, r, 0)
+		t.Errorf("%+v %v", r.Outcome, err)
+	}
+}
+
 // TestAnAnswerThatTheDescriptionDoesNotName is neither stuck nor held. What the orders show stays.
 func TestAnAnswerThatTheDescriptionDoesNotName(t *testing.T) {
 	path := described(t, "unnamed", "")
@@ -516,6 +606,31 @@ func TestWhatDoesNotAddUp(t *testing.T) {
 	s = openFile(t, described(t, "recount", "background: [^UPDATE items SET stock = 0]"))
 	if found := explored(t, s); found.Bad > 0 || !found.Decided().Held() {
 		t.Errorf("counted by a worker: %d of %d are bad: %v, %s", found.Bad, found.Runs, found.Causes(), found.Decided())
+	}
+}
+
+// TestAnOrderFromATable: who has noted its order there before its process was killed gets it from another one.
+func TestAnOrderFromATable(t *testing.T) {
+	t.Parallel()
+	s := openFile(t, described(t, "relayed", "background: [FROM outbox]"))
+	for steps, want := range map[int]verdict.Kind{1: verdict.Left, 2: verdict.Held} {
+		if r, err := s.Fault(t.Context(), schedule.Kill, steps, false); err != nil || r.Outcome.Verdict != want || r.Undecided() != "" || len(r.Outcome.Orders) != steps-1 {
+			t.Errorf("killed after %d: %+v, undecided: %q, %v, want %s", steps, r.Outcome, r.Undecided(), err, want)
+		}
+	}
+}
+
+// TestAUnitThatComesBackLate, of who was refused in contention, is none that is missing.
+func TestAUnitThatComesBackLate(t *testing.T) {
+	t.Parallel()
+	on := started(t, described(t, "regretful", ""))
+	bench := &trial.Bench{Service: service.Seller{Service: on}}
+	for _, p := range on.Processes {
+		bench.Shops = append(bench.Shops, trial.Shop{URL: p.URL})
+	}
+	r, err := trial.Run(t.Context(), bench, scenario.Described, []declared.Strategy{{Name: "regretful"}}, 1, trial.Options{})
+	if err != nil || r[0].Verdict != verdict.Held {
+		t.Errorf("%+v %v", r, err)
 	}
 }
 

@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/service"
+	"stocklock/internal/lab/wire"
 	"stocklock/internal/lab/words"
 )
 
@@ -73,5 +76,33 @@ func TestAMessageBesideAnOlderOne(t *testing.T) {
 		if got := r.queued(map[string]key{tt.name: tt.now}); got != tt.want {
 			t.Errorf("%s: %+v: %v", tt.name, tt.now, got)
 		}
+	}
+}
+
+// TestARequestBehindTheLastCount can change what was counted. One that was answered before cannot, nor one of a dead process.
+func TestARequestBehindTheLastCount(t *testing.T) {
+	over := make(chan struct{})
+	close(over)
+	r := &serviceRun{run: newRun(Plan{}, schedule.Schema{}, 1, pace{}), over: over,
+		service: &Service{on: &service.Service{File: &service.File{}}, probe: &service.Probe{}}}
+	r.open(1)
+	r.buyers, r.came[0] = []*buyer{newBuyer('A', "a", nil)}, true
+	insert, del := &wire.Exchange{Server: wire.MySQL, Text: "INSERT INTO orders"}, &wire.Exchange{Server: wire.Redis, Text: "DEL lock"}
+	r.counts()
+	for _, x := range []*wire.Exchange{del, insert} {
+		if got := r.uncounted(); got != nil {
+			t.Errorf("before %s: %s", x.Text, got.Text)
+		}
+		tap{r}.Sent(x)
+	}
+	for _, answered := range []bool{false, true} {
+		if r.counts(); (r.uncounted() == nil) != answered {
+			t.Errorf("answered: %v, uncounted: %v", answered, r.uncounted())
+		}
+		tap{r}.Answered(insert)
+	}
+	tap{r}.Sent(insert)
+	if r.buyers[0].dead = true; r.uncounted() != nil {
+		t.Error("what a killed process has sent may be gone")
 	}
 }

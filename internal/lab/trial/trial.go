@@ -111,8 +111,8 @@ type Service interface {
 	Send(ctx context.Context, o load.Order) load.Answer
 	// Count returns how many units of an item are left, and its orders by their customers: the ids of the requests.
 	Count(ctx context.Context, item uint64) (left int64, orders map[string][]count.Order, err error)
-	// Settle waits until no sale changes that any more.
-	Settle(ctx context.Context, item uint64) error
+	// Settle waits until no sale changes that any more, of an item that had so many units.
+	Settle(ctx context.Context, item uint64, units int64) error
 }
 
 // Shop is one of the shops that sell.
