@@ -32,9 +32,6 @@ met=$(tested $meet) && others=$(tested ./... | grep -vxF -e stocklock -e "$met")
 searches='Test(Model|BothSteppers|WhatIsFound|KeptSchedules|ServicesThatDecideElsewhere|ThreeCustomers|FaultsOfLocks|OddServices|WhatDoesNotAddUp'
 searches+='|RedisLosesTheLock|WhoComesAfterAServerBroke|ALeaseThat|AnOrderThatAnotherProcessWrites|TwoLeases)'
 
-# Test binaries and compilers live for seconds, and collect garbage less often.
-export GOGC=${GOGC:-400} GOMEMLIMIT=${GOMEMLIMIT:-1GiB}
-
 # Tests of both halves bring bin/shop up to date. Built before, it is built once.
 scripts/lab-go.sh build -o bin/ ./cmd/shop || exit 1
 
