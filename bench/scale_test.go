@@ -56,7 +56,7 @@ func TestScaleOfItems(t *testing.T) {
 }
 
 func TestScaleOfOneHotItem(t *testing.T) {
-	ratio, tables := scaled(t, "hot", "--each", "100ms")
+	ratio, tables := scaled(t, "hot", "--each", "200ms")
 	for _, of := range tables {
 		if column := strings.TrimPrefix(of.Name, "Scale/hot/"); ratio("conditional", column) != 1 || len(of.Rows) != len(onHot) {
 			t.Errorf("%d strategies sell with %s, and conditional × %g", len(of.Rows), column, ratio("conditional", column))
@@ -83,7 +83,7 @@ func TestScaleOfCrowds(t *testing.T) {
 
 // TestScaleOfTopologies must leave out what sells by old reads.
 func TestScaleOfTopologies(t *testing.T) {
-	ratio, _ := scaled(t, "topologies", "--each", "100ms", "--workers", "12")
+	ratio, _ := scaled(t, "topologies", "--each", "200ms", "--workers", "12")
 	oversells := map[string][]string{"replica-reads": {"fenced", "reentrant"}, "galera-writers": {"reentrant"}}
 	for _, on := range topology.All {
 		for _, name := range onTopologies {

@@ -47,7 +47,11 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 	if ctx.Err() != nil {
 		err = nil // the report says so
 	}
-	return errors.Join(err, kept.write(r, faults, s))
+	written := kept.write(r, faults, s)
+	if err != nil && errors.Is(written, errSurprised) {
+		return err
+	}
+	return errors.Join(err, written)
 }
 
 // tellingOfAFew are cells of several items, and on databases of two servers: by a failover both strategies lie, and by an

@@ -122,7 +122,7 @@ func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) e
 	default:
 		people.terminal().Report(r)
 	}
-	if ctx.Err() != nil {
+	if r.Interrupted && ctx.Err() != nil {
 		failed = nil // the report says so
 	}
 	err = c.finish(r, s)

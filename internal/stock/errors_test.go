@@ -107,6 +107,10 @@ func TestErrorsOfTheServer(t *testing.T) {
 			return err
 		},
 		"a read": func() error { _, err := store.Read(t.Context(), item.ID); return err },
+		"a look at the primary": func() error {
+			_, err := stock.AtPrimary(t.Context(), store, func(at *stock.Store) (stock.Item, error) { return at.Read(t.Context(), item.ID) })
+			return err
+		},
 		"a list": func() error { _, err := store.Items(t.Context(), 0, 1); return err },
 		"a look for orders": func() error {
 			if _, err := store.OrderByKey(t.Context(), "", "key"); !errors.Is(err, stock.ErrNotFound) {
@@ -146,6 +150,7 @@ func TestErrorsOfTheServer(t *testing.T) {
 		{"a read", "SELECT", false, unavailable, []uint32{1047, 1820, 9999}},
 		{"a batch", "UPDATE", false, conflict, []uint32{1213, 3101}},
 
+		{"a look at the primary", "COMMIT", false, "none", []uint32{1180}}, // what was read was read
 		{"a sale", "COMMIT", false, conflict, []uint32{1213, 3101, 8022, 9007}},
 		{"a sale", "COMMIT", false, unavailable, []uint32{1290, 1792}},
 		{"a sale", "COMMIT", false, unknown, []uint32{1180, 9999}},

@@ -45,13 +45,21 @@ func WithinAt[T any](ctx context.Context, s *Store, isolation sql.IsolationLevel
 	return got, err
 }
 
-// AtPrimary has look read in a transaction, which a proxy that splits reads from writes sends to the primary.
+// AtPrimary has look read in a transaction, which a proxy that splits reads from writes sends to the primary. How that ends
+// says nothing of what was read.
 func AtPrimary[T any](ctx context.Context, s *Store, look func(*Store) (T, error)) (T, error) {
-	return Within(ctx, s, func(tx Tx) (T, error) {
+	looked := false
+	got, err := Within(ctx, s, func(tx Tx) (got T, err error) {
 		primary := *s
 		primary.db = tx.db
-		return look(&primary)
+		got, err = look(&primary)
+		looked = err == nil
+		return got, err
 	})
+	if looked {
+		err = nil
+	}
+	return got, err
 }
 
 // Exec sends a statement, and returns how many rows it matched and the server's LAST_INSERT_ID.

@@ -88,6 +88,7 @@ func redisTouches(r Request) []Touch {
 
 var (
 	noCode  = regexp.MustCompile(`(?s)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|--[^\n]*`) // or a string
+	long    = regexp.MustCompile(`\[=*\[`)
 	api     = regexp.MustCompile(`\b(?:redis|server)\b(\s*\.\s*\w)?`)
 	calls   = regexp.MustCompile(`\b(?:redis|server)\s*\.\s*p?call\b`)
 	given   = regexp.MustCompile(`^\(\s*['"](\w+)['"]\s*(?:\)|,\s*((?:KEYS\s*\[\s*\w+\s*\]|unpack\s*\(\s*KEYS\s*\)|\w+)(?:\s*,\s*KEYS\s*\[\s*\w+\s*\])*)\s*([,)]))`)
@@ -98,7 +99,7 @@ var (
 // KEYS[n], or a local that is one, of a command whose other arguments are no keys. It is true for no text, as one of the
 // repository's own has none.
 func declares(source string) bool {
-	if !strings.Contains(source, "[[") { // in a long comment or string, others may begin that do not end
+	if !long.MatchString(source) { // in a long comment or string, others may begin that do not end
 		source = noCode.ReplaceAllString(source, "$1")
 	}
 	for _, at := range api.FindAllStringSubmatch(source, -1) {

@@ -188,6 +188,7 @@ func TestScriptsThatMakeUpKeys(t *testing.T) {
 		"return redis['call']('GET', 'x')":                                                                                      false,
 		"-- redis' own clock\nif redis.call('GET', KEYS[1]) then return redis.error_reply('--') end":                            true,
 		"if ARGV[1] == '--' then local r = redis return r.call('GET', 'x') end":                                                 false,
+		"--[=[ x ]=] return redis.call('GET', 'x')":                                                                             false,
 		"--[[ it's ]] local r = redis return r.call('GET', 'x') -- it's":                                                        false,
 		"redis.call('hincrby', KEYS[1], ARGV[1], -1) return redis.call('publish', KEYS[2], cjson.encode({redis.sha1hex('a')}))": true,
 	} {

@@ -150,11 +150,17 @@ func (r *serviceRun) uncounted() *wire.Exchange {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for x := range r.since {
-		if (x.Server == wire.MySQL || r.service.kept) && !r.buyers[x.Process].dead {
+		if (x.Server == wire.MySQL || r.service.kept) && !r.buyers[x.Process].dead && r.changes(x) {
 			return x
 		}
 	}
 	return nil
+}
+
+// changes says whether a request can change what is counted. A ROLLBACK behind a refusal cannot, and neither can a look.
+func (r *serviceRun) changes(x *wire.Exchange) bool {
+	sent := schedule.Request{Server: x.Server, Text: x.Text, Tx: x.Tx, Isolation: x.Isolation, Source: x.Source, Foreign: true}
+	return !strings.HasPrefix(strings.ToUpper(x.Text), "ROLLBACK") && slices.ContainsFunc(r.schema.Touches(sent), func(t schedule.Touch) bool { return t.Does&schedule.Writes != 0 })
 }
 
 // isBusy says whether a request of a process's sale is held or under way.

@@ -62,7 +62,7 @@ func TestMain(m *testing.M) {
 //	outbox     a sale notes and counts its order, and a worker of the second process writes it twice a second
 //	impatient  a customer whose sale has lost its lock is told that it is busy, and the sale goes on; who has the lock next waits for that
 //	relayed    the same, in a table, from which each process writes it once a second
-//	regretful  a sale takes a unit before it looks, and gives it back a second after it was refused
+//	regretful  a sale takes a unit before it looks, and gives it back a little after it was refused
 //	orders     a sale makes the only order of an item with one unit, under a lock, and takes that off the stock last
 //	recount    the same without a lock, and a worker of the second process takes it off, once a second
 //	unnamed    the second customer is not told that it is sold a unit, and who comes afterwards is told nothing
@@ -238,7 +238,7 @@ func serve(mode string) error {
 				return false, nil, err
 			}
 			if left < 0 {
-				time.AfterFunc(time.Second, func() { _, _ = db.Exec("UPDATE items SET stock = stock + 1 WHERE id = ?", item) })
+				time.AfterFunc(300*time.Millisecond, func() { _, _ = db.Exec("UPDATE items SET stock = stock + 1 WHERE id = ?", item) })
 				return false, nil, nil
 			}
 			return true, nil, take()

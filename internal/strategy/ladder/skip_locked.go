@@ -24,8 +24,9 @@ var skipLocked = lockingRows(strategy.Strategy{
 })
 
 // unitPool bounds the free rows of one item. Each sale skips the rows that others have locked, so a
-// pool without a bound makes every sale slower.
-const unitPool = 1000
+// pool without a bound makes every sale slower. Sales also skip the rows of a refill that is not committed: 125 of them
+// kept MariaDB on two processors from inserting 1,000 rows for a minute.
+const unitPool = 100
 
 // sellUnits sells free rows. If too few are unlocked, it refills the pool and tries again. An order of more than the
 // pool is sold from the item's row. An order's stock_read is the number of its highest unit.
