@@ -492,12 +492,12 @@ func TestAnUnansweredCommitStaysUnknown(t *testing.T) {
 // TestMoreThanThePoolIsSold, and no unit of the pool is left out.
 func TestMoreThanThePoolIsSold(t *testing.T) {
 	d := strategytest.Deps(t)
-	item := strategytest.NewItem(t, d, 2*unitPool+500)
+	item := strategytest.NewItem(t, d, 2*unitPool+unitPool/2)
 	seller := strategytest.NewSeller(t, skipLocked.Strategy, d)
 	for _, tt := range []struct {
 		quantity int64
 		want     error
-	}{{1, nil}, {2 * unitPool, nil}, {2 * unitPool, stock.ErrSoldOut}, {500, stock.ErrSoldOut}, {499, nil}, {1, stock.ErrSoldOut}} {
+	}{{1, nil}, {2 * unitPool, nil}, {2 * unitPool, stock.ErrSoldOut}, {unitPool / 2, stock.ErrSoldOut}, {unitPool/2 - 1, nil}, {1, stock.ErrSoldOut}} {
 		if _, err := seller.Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: tt.quantity, RequestID: "r", Shop: "test"}); !errors.Is(err, tt.want) {
 			t.Errorf("%d units: %v, want %v", tt.quantity, err, tt.want)
 		}
