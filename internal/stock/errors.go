@@ -28,7 +28,7 @@ var (
 	// ErrConflict: the item changed between the read and the write, or the database ended this
 	// transaction to resolve a deadlock. A new try with a new read may succeed.
 	ErrConflict = errors.New("stock: item changed since it was read")
-	// ErrNoConnection: no connection was free in time. See [WithPatience].
+	// ErrNoConnection: the pool was full, and no connection was free in time. See [WithPatience].
 	ErrNoConnection = errors.New("stock: no connection was free in time")
 	// ErrRepeated: an order exists under the sale's idempotency key, or with its OrderID. See
 	// [Store.OrderByKey] and [Store.Order].

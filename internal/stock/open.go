@@ -138,7 +138,7 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	if how.wrap != nil {
 		forSales = how.wrap(connector)
 	}
-	pool := how.pool(forSales)
+	pool := how.pool(patientConnector{forSales, cfg.Timeout})
 	pool.SetMaxOpenConns(how.size)
 	pool.SetMaxIdleConns(how.size)
 	pool.SetConnMaxLifetime(connLifetime)

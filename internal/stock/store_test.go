@@ -3,8 +3,10 @@ package stock_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"log/slog"
+	"os"
 	"reflect"
 	"strings"
 	"sync"
@@ -321,6 +323,62 @@ func TestPatienceEndsTheWaitForAConnection(t *testing.T) {
 		t.Errorf("a sale that found a connection: %v, %d left, want 1", err, left)
 	}
 }
+
+// TestPatienceIsForAFullPool has the patience end while a new connection is made.
+func TestPatienceIsForAFullPool(t *testing.T) {
+	dsn := stocktest.Database(t)
+	item := newItem(t, stocktest.OpenAt(t, dsn), 1)
+	const wait = 20 * time.Millisecond
+	for _, test := range []struct {
+		name, params string
+		then         func(ctx context.Context, c driver.Connector) (driver.Conn, error)
+		fails        bool
+	}{
+		{"slow", "?timeout=1m", func(ctx context.Context, c driver.Connector) (driver.Conn, error) { return c.Connect(ctx) }, false},
+		{"unreachable", "?timeout=1m", func(context.Context, driver.Connector) (driver.Conn, error) { return nil, os.ErrDeadlineExceeded }, true},
+		{"silent", "?timeout=50ms", func(ctx context.Context, _ driver.Connector) (driver.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			store := stocktest.OpenAt(t, dsn+test.params, stock.WithConnector(func(c driver.Connector) driver.Connector {
+				return connecting{c, func(ctx context.Context) (driver.Conn, error) {
+					select {
+					case <-time.After(2 * wait):
+						return test.then(ctx, c)
+					case <-ctx.Done():
+						return nil, ctx.Err()
+					}
+				}}
+			}))
+			_, err := store.Decrement(stock.WithPatience(t.Context(), wait), one(item))
+			if errors.Is(err, stock.ErrNoConnection) || (err != nil) != test.fails || test.fails && !stock.Unreachable(err) {
+				t.Errorf("a sale while its connection is made: %v", err)
+			}
+		})
+	}
+	t.Run("its client leaves", func(t *testing.T) {
+		ctx, leave := context.WithCancel(t.Context())
+		store := stocktest.OpenAt(t, dsn+"?timeout=1m", stock.WithConnector(func(c driver.Connector) driver.Connector {
+			return connecting{c, func(ctx context.Context) (driver.Conn, error) {
+				leave()
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}}
+		}))
+		if _, err := store.Decrement(stock.WithPatience(ctx, time.Minute), one(item)); !errors.Is(err, context.Canceled) {
+			t.Errorf("a sale whose client left while its connection was made: %v", err)
+		}
+	})
+}
+
+type connecting struct {
+	driver.Connector
+	connect func(context.Context) (driver.Conn, error)
+}
+
+func (c connecting) Connect(ctx context.Context) (driver.Conn, error) { return c.connect(ctx) }
 
 func TestPingOfNobody(t *testing.T) {
 	store := stocktest.OpenAt(t, "user:s3cret@tcp(127.0.0.1:1)/stocklock")

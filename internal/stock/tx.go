@@ -161,15 +161,17 @@ func (s *Store) onConnection(ctx context.Context, fn func(*sql.Conn) error) (err
 	if s.pinned != nil {
 		return fn(s.pinned)
 	}
+	var by *patient
 	waiting, cancel := ctx, func() {}
 	if wait, ok := ctx.Value(patience{}).(time.Duration); ok {
-		waiting, cancel = context.WithTimeoutCause(ctx, wait, ErrNoConnection)
+		by = &patient{ctx: ctx, wait: wait}
+		waiting, cancel = context.WithTimeoutCause(context.WithValue(ctx, connecting{}, by), wait, ErrNoConnection)
 	}
 	defer cancel()
 	conn, err := s.pool.Conn(waiting)
 	if err != nil {
 		s.leave(err)
-		if context.Cause(waiting) == ErrNoConnection {
+		if context.Cause(waiting) == ErrNoConnection && !by.connects {
 			return ErrNoConnection
 		}
 		return err
@@ -181,12 +183,38 @@ func (s *Store) onConnection(ctx context.Context, fn func(*sql.Conn) error) (err
 	return fn(conn)
 }
 
-// patience is the key of how long a transaction waits for a connection.
-type patience struct{}
+type (
+	patience   struct{} // the key of how long a transaction waits for a connection
+	connecting struct{} // that of its [patient]
+)
 
-// WithPatience returns a context under which each transaction waits so long for a connection, and then
-// fails with [ErrNoConnection]. One that finds a free connection does not, however late it comes. A
-// transaction that has begun goes on.
+// WithPatience returns a context under which each transaction waits so long for a connection of a full pool, and then
+// fails with [ErrNoConnection]. One that finds a free connection does not, however late it comes. Nor does one that finds
+// room for a new connection: it has the driver's timeout for that, if it is longer. A transaction that has begun goes on.
 func WithPatience(ctx context.Context, wait time.Duration) context.Context {
 	return context.WithValue(ctx, patience{}, wait)
+}
+
+// patient is a transaction that waits for a connection.
+type patient struct {
+	ctx      context.Context // without the patience
+	wait     time.Duration
+	connects bool // itself, and waits for no other transaction
+}
+
+// patientConnector makes a connection without the patience of the transaction that needs it. One that is shorter than a
+// handshake would give up every connection, and a database that does not answer would look like a full pool.
+type patientConnector struct {
+	driver.Connector
+	timeout time.Duration
+}
+
+func (c patientConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	if by, ok := ctx.Value(connecting{}).(*patient); ok {
+		by.connects = true
+		own, cancel := context.WithTimeout(by.ctx, max(by.wait, c.timeout))
+		defer cancel()
+		ctx = own
+	}
+	return c.Connector.Connect(ctx)
 }
