@@ -68,31 +68,33 @@ func (s *Store) decrement(ctx context.Context, sale Sale, by fence) (order Order
 	if err = s.lookUp(ctx, err, order); refused {
 		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor) // a lock that is lost is no reason
 		defer cancel()
-		err = s.whyRefused(asking, sale)
+		err = s.whyRefused(asking, sale, by)
 	}
 	return order, orderError(sale, err)
 }
 
-// whyRefused says why a sale was refused. If units have come back since then, it is a conflict. Of one item without a
-// fence, the UPDATE has said that it is sold out, and the look may be at a replica that is behind. Elsewhere the look decides.
-func (s *Store) whyRefused(ctx context.Context, sale Sale) error {
+// whyRefused says why a sale was refused. If units have come back since then, it is a conflict. Of one item and
+// without a look at its fence, the UPDATE has said that it is sold out, and the look may be at a replica that is behind.
+// Elsewhere the look decides.
+func (s *Store) whyRefused(ctx context.Context, sale Sale, by fence) error {
 	look := func(at *Store) ([]Item, error) { return at.readRefused(ctx, sale) }
+	said := by != fencedBelow && len(sale.More) == 0 && !sale.Holds
 	var items []Item
 	var err error
-	if sale.Holds || len(sale.More) > 0 || sale.Token > 0 {
-		items, err = AtPrimary(ctx, s, look)
-	} else {
+	if said {
 		items, err = look(s)
+	} else {
+		items, err = AtPrimary(ctx, s, look)
 	}
 	if err != nil {
 		return err
 	}
 	for i, line := range sale.Lines() {
-		if item := items[i]; line.Token > 0 && item.Fence > line.Token && item.Stock >= line.Quantity {
+		if item := items[i]; by == fencedBelow && item.Fence > line.Token && item.Stock >= line.Quantity {
 			return ErrFenced
 		}
 	}
-	if len(sale.More) == 0 && !sale.Holds {
+	if said {
 		items[0].Stock = min(items[0].Stock, sale.Quantity-1)
 	}
 	if err := sale.refusedBy(items, nil, sale.soldOut()); err != nil {

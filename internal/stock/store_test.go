@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ngrok/sqlmw"
+
 	"stocklock/internal/stock"
 	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
@@ -222,6 +224,40 @@ func TestFence(t *testing.T) {
 	if err := store.RaiseFence(t.Context(), 404, 1); !errors.Is(err, stock.ErrNotFound) {
 		t.Errorf("RaiseFence on no item = %v, want ErrNotFound", err)
 	}
+}
+
+// TestAFenceThatWasLoweredIsNoSoldOut has a fence refuse a sale, and another holder set it below the sale's token before the
+// sale looks why.
+func TestAFenceThatWasLoweredIsNoSoldOut(t *testing.T) {
+	dsn := stocktest.Database(t)
+	other := stocktest.OpenAt(t, dsn)
+	item := newItem(t, other, 5)
+	if err := other.RaiseFence(t.Context(), item.ID, 30); err != nil {
+		t.Fatal(err)
+	}
+	lower := sync.OnceFunc(func() {
+		earlier := one(item)
+		earlier.Token = 5
+		if _, err := other.DecrementOverFence(t.Context(), earlier); err != nil {
+			t.Error(err)
+		}
+	})
+	store := stocktest.OpenAt(t, dsn, stock.WithPool(testserver.Intercept(afterRollback{then: lower})))
+	refused := one(item)
+	refused.Token = 10
+	if _, err := store.DecrementFenced(t.Context(), refused); !errors.Is(err, stock.ErrConflict) {
+		t.Errorf("of %d units: %v, want ErrConflict", stockOf(t, other, item.ID), err)
+	}
+}
+
+type afterRollback struct {
+	sqlmw.NullInterceptor
+	then func()
+}
+
+func (a afterRollback) TxRollback(_ context.Context, tx driver.Tx) error {
+	defer a.then()
+	return tx.Rollback()
 }
 
 func TestForUpdateMakesTheSecondWait(t *testing.T) {
