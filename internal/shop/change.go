@@ -274,7 +274,7 @@ func (s *Shop) orderToCancel(c *gin.Context) (stock.Order, error) {
 	if err != nil {
 		return stock.Order{}, err
 	}
-	if _, err := strategy.Find(order.Strategy, strategy.All()); err != nil {
+	if !strategy.FitForProduction(order.Strategy) {
 		return stock.Order{}, refusal{invalid, fmt.Sprintf("the order was made by the strategy %s of the lab, whose stock may be elsewhere", order.Strategy)}
 	}
 	return order, nil

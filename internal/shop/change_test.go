@@ -334,6 +334,22 @@ func TestAWithdrawnItemIsNotSold(t *testing.T) {
 }
 
 // TestACustomerCancels has orders that are the customer's own, another's, nobody's, and too old.
+// TestOrdersOfEachWayCanBeCancelled, also where a copy of the shop has left out the way that made them.
+func TestOrdersOfEachWayCanBeCancelled(t *testing.T) {
+	s := open(t, staffed)
+	item := s.item(6)
+	for _, way := range []string{"fenced", "fenced-relative", "for-update", "optimistic", "conditional", "batched"} {
+		order := s.buy(item, "X-Subject", "ann").order(t)
+		if _, err := s.store.Pool().ExecContext(t.Context(), "UPDATE orders SET strategy = ? WHERE public_id = ?", way, order.ID); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.staff("POST", "/api/v1/orders/"+order.ID+"/cancellation", way, ""); got.status != http.StatusOK {
+			t.Errorf("an order of %s: %d %s", way, got.status, got.body)
+		}
+	}
+	s.wantLeft([]stock.Item{item}, 6)
+}
+
 func TestACustomerCancels(t *testing.T) {
 	s := open(t, func(c *Config) {
 		staffed(c)

@@ -82,10 +82,14 @@ if [ -n "$ways" ]; then
 	awk -v kept="^($kept),\$" '/^var production/ { list = 1 } list && /^\t/ { name = $1; if (name !~ kept) next } /^}/ { list = 0 } { print }' internal/strategy/strategy.go >strategy.new
 	mv strategy.new internal/strategy/strategy.go
 	rm -r arch_test.go internal/strategy/*_test.go internal/strategy/strategytest internal/shop/lifecycle_test.go internal/shop/health_test.go internal/shop/metrics_test.go
+	left_out=
 	for file in $(grep -l '^	Name: ' internal/strategy/*.go); do
 		name=$(sed -n 's/^	Name: *"\(.*\)",$/\1/p' "$file")
-		case " $ways " in *" $name "*) ;; *) rm "$file" ;; esac
+		case " $ways " in *" $name "*) continue ;; esac
+		rm "$file"
+		left_out="$left_out${left_out:+, }\"$name\""
 	done
+	edit internal/strategy/strategy.go "s/^var leftOut .*/var leftOut = []string{$left_out}/"
 	edit internal/shop/harness_test.go "s/t.Fatal(err) \/\/ a copy may lack it/t.Skip(err)/; s/byName(t, \"fenced-relative\")/byName(t, \"$default\")/"
 	case " $ways " in *" conditional "*) ;; *)
 		for file in fuzz reservations; do edit internal/shop/${file}_test.go "s/byName(\([ft]\), \"conditional\")/byName(\1, \"$default\")/"; done

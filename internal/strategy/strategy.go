@@ -150,6 +150,15 @@ var production = []Strategy{
 // All returns the strategies that are fit for production.
 func All() []Strategy { return slices.Clone(production) }
 
+// leftOut names those that this copy of the shop was made without.
+var leftOut []string
+
+// FitForProduction reports whether a strategy of that name is fit for production, be it in this copy of the shop or not.
+// Its stock is in the item's row.
+func FitForProduction(name string) bool {
+	return slices.Contains(append(Names(production), leftOut...), name)
+}
+
 // Names returns the names of strategies.
 func Names(of []Strategy) []string {
 	names := make([]string, len(of))

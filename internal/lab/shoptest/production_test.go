@@ -203,6 +203,8 @@ func copied(t *testing.T, options ...string) (dir string) {
 	if len(options) == 0 {
 		run("test", "-vet=off", "-short", ".")
 		run("test", "-vet=off", "-run", copyTests, "./cmd/shop", "./internal/shop", "./internal/strategy")
+	} else {
+		run("test", "-vet=off", "-run", "TestOrdersOfEachWay", "./internal/shop")
 	}
 	return dir
 }
