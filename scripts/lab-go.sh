@@ -6,10 +6,10 @@
 #   LAB_TAGS=explore scripts/lab-go.sh test ./internal/lab/survey      with another tag
 set -eu
 
-# nomsgpack is gin without a codec of 112,000 lines, which nothing here uses. -w links no data for
-# debuggers, and -dwarf=false makes none. -l is without inlining, in half of the compiler's time: it is
+# nomsgpack is gin without a codec of 112,000 lines, which nothing here uses. -s links neither symbols nor
+# data for debuggers, and -dwarf=false makes none. -l is without inlining, in half of the compiler's time: it is
 # for the lab, and not for the shop, its lock and bench, whose speed counts.
-GOFLAGS="${GOFLAGS:-} -tags=lab,nomsgpack${LAB_TAGS:+,$LAB_TAGS} -ldflags=-w -gcflags=all=-dwarf=false"
+GOFLAGS="${GOFLAGS:-} -tags=lab,nomsgpack${LAB_TAGS:+,$LAB_TAGS} -ldflags=-s -gcflags=all=-dwarf=false"
 for part in internal/lab/... internal/testserver internal/redisconn cmd/loadtest docs/...; do
 	GOFLAGS="$GOFLAGS '-gcflags=stocklock/$part=-l -dwarf=false'"
 done

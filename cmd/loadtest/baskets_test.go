@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +21,7 @@ func TestBaskets(t *testing.T) { runsAsPredicted(t, "baskets") }
 func TestReservations(t *testing.T) { runsAsPredicted(t, "reservations") }
 
 func runsAsPredicted(t *testing.T, group string) {
+	t.Parallel()
 	testserver.NeedsServers(t)
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), []string{"run", group}, &out, &errs); code != exitExpected {
@@ -48,7 +51,9 @@ func TestACellOfReservationsIsExplained(t *testing.T) {
 // TestSchedulesOfReservations: each way that breaks has a schedule that shows it, and the shop's own has none among
 // all with one switch.
 func TestSchedulesOfReservations(t *testing.T) {
+	t.Parallel()
 	testserver.NeedsServers(t)
+	room := openClassroom(t)
 	expired := "B.insert B.select B.insert2 B.insert3 B.insert4 B.update B.select2 B.insert5 B.commit C.select C.select2 C.select3 C.update C.update2 C.update3 C.insert C.commit"
 	for _, tt := range []struct {
 		way, order string
@@ -59,7 +64,8 @@ func TestSchedulesOfReservations(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		var r schedule.Record
-		if code := run(t.Context(), append([]string{"step", tt.way, "--as", "reservations", "--out", "-"}, strings.Fields(tt.order)...), &out, &errs); code != exitExpected {
+		args := append([]string{"step", tt.way, "--as", "reservations", "--out", "-"}, strings.Fields(tt.order)...)
+		if code := room.run(t.Context(), streams{out: &out, err: &errs, args: args}); code != exitExpected {
 			t.Fatalf("%s: exit code %d\n%s%s", tt.way, code, out.String(), errs.String())
 		}
 		if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Outcome.Cause != tt.cause || r.Outcome.Bad() != (tt.cause != "") {
@@ -67,7 +73,8 @@ func TestSchedulesOfReservations(t *testing.T) {
 		}
 	}
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"explore", "reservation", "--as", "reservations", "--out", "-"}, &out, &errs); code != exitExpected {
+	args := []string{"explore", "reservation", "--as", "reservations", "--out", "-"}
+	if code := room.run(t.Context(), streams{out: &out, err: &errs, args: args}); code != exitExpected {
 		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
 	var results []survey.Result
@@ -93,19 +100,22 @@ func TestACrossedCellIsExplained(t *testing.T) {
 // TestCrossedSchedules: the exploration of an unsorted way finds the circle at once, and that of a sorted one
 // finds nothing. A circle of rows is a deadlock, which MySQL ends.
 func TestCrossedSchedules(t *testing.T) {
+	t.Parallel()
 	testserver.NeedsServers(t)
-	for way, shortest := range map[string]string{
+	shortest := map[string]string{ // by the way
 		"locks-unsorted": "A.set B.set", "locks-parallel": "A.set B.set", "locks-sorted": "", "rows-unsorted": "", "rows-sorted": "",
-	} {
-		var out, errs bytes.Buffer
-		if code := run(t.Context(), []string{"explore", way, "--customers", "2", "--out", "-"}, &out, &errs); code != exitExpected {
-			t.Fatalf("%s: exit code %d\n%s%s", way, code, out.String(), errs.String())
-		}
-		var results []survey.Result
-		if err := json.Unmarshal(out.Bytes(), &results); err != nil {
-			t.Fatal(err)
-		}
-		found := results[0].Found
+	}
+	var out, errs bytes.Buffer
+	args := append([]string{"explore", "--customers", "2", "--out", "-"}, slices.Collect(maps.Keys(shortest))...)
+	if code := run(t.Context(), args, &out, &errs); code != exitExpected {
+		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
+	}
+	var results []survey.Result
+	if err := json.Unmarshal(out.Bytes(), &results); err != nil || len(results) != len(shortest) {
+		t.Fatalf("%d results, %v", len(results), err)
+	}
+	for _, r := range results {
+		way, found, shortest := r.Strategy, r.Found, shortest[r.Strategy]
 		const most = 60 // runs; 20 of each of these locks were needed
 		if ended := found.Deadlocks > 0; ended != (way == "rows-unsorted") {
 			t.Errorf("%s: MySQL ended a transaction in %d of %d runs", way, found.Deadlocks, found.Runs)
