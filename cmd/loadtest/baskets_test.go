@@ -53,7 +53,6 @@ func TestACellOfReservationsIsExplained(t *testing.T) {
 func TestSchedulesOfReservations(t *testing.T) {
 	t.Parallel()
 	testserver.NeedsServers(t)
-	room := openClassroom(t)
 	expired := "B.insert B.select B.insert2 B.insert3 B.insert4 B.update B.select2 B.insert5 B.commit C.select C.select2 C.select3 C.update C.update2 C.update3 C.insert C.commit"
 	for _, tt := range []struct {
 		way, order string
@@ -65,7 +64,7 @@ func TestSchedulesOfReservations(t *testing.T) {
 		var out, errs bytes.Buffer
 		var r schedule.Record
 		args := append([]string{"step", tt.way, "--as", "reservations", "--out", "-"}, strings.Fields(tt.order)...)
-		if code := room.run(t.Context(), streams{out: &out, err: &errs, args: args}); code != exitExpected {
+		if code := run(t.Context(), args, &out, &errs); code != exitExpected {
 			t.Fatalf("%s: exit code %d\n%s%s", tt.way, code, out.String(), errs.String())
 		}
 		if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Outcome.Cause != tt.cause || r.Outcome.Bad() != (tt.cause != "") {
@@ -74,7 +73,7 @@ func TestSchedulesOfReservations(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	args := []string{"explore", "reservation", "--as", "reservations", "--out", "-"}
-	if code := room.run(t.Context(), streams{out: &out, err: &errs, args: args}); code != exitExpected {
+	if code := run(t.Context(), args, &out, &errs); code != exitExpected {
 		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
 	var results []survey.Result
