@@ -279,8 +279,6 @@ import "stocklock/internal/shop"
 
 type reservationSettings struct{}
 
-func (*settings) checkReservations() error { return nil }
-
 func (reservationSettings) reservations() *shop.Reservations { return nil }
 END
 fi

@@ -2,9 +2,12 @@ package shop
 
 import (
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
 )
 
 // TestARequestThatNamesNobodyIsRefused asks a shop whose gateway names the customer.
@@ -52,6 +55,22 @@ func TestAnOrderIsReadByItsSubject(t *testing.T) {
 		got, err := send(t.Context(), http.MethodGet, test.url+test.path, "", header)
 		if err != nil || got.status != test.status {
 			t.Errorf("%s reads %s: %d %s, %v; want %d", test.subject, test.path, got.status, got.body, err, test.status)
+		}
+	}
+}
+
+func TestShopsThatCannotBe(t *testing.T) {
+	absolute := strategy.Strategy{Name: "absolute"}
+	for want, cfg := range map[string]Config{
+		"--name (SHOP_NAME): the name":                   {},
+		"--limit (SHOP_LIMIT) needs --subject-header":    {Name: "shop", Limit: 1},
+		"--cancel-within (SHOP_CANCEL_WITHIN) needs":     {Name: "shop", CancelWithin: 1},
+		"--cancel-within (SHOP_CANCEL_WITHIN): absolute": {Name: "shop", CancelWithin: 1, Subject: SubjectHeader("X"), Strategy: absolute},
+		"absolute writes over what was restocked":        {Name: "shop", Staff: SubjectHeader("X"), Strategy: absolute},
+		"strategy patient needs a lease of 1s or more":   {Name: "shop", Strategy: strategy.Strategy{Name: "patient", ShortestLease: time.Second}},
+	} {
+		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
 		}
 	}
 }

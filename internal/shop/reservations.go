@@ -26,20 +26,21 @@ type Reservations struct {
 	Kept time.Duration // how long the customer, the lines and the history of ended ones are kept; 0 for no end
 }
 
-// check returns why a shop with this configuration cannot offer reservations: units that cost nothing to hold
-// would all be held by one customer.
+// check is [Config.check] of what only reservations need.
 func (r *Reservations) check(cfg Config) error {
 	switch {
 	case r == nil:
 		return nil
 	case cfg.Subject == nil || cfg.Anonymous:
-		return errors.New("reservations need a gateway that names each customer, and no anonymous ones")
+		return errors.New("--reservations (SHOP_RESERVATIONS) needs --subject-header (SHOP_SUBJECT_HEADER), and no --anonymous (SHOP_ANONYMOUS)")
 	case cfg.Limit == 0:
-		return errors.New("reservations need a limit of the units that a customer may have")
+		return errors.New("--reservations (SHOP_RESERVATIONS) needs --limit (SHOP_LIMIT): units cost nothing to hold")
 	case cfg.Staff == nil:
-		return errors.New("reservations need a listener of the staff, at which payments are confirmed")
-	case !cfg.Strategy.Mixable:
-		return fmt.Errorf("%s cannot sell beside reservations", cfg.Strategy.Name)
+		return errors.New("--reservations (SHOP_RESERVATIONS) needs --staff-addr (SHOP_STAFF_ADDR), where payments are confirmed")
+	case cfg.KeyTTL > 0 && r.Longest >= cfg.KeyTTL:
+		return fmt.Errorf("--reservation-max (SHOP_RESERVATION_MAX) is %s: want less than --key-ttl (SHOP_KEY_TTL), which is %s", r.Longest, cfg.KeyTTL)
+	case r.Kept > 0 && (cfg.KeyTTL == 0 || r.Kept < cfg.KeyTTL):
+		return fmt.Errorf("--reservations-kept (SHOP_RESERVATIONS_KEPT) is %s: want 0, or at least --key-ttl (SHOP_KEY_TTL), which is %s: a key has its customer's name", r.Kept, cfg.KeyTTL)
 	}
 	return nil
 }

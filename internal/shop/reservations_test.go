@@ -741,27 +741,24 @@ func TestReservationsThatAreForgotten(t *testing.T) {
 }
 
 func TestAShopMustBeFitForReservations(t *testing.T) {
-	fit := func(change func(*Config)) Config {
-		cfg := Config{Strategy: byName(t, "conditional"), Subject: SubjectHeader("Customer"), Staff: SubjectHeader("Staff"), Limit: 1, Reservations: &Reservations{}}
-		change(&cfg)
-		return cfg
-	}
 	for want, change := range map[string]func(*Config){
-		"":             func(*Config) {},
-		"gateway":      func(cfg *Config) { cfg.Subject = nil },
-		"no anonymous": func(cfg *Config) { cfg.Anonymous = true },
-		"limit":        func(cfg *Config) { cfg.Limit = 0 },
-		"listener":     func(cfg *Config) { cfg.Staff = nil },
-		"cannot sell":  func(cfg *Config) { cfg.Strategy = byName(t, "fenced") },
+		"":                       func(*Config) {},
+		"needs --subject-header": func(cfg *Config) { cfg.Subject, cfg.Limit = nil, 0 },
+		"no --anonymous":         func(cfg *Config) { cfg.Anonymous = true },
+		"needs --limit":          func(cfg *Config) { cfg.Limit = 0 },
+		"needs --staff-addr":     func(cfg *Config) { cfg.Staff = nil },
+		"writes over":            func(cfg *Config) { cfg.Strategy = byName(t, "fenced") },
+		"less than --key-ttl":    func(cfg *Config) { cfg.Reservations.Longest = time.Hour },
+		"at least --key-ttl":     func(cfg *Config) { cfg.Reservations.Kept = time.Minute },
+		"printable ASCII":        func(cfg *Config) { cfg.Name = "店-1" }, // no column of reservations has it
+		"which is 0s: a key has": func(cfg *Config) { cfg.Reservations.Kept, cfg.KeyTTL = time.Hour, 0 },
 	} {
-		cfg := fit(change)
-		if err := cfg.Reservations.check(cfg); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+		cfg := Config{Name: "shop", Strategy: byName(t, "conditional"), Subject: SubjectHeader("Customer"), Staff: SubjectHeader("Staff"),
+			Limit: 1, KeyTTL: time.Hour, Reservations: &Reservations{}}
+		change(&cfg)
+		if err := cfg.check(); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
-	}
-	cfg := fit(func(cfg *Config) { cfg.Name = "店-1" }) // no column of reservations has it
-	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "printable ASCII") {
-		t.Errorf("a name that no reservation can have: %v", err)
 	}
 	without := open(t, nil)
 	if got := without.get(ReservationsPath); got.problem() != "not-found" {

@@ -43,9 +43,11 @@ package shop
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -83,7 +85,8 @@ type Config struct {
 	Anonymous bool
 
 	KeyTTL time.Duration // how long idempotency keys are kept; 0 for no end
-	Limit  int64         // how many units of one item a customer may have in orders that stand; 0 for any number
+	// Limit is how many units of one item a customer may have in orders that stand; 0 for any number. It needs a Subject.
+	Limit int64
 
 	// CancelWithin is for how long after an order its customer may cancel it. 0 lets only the staff cancel. It needs
 	// a Subject, and a mixable strategy.
@@ -137,12 +140,27 @@ type Shop struct {
 	draining atomic.Bool     // not ready any more, still selling
 }
 
-// New prepares a shop. It opens no connection before [Shop.Serve].
-func New(cfg Config) (*Shop, error) {
-	if !isLabel(cfg.Name, maxNameLength) {
-		return nil, fmt.Errorf("the name %q is not fit: want 1 to %d printable ASCII characters without space", cfg.Name, maxNameLength)
+// check returns why there can be no such shop, in the words of the program's settings.
+func (c Config) check() error {
+	switch {
+	case !isLabel(c.Name, maxNameLength):
+		return fmt.Errorf("--name (SHOP_NAME): the name %q is not fit: want 1 to %d printable ASCII characters without space", c.Name, maxNameLength)
+	case c.Limit > 0 && c.Subject == nil:
+		return errors.New("--limit (SHOP_LIMIT) needs --subject-header (SHOP_SUBJECT_HEADER)")
+	case c.CancelWithin > 0 && c.Subject == nil:
+		return errors.New("--cancel-within (SHOP_CANCEL_WITHIN) needs --subject-header (SHOP_SUBJECT_HEADER)")
+	case (c.Staff != nil || c.CancelWithin > 0) && !c.Strategy.Mixable:
+		mixable := slices.DeleteFunc(strategy.All(), func(s strategy.Strategy) bool { return !s.Mixable })
+		return fmt.Errorf("--staff-addr (SHOP_STAFF_ADDR) and --cancel-within (SHOP_CANCEL_WITHIN): %s writes over what was restocked, or keeps its stock elsewhere: want %s",
+			c.Strategy.Name, strings.Join(strategy.Names(mixable), ", "))
 	}
-	if err := cfg.Reservations.check(cfg); err != nil {
+	return cmp.Or(c.Strategy.Check(c.Deps), c.Reservations.check(c))
+}
+
+// New prepares a shop. It opens no connection before [Shop.Serve]. Its errors name the settings of the program, which are
+// called as the fields of its Config.
+func New(cfg Config) (*Shop, error) {
+	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	store := cfg.Deps.Store

@@ -115,6 +115,7 @@ func TestLabSettingsThatCannotBe(t *testing.T) {
 		{"lab settings without the lab", "--lab-work=1s", "need --lab (SHOP_LAB=true)"},
 		{"the lab for everybody without the lab", "--lab-allow-remote", "need --lab (SHOP_LAB=true)"},
 		{"more work than a minute", "--lab --lab-work=1m", "--lab-work (SHOP_LAB_WORK) is 1m0s: want 0s to 10s"},
+		{"reservations without a listener of the staff", "--reservations --subject-header=X --limit=1 --staff-subject-header=X", "needs --staff-addr (SHOP_STAFF_ADDR)"},
 		{"a strategy without its servers", "--strategy=redlock", "set --redis-quorum (SHOP_REDIS_QUORUM)"},
 		{"a server that votes twice", "--strategy=redlock --redis-quorum=redis://:geheim@127.0.0.1,redis://127.0.0.1:1,redis://127.0.0.1:6379/1",
 			"--redis-quorum (SHOP_REDIS_QUORUM): 127.0.0.1:6379 is there twice: want independent servers"},

@@ -18,24 +18,6 @@ type reservationSettings struct {
 	ReservationsKept time.Duration `env:"SHOP_RESERVATIONS_KEPT" default:"0s" min:"0s" max:"87600h" help:"How long the customer, the lines and the history of ended reservations are kept; 0 keeps them. References of payments are always kept."`
 }
 
-// checkReservations finds settings without which a shop cannot offer reservations.
-func (s *settings) checkReservations() error {
-	switch {
-	case !s.Reservations:
-	case s.SubjectHeader == "" || s.Anonymous:
-		return usage("--reservations (SHOP_RESERVATIONS) needs --subject-header (SHOP_SUBJECT_HEADER), and no --anonymous (SHOP_ANONYMOUS)")
-	case s.Limit == 0:
-		return usage("--reservations (SHOP_RESERVATIONS) needs --limit (SHOP_LIMIT): units cost nothing to hold")
-	case s.StaffAddr == "":
-		return usage("--reservations (SHOP_RESERVATIONS) needs --staff-addr (SHOP_STAFF_ADDR), where payments are confirmed")
-	case s.ReservationMax >= s.KeyTTL:
-		return usage("--reservation-max (SHOP_RESERVATION_MAX) is %s: want less than --key-ttl (SHOP_KEY_TTL), which is %s", s.ReservationMax, s.KeyTTL)
-	case s.ReservationsKept > 0 && s.ReservationsKept < s.KeyTTL:
-		return usage("--reservations-kept (SHOP_RESERVATIONS_KEPT) is %s: want 0, or at least --key-ttl (SHOP_KEY_TTL), which is %s: a key has its customer's name", s.ReservationsKept, s.KeyTTL)
-	}
-	return nil
-}
-
 // reservations are the terms of reservations, or nil for a shop that offers none.
 func (r *reservationSettings) reservations() *shop.Reservations {
 	if !r.Reservations {

@@ -9,8 +9,6 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
-	"slices"
-	"strings"
 
 	"stocklock/internal/shop"
 	"stocklock/internal/stock"
@@ -52,10 +50,6 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 	if err != nil {
 		return usage("--strategy (SHOP_STRATEGY): %w", err)
 	}
-	if (set.StaffAddr != "" || set.CancelWithin > 0) && !chosen.Mixable {
-		return usage("--staff-addr (SHOP_STAFF_ADDR) and --cancel-within (SHOP_CANCEL_WITHIN): %s writes over what was restocked, or keeps its stock elsewhere: want %s",
-			chosen.Name, strings.Join(strategy.Names(mixable()), ", "))
-	}
 	more, err := set.labSettings.open(ctx, set.Name)
 	if err != nil {
 		return err
@@ -75,8 +69,9 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 	if err := more.Equip(&deps); err != nil {
 		return err
 	}
-	if err := chosen.Check(deps); err != nil {
-		return usage("--strategy (SHOP_STRATEGY): %w", err)
+	staff := subject(set.StaffHeader)
+	if set.StaffAddr == "" {
+		staff = nil
 	}
 	s, err := shop.New(shop.Config{
 		Name:            set.Name,
@@ -89,7 +84,7 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		KeyTTL:          set.KeyTTL,
 		Limit:           set.Limit,
 		CancelWithin:    set.CancelWithin,
-		Staff:           subject(set.StaffHeader),
+		Staff:           staff,
 		Reservations:    set.reservations(),
 		MaxInFlight:     set.MaxInFlight,
 		MaxConnections:  set.MaxConnections,
@@ -98,7 +93,7 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		DrainTimeout:    set.DrainTimeout,
 	})
 	if err != nil {
-		return usage("--name (SHOP_NAME): %w", err)
+		return usageError{err}
 	}
 	more.Attach(s)
 	var listeners [3]net.Listener
@@ -113,11 +108,6 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		}
 	}
 	return s.Serve(ctx, listeners[0], listeners[1], listeners[2])
-}
-
-// mixable lists the strategies beside which items may be changed.
-func mixable() []strategy.Strategy {
-	return slices.DeleteFunc(slices.Clone(offered), func(s strategy.Strategy) bool { return !s.Mixable })
 }
 
 func joinClose(err *error, c io.Closer) { *err = errors.Join(*err, c.Close()) }

@@ -53,7 +53,7 @@ type settings struct {
 
 var errNoMySQL = usage("SHOP_MYSQL is not set: want user:password@tcp(host:3306)/database")
 
-// check finds settings that cannot be, and fills in what is computed.
+// check finds settings that cannot be, where [shop.New] does not, and fills in what is computed.
 func (s *settings) check() error {
 	if err := s.readMySQL(); err != nil {
 		return err
@@ -78,15 +78,6 @@ func (s *settings) check() error {
 	}
 	if s.StaffAddr != "" && s.StaffHeader == "" {
 		return usage("--staff-addr (SHOP_STAFF_ADDR) needs --staff-subject-header (SHOP_STAFF_SUBJECT_HEADER)")
-	}
-	if s.Limit > 0 && s.SubjectHeader == "" {
-		return usage("--limit (SHOP_LIMIT) needs --subject-header (SHOP_SUBJECT_HEADER)")
-	}
-	if err := s.checkReservations(); err != nil {
-		return err
-	}
-	if s.CancelWithin > 0 && s.SubjectHeader == "" {
-		return usage("--cancel-within (SHOP_CANCEL_WITHIN) needs --subject-header (SHOP_SUBJECT_HEADER)")
 	}
 	if _, _, err := splitAddr("--addr (SHOP_ADDR)", s.Addr); err != nil {
 		return err
