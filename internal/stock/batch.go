@@ -64,7 +64,7 @@ func (s *Store) decrementBatch(ctx context.Context, itemID uint64, likely []Sale
 	if s.repeats.Load() > 0 {
 		likely = nil // the units of repeats would be written, and put back
 	}
-	err = s.transaction(ctx, rowTimeout, nil, func(tx *gorm.DB) error {
+	err = s.transaction(ctx, RowTimeout, nil, func(tx *gorm.DB) error {
 		found, taken, err := lockAndTake(tx, itemID, likely)
 		if err != nil {
 			return err

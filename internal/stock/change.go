@@ -81,7 +81,7 @@ var (
 // Add creates an item.
 func (s *Store) Add(ctx context.Context, by Author, name string, units int64) (Change, error) {
 	entry := Change{Action: Created, Author: by, NameAfter: name, StockAfter: units}
-	return s.write(ctx, entry, WriteTimeout, func(tx *gorm.DB, entry *Change) error {
+	return s.write(ctx, entry, writeTimeout, func(tx *gorm.DB, entry *Change) error {
 		item := Item{Name: name, Stock: units}
 		if err := tx.Create(&item).Error; err != nil {
 			return err
@@ -171,7 +171,7 @@ func (s *Store) cancel(ctx context.Context, entry Change, rows []Order) (Change,
 	if err != nil {
 		return entry, err
 	}
-	return s.write(ctx, entry, rowTimeout, func(tx *gorm.DB, entry *Change) error {
+	return s.write(ctx, entry, RowTimeout, func(tx *gorm.DB, entry *Change) error {
 		if err := (Tx{ctx, tx}).lock(paid); err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (s *Store) cancel(ctx context.Context, entry Change, rows []Order) (Change,
 
 func (s *Store) change(ctx context.Context, entry Change, edit func(tx *gorm.DB, entry *Change, item Item) error) (Change, error) {
 	entry.CreatedAt = s.db.NowFunc()
-	return s.write(ctx, entry, rowTimeout, func(tx *gorm.DB, entry *Change) error { return changeItem(tx, entry, edit) })
+	return s.write(ctx, entry, RowTimeout, func(tx *gorm.DB, entry *Change) error { return changeItem(tx, entry, edit) })
 }
 
 // changeItem locks the item's row, calls edit for the new values, and writes the row. It may write

@@ -49,7 +49,7 @@ const (
 // without the locks on the rows.
 func (s *Store) decrement(ctx context.Context, sale Sale, by fence) (order Order, err error) {
 	refused := false
-	err = s.transaction(ctx, rowTimeout, nil, func(tx *gorm.DB) (err error) {
+	err = s.transaction(ctx, RowTimeout, nil, func(tx *gorm.DB) (err error) {
 		if err = sale.ready(tx); err != nil {
 			return err
 		}

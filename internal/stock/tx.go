@@ -26,7 +26,7 @@ func (s *Store) Transact(ctx context.Context, fn func(Tx) error) error {
 
 // TransactAt is [Store.Transact] at another isolation. MySQL's own default is REPEATABLE READ.
 func (s *Store) TransactAt(ctx context.Context, isolation sql.IsolationLevel, fn func(Tx) error) error {
-	return classify(s.transaction(ctx, rowTimeout, &sql.TxOptions{Isolation: isolation}, func(db *gorm.DB) error {
+	return classify(s.transaction(ctx, RowTimeout, &sql.TxOptions{Isolation: isolation}, func(db *gorm.DB) error {
 		return fn(Tx{ctx: db.Statement.Context, db: db})
 	}))
 }

@@ -13,12 +13,12 @@ import (
 	"gorm.io/gorm"
 )
 
-// WriteTimeout is how long a transaction that only writes may take until its COMMIT. It goes on after the end of
-// the sale's context, so a lock around it must be held for as long.
-const WriteTimeout = 5 * time.Second
+// writeTimeout is how long a transaction that only writes may take until its COMMIT.
+const writeTimeout = 5 * time.Second
 
-// rowTimeout is the same for a transaction that also waits for the row.
-const rowTimeout = 10 * time.Second
+// RowTimeout is the same for a transaction that also waits for the row. Both go on after the end of the sale's context, so
+// a lock around them must be held for as long.
+const RowTimeout = 10 * time.Second
 
 // transaction waits for a connection until ctx ends. The transaction itself does not end with ctx,
 // because a cancelled COMMIT has an unknown outcome. After its timeout it is rolled back, as soon as the
@@ -159,7 +159,7 @@ func (s *Store) writeWhere(ctx context.Context, sale Sale, read []Item, on condi
 	if err := sale.Check(read); err != nil {
 		return Order{}, err
 	}
-	order, err := s.sell(ctx, WriteTimeout, sale, sale.ready, on.write(read))
+	order, err := s.sell(ctx, writeTimeout, sale, sale.ready, on.write(read))
 	return order, orderError(sale, err)
 }
 
@@ -196,7 +196,7 @@ func (s *Store) ForUpdate(ctx context.Context, sale Sale, decide func(read []Ite
 		}
 		return decide(read)
 	}
-	order, err := s.sell(ctx, rowTimeout, sale, lock, func(tx *gorm.DB, i int, line Line) (int64, error) {
+	order, err := s.sell(ctx, RowTimeout, sale, lock, func(tx *gorm.DB, i int, line Line) (int64, error) {
 		_, err := setStock(tx, read[i].Stock-line.Quantity, "id = ?", line.ItemID)
 		return read[i].Stock, err
 	})

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"stocklock/internal/redislock"
+	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
 
@@ -36,5 +38,12 @@ func TestAWaitThatIsOverIsBusy(t *testing.T) {
 		if errors.Is(err, strategy.ErrBusy) != tt.busy || !errors.Is(err, tt.err) {
 			t.Errorf("Do = %v after %v, want busy %t", err, tt.err, tt.busy)
 		}
+	}
+}
+
+// TestALockOutlivesEachTransaction that is begun under it, also with a short lease.
+func TestALockOutlivesEachTransaction(t *testing.T) {
+	if got := strategy.LockOptions(strategy.Deps{Options: strategy.Options{Lease: time.Second}}).Grace; got < stock.RowTimeout {
+		t.Errorf("a lock is renewed for %s after its request, want %s", got, stock.RowTimeout)
 	}
 }

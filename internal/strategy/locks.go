@@ -46,7 +46,7 @@ func LockOptions(d Deps) redislock.Options {
 		sale.At(ctx, sale.Waiting)
 	}
 	// A commit outlives its request, and the lock must not be lost meanwhile.
-	return redislock.Options{Lease: d.Lease, Wait: d.Wait, Hooks: hooks, Grace: max(d.Lease, stock.WriteTimeout)}
+	return redislock.Options{Lease: d.Lease, Wait: d.Wait, Hooks: hooks, Grace: max(d.Lease, stock.RowTimeout)}
 }
 
 // Hold takes the lock. Its holder calls release once. The context held and the token are as of
