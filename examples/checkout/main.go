@@ -66,10 +66,14 @@ func paid(staff listener, id, reference string) error {
 		case err == nil:
 			fmt.Printf("%s is %s by %s: order %s\n", r.ID, r.State, reference, r.OrderID)
 			return nil
-		case strings.Contains(err.Error(), "/problems/payment-must-be-returned"): // of another 409, find out whose money it is
+		case strings.Contains(err.Error(), "/problems/payment-must-be-returned"), // of another 409, find out whose money it is
+			strings.Contains(err.Error(), "/problems/too-many-references"):
 			fmt.Printf("the money of %s goes back: %v\n", reference, err)
 			// Ask the provider for that, under an idempotency key made of the reference. And then, until it is answered:
-			_, _, returned := staff.post("/payments/"+reference+"/return", "")
+			_, status, returned := staff.post("/payments/"+reference+"/return", "")
+			if status == http.StatusNotFound {
+				return nil // of too many references, nothing is recorded
+			}
 			return returned
 		case status == http.StatusRequestTimeout || status == http.StatusTooManyRequests: // a slow network, a gateway's limit
 		case status >= 400 && status < 500:

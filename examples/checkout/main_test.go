@@ -14,7 +14,11 @@ type answers []int
 func (a *answers) RoundTrip(*http.Request) (*http.Response, error) {
 	status := (*a)[0]
 	*a = (*a)[1:]
-	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader("{}"))}, nil
+	body := "{}"
+	if status == http.StatusConflict {
+		body = `{"type": "/problems/too-many-references"}`
+	}
+	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(body))}, nil
 }
 
 // TestPaidAsksUntilTheOutcomeIsKnown: after each of these answers nothing is known of the money.
@@ -27,4 +31,14 @@ func TestPaidAsksUntilTheOutcomeIsKnown(t *testing.T) {
 			t.Errorf("%v; not asked for: %v", err, shop)
 		}
 	})
+}
+
+// TestMoneyThatIsNotRecordedGoesBack, of which the shop knows nothing to note.
+func TestMoneyThatIsNotRecordedGoesBack(t *testing.T) {
+	shop := answers{http.StatusConflict, http.StatusNotFound}
+	client.Transport = &shop
+	defer func() { client.Transport = nil }()
+	if err := paid(listener{url: "http://shop"}, "r", "stub"); err != nil || len(shop) > 0 {
+		t.Errorf("%v; not asked for: %v", err, shop)
+	}
 }

@@ -107,8 +107,8 @@ func Release(reason string) Transition {
 	}}
 }
 
-// Fail is the provider's notice that a payment has failed. It releases a hold that is paying, and changes no
-// other one: notices come late, twice, and in any order.
+// Fail is for a payment that can be made no more. It releases a hold that is paying, whatever it is paid by, and changes
+// no other one: notices of a provider come late, twice, and in any order.
 func Fail() Transition {
 	return Transition{Released, func(tx Tx, h *Hold, by Author) error {
 		if h.State != Paying {
