@@ -69,8 +69,8 @@ type Config struct {
 
 	SchemaIsManaged bool // somebody else migrates the database: the shop only waits until it is done
 
-	MaxInFlight    int64 // how many requests to the API may be under way; more are rejected
-	MaxConnections int64 // how many connections may be open on the public listener; more are closed
+	MaxInFlight    int64 // how many requests to the API may be under way; more are rejected, with 0 all of them
+	MaxConnections int64 // how many connections may be open on the public listener; more are closed, with 0 all but those of probes
 
 	// ExtraTime is added to the time that a request has until its write begins. Only a lab that
 	// makes sales slow needs it.
@@ -100,11 +100,11 @@ type Config struct {
 	// Staff and a mixable strategy.
 	Reservations *Reservations
 
-	StartupTimeout time.Duration // how long to wait for MySQL and Redis
+	StartupTimeout time.Duration // how long to wait for MySQL and Redis; with 0 not at all
 	DrainDelay     time.Duration // how long to serve on after readiness has ended
 	DrainTimeout   time.Duration // how long sales under way may take to finish
 
-	// The following have a default, for 0.
+	// Only the following have a default, for 0.
 	RequestMargin time.Duration // until a request's write begins, besides the wait for the lock
 	AnswerTimeout time.Duration // to write an answer, from its first byte
 	PingInterval  time.Duration // from one probe of MySQL or Redis to the next

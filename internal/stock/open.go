@@ -49,7 +49,7 @@ type opening struct {
 	use   func(*gorm.DB) error
 }
 
-// WithPoolSize replaces [PoolSize]. Probes and migrations have further connections of their own.
+// WithPoolSize replaces [PoolSize] by another number, 1 or more. Probes and migrations have further connections of their own.
 func WithPoolSize(connections int) Option {
 	return func(o *opening) { o.size = connections }
 }

@@ -115,11 +115,14 @@ type Deps struct {
 	Options
 }
 
-// Options are the settings that all locks share.
+// Options are the settings that all strategies share. Set each: for package redislock, a zero Lease is its default, and a
+// zero Wait has no end; without a lock, a zero Wait is none.
 type Options struct {
 	Lease time.Duration // how long a lock lives in Redis without renewal
-	Wait  time.Duration // how long to wait for a lock before ErrBusy
-	Retry time.Duration // pause between two tries of a lock that polls
+	// Wait is how long to wait for a lock before ErrBusy. Without one, it is how long to wait for a connection, and to
+	// repeat what lost against another transaction.
+	Wait  time.Duration
+	Retry time.Duration // pause between two tries of a lock that polls, and before such a repeat
 }
 
 // Check returns an error if d lacks a dependency of the strategy.

@@ -25,7 +25,7 @@ type settings struct {
 	Migrate bool `env:"SHOP_MIGRATE" default:"true" negatable:"" help:"Bring the schema up to date at the start. Without it the shop waits until shop migrate has done so: its user then needs no right to change the schema."`
 
 	Strategy string        `env:"SHOP_STRATEGY" default:"${strategy}" help:"How sales are protected: ${strategies}."`
-	Wait     time.Duration `env:"SHOP_WAIT" default:"5s" min:"1ms" max:"1m" help:"How long a sale waits for its lock before it is rejected as busy."`
+	Wait     time.Duration `env:"SHOP_WAIT" default:"5s" min:"1ms" max:"1m" help:"How long a sale waits for its lock before it is rejected as busy. Without a lock, how long it waits for a connection to MySQL, and repeats what lost against another transaction."`
 	Retry    time.Duration `env:"SHOP_RETRY" default:"10ms" min:"1ms" max:"10s" help:"Pause between two tries where the database chose another transaction, and of locks that poll."`
 
 	SubjectHeader string        `env:"SHOP_SUBJECT_HEADER" placeholder:"NAME" help:"The header in which a gateway names the customer. Idempotency keys are then each customer's own. The gateway must remove it from what comes from outside. Sales, and looks at orders and keys, are refused without it."`
