@@ -16,6 +16,7 @@ import (
 	"stocklock/bench/measure"
 	"stocklock/bench/section"
 	"stocklock/bench/worker"
+	"stocklock/internal/flags"
 )
 
 func main() {
@@ -63,15 +64,9 @@ Exit codes: 0 measured, 1 this repository's lock lost an update, 2 bad usage, 3 
 // run is the program without its process: it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var o commands
-	var helped bool
-	parser, err := kong.New(&o, kong.Name("bench"), kong.Description(description), kong.Writers(stdout, stderr),
-		kong.Exit(func(int) { helped = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.WithHyphenPrefixedParameters(true))
-	if err != nil {
-		panic(err) // the tags of commands are wrong
-	}
-	parsed, err := parser.Parse(args)
-	if helped {
+	parsed, done, err := flags.Parse(&o, args, kong.Name("bench"), kong.Description(description), kong.Writers(stdout, stderr),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}))
+	if done {
 		return exitMeasured
 	}
 	var of interface {

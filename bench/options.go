@@ -17,8 +17,8 @@ type options struct {
 	Locks    []string `placeholder:"LOCK" help:"Locks to measure. Default: all that need one Redis and nothing else, except none, which is no lock."`
 	Shapes   []string `placeholder:"SHAPE" help:"PROCESSESxGOROUTINES such as 4x8, with added latency such as 4x8+500us or a pause between two holds such as 8x1/1ms; hold-LOCKS such as hold-1000; pairs, pairs-cancellable or pairs-wait. Default: those of --list, or 4x8 with --sections."`
 	Sections []string `placeholder:"SECTION" help:"Work under the lock: redis, mysql, sleep, sleep-10ms or empty. Default: those of --list, or redis with --shapes. Pairs and hold-LOCKS have none, which is empty."`
-	Repeat   int      `default:"3" help:"Number of repetitions. The results are medians over them."`
-	Seconds  float64  `default:"0.5" help:"Duration of one measurement of one lock in one shape."`
+	Repeat   int      `default:"3" min:"1" max:"100" help:"Number of repetitions. The results are medians over them."`
+	Seconds  float64  `default:"0.5" min:"0.1" max:"60" help:"Duration of one measurement of one lock in one shape."`
 	Loadtest string   `type:"existingfile" placeholder:"PROGRAM" help:"Also compare sales through this cmd/loadtest: the lock, a mutex, and the row lock of the database."`
 	List     bool     `help:"Only print the locks, their settings, the sections and the shapes."`
 	kept     `embed:""`
@@ -35,12 +35,6 @@ type plan struct {
 func (o options) plan() (plan, error) {
 	p := plan{options: o, duration: time.Duration(o.Seconds * float64(time.Second))}
 	var errs []error
-	if o.Repeat < 1 || o.Repeat > 100 {
-		errs = append(errs, fmt.Errorf("--repeat %d: want 1 to 100", o.Repeat))
-	}
-	if !(o.Seconds >= 0.1 && o.Seconds <= 60) { // the negation also rejects NaN
-		errs = append(errs, fmt.Errorf("--seconds %g: want 0.1 to 60", o.Seconds))
-	}
 	if len(o.Locks) == 0 {
 		p.locks = slices.DeleteFunc(slices.Clone(lock.All), func(l lock.Lock) bool { return l.Name == "none" || !l.OnOneRedis() })
 	}

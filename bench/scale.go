@@ -31,11 +31,11 @@ import (
 // of the same round, so that all meet the same noise. It shows no effect that needs several machines.
 type scaleCommand struct {
 	What        string        `arg:"" optional:"" enum:"items,hot,baskets,topologies,crowds" default:"items" help:"What grows: items, shops and Redis servers (items); the customers of one item, by strategies of each kind (hot); the lines of an order, by each way that sells them right (baskets); the servers of the database, without any fault (topologies); the connections of one shop with its default settings (crowds)."`
-	Repeat      int           `default:"3" help:"How often each number is measured. The ratios are medians."`
-	Each        time.Duration `default:"5s" help:"How long each number is measured in a round."`
-	Work        time.Duration `default:"5ms" help:"Work inside the section, between reading the stock and writing it. It counts for items alone."`
-	Workers     int           `default:"48" help:"Customers who buy at the same time. Crowds have their connections, and hot has 48 and 200."`
-	Connections []int         `default:"100,1500" help:"The crowds. Each connection orders again as soon as it is answered."`
+	Repeat      int           `default:"3" min:"1" max:"100" help:"How often each number is measured. The ratios are medians."`
+	Each        time.Duration `default:"5s" min:"100ms" max:"1h" help:"How long each number is measured in a round."`
+	Work        time.Duration `default:"5ms" min:"0s" max:"1s" help:"Work inside the section, between reading the stock and writing it. It counts for items alone."`
+	Workers     int           `default:"48" min:"1" max:"1000" help:"Customers who buy at the same time. Crowds have their connections, and hot has 48 and 200."`
+	Connections []int         `default:"100,1500" help:"The crowds, each of 1 to 10000 connections. Each connection orders again as soon as it is answered."`
 	RedisServer string        `env:"LOADTEST_REDIS_SERVER" type:"existingfile" placeholder:"FILE" help:"The program to start as Redis. Without it the one of this machine."`
 	ShopBinary  string        `env:"LOADTEST_SHOP_BINARY" type:"existingfile" placeholder:"FILE" help:"The shop to start, built with the tag lab. Without it the one of this checkout."`
 	kept        `embed:""`
@@ -77,27 +77,10 @@ const (
 )
 
 func (c *scaleCommand) check() error {
-	if len(c.Connections) == 0 {
-		return errors.New("--connections: want one number or more")
+	if len(c.Connections) == 0 || slices.Min(c.Connections) < 1 || slices.Max(c.Connections) > 10_000 {
+		return errors.New("--connections: want one number or more, each of 1 to 10000")
 	}
-	var errs []error
-	for _, limit := range []struct {
-		flag     string
-		is       int64
-		min, max int64
-		shown    string
-	}{
-		{"--repeat", int64(c.Repeat), 1, 100, "1 to 100"}, {"--workers", int64(c.Workers), 1, 1000, "1 to 1000"},
-		{"--each", int64(c.Each), int64(100 * time.Millisecond), int64(time.Hour), "100ms to 1h"},
-		{"--work", int64(c.Work), 0, int64(time.Second), "0s to 1s"},
-		{"--connections", int64(slices.Min(c.Connections)), 1, 10_000, "1 to 10000"},
-		{"--connections", int64(slices.Max(c.Connections)), 1, 10_000, "1 to 10000"},
-	} {
-		if limit.is < limit.min || limit.is > limit.max {
-			errs = append(errs, fmt.Errorf("%s: want %s", limit.flag, limit.shown))
-		}
-	}
-	return errors.Join(append(errs, c.kept.check())...)
+	return c.kept.check()
 }
 
 // run measures and returns the exit code. It fails when the database has other orders than were answered.

@@ -100,7 +100,7 @@ func TestScaleIsCompared(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "missing")
 	var out bytes.Buffer
 	for _, test := range []struct{ args, says string }{
-		{"scale everything", "must be one of"}, {"scale --repeat 0", "--repeat: want 1 to 100"}, {"scale crowds --connections 0", "--connections: want 1 to 10000"},
+		{"scale everything", "must be one of"}, {"scale --repeat 0", "--repeat is 0: want 1 to 100"}, {"scale crowds --connections 0", "each of 1 to 10000"},
 		{"scale --connections=", "--connections: want one number or more"},
 		{"scale --baseline " + file, "no such file"},
 	} {

@@ -20,11 +20,11 @@ type Question struct {
 // Answer is what the code may do, and what follows.
 type Answer struct {
 	Language string `json:"language"` // of the snippet, as a fence of Markdown names it
-	Code     string `json:"code"`
 	// The cell that breaks it, and the strategy that changes the least and holds in that scenario.
 	Strategy string `json:"strategy"`
 	Scenario string `json:"scenario"`
 	Twin     string `json:"twin"`
+	Code     string `json:"code"`
 }
 
 // Ask is the question, and Look where in the code to look. Markdown may mark code in these, and nothing else.
