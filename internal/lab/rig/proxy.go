@@ -110,14 +110,18 @@ func (p *Proxy) Lead(upstream string) error {
 // ProxyMySQL starts a proxy in front of the server of a DSN, and returns the DSN that leads through
 // it.
 func (r *Rig) ProxyMySQL(dsn string) (*Proxy, string, error) {
+	return throughMySQL(dsn, r.Proxy, func(p *Proxy) string { return p.Addr })
+}
+
+func throughMySQL[P any](dsn string, start func(upstream string) (P, error), addr func(P) string) (none P, through string, err error) {
 	cfg, err := mysqldriver.ParseDSN(dsn)
 	if err != nil {
-		return nil, "", errors.New("rig: the MySQL DSN cannot be read") // the driver's message quotes the password
+		return none, "", errors.New("rig: the MySQL DSN cannot be read") // the driver's message quotes the password
 	}
-	proxy, err := r.Proxy(cfg.Addr)
+	p, err := start(cfg.Addr)
 	if err != nil {
-		return nil, "", err
+		return none, "", err
 	}
-	cfg.Addr = proxy.Addr
-	return proxy, cfg.FormatDSN(), nil
+	cfg.Addr = addr(p)
+	return p, cfg.FormatDSN(), nil
 }

@@ -111,7 +111,7 @@ func (s *Shops) Slots(events []schedule.Event) int {
 func (s *Shops) Close() error {
 	var errs []error
 	if s.reports != nil {
-		errs = append(errs, s.reports.close())
+		errs = append(errs, s.reports.Close())
 	}
 	errs = append(errs, s.closeSlots())
 	if s.servers != nil {

@@ -11,20 +11,18 @@ import (
 	"sync"
 	"time"
 
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/shop/labmode"
 )
 
 // reports is where the shops connect: they report what they hold, and it lets that go on.
 type reports struct {
-	listener net.Listener
-	reading  sync.WaitGroup
+	*rig.Connections // closing them lets everything go that is held
 
 	mu       sync.Mutex // guards the rest
-	conns    map[net.Conn]bool
 	followed map[subject]func(heldReport)
 	scripts  map[string]string // sources by SHA-1
-	closed   bool
 }
 
 // subject is the request id of a sale, or the number of an item for what the shops send on their own. Both are unique
@@ -47,54 +45,16 @@ type orders struct {
 }
 
 func openReports() (*reports, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	s := &reports{followed: map[subject]func(heldReport){}, scripts: map[string]string{}}
+	var err error
+	if s.Connections, err = rig.Accept(s.read); err != nil {
 		return nil, err
 	}
-	s := &reports{listener: listener, conns: map[net.Conn]bool{}, followed: map[subject]func(heldReport){}, scripts: map[string]string{}}
-	s.reading.Go(s.accept)
 	return s, nil
-}
-
-func (s *reports) addr() string { return s.listener.Addr().String() }
-
-// close lets everything go that is held.
-func (s *reports) close() error {
-	err := s.listener.Close()
-	s.mu.Lock()
-	s.closed = true
-	for conn := range s.conns {
-		conn.Close()
-	}
-	s.mu.Unlock()
-	s.reading.Wait()
-	return err
-}
-
-func (s *reports) accept() {
-	for {
-		conn, err := s.listener.Accept()
-		if err != nil {
-			return
-		}
-		s.mu.Lock()
-		if s.closed {
-			conn.Close()
-		}
-		s.conns[conn] = true
-		s.mu.Unlock()
-		s.reading.Go(func() { s.read(conn) })
-	}
 }
 
 // read passes on what one shop reports until the shop ends.
 func (s *reports) read(conn net.Conn) {
-	defer func() {
-		s.mu.Lock()
-		delete(s.conns, conn)
-		s.mu.Unlock()
-		conn.Close()
-	}()
 	in, out := json.NewDecoder(conn), &orders{to: json.NewEncoder(conn)}
 	var shop string
 	for {

@@ -16,13 +16,13 @@ func TestTestbedsThatNumberAlike(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
+	defer s.Close()
 	heard := map[string]chan heldReport{"slot1.1": make(chan heldReport, 4), "slot1.2": make(chan heldReport, 4)}
 	for testbed, reports := range heard {
 		defer s.follow(testbed, []uint64{7}, []string{"rehearsal-7-1"}, func(r heldReport) { reports <- r })()
 	}
 	for testbed, reports := range heard {
-		shop, err := net.Dial("tcp", s.addr())
+		shop, err := net.Dial("tcp", s.Addr)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -88,7 +88,7 @@ func (s *Shops) open(kind slotKind, p *pool) error {
 		quorum = rig.QuorumServers
 	}
 	settings := map[string]string{
-		"SHOP_LAB": "true", "SHOP_LAB_STEP": s.reports.addr(), "SHOP_LOG_LEVEL": "error", "SHOP_RETRY": "2ms",
+		"SHOP_LAB": "true", "SHOP_LAB_STEP": s.reports.Addr, "SHOP_LOG_LEVEL": "error", "SHOP_RETRY": "2ms",
 		"SHOP_LEASE": kind.lease.String(), "SHOP_WAIT": kind.wait().String(),
 	}
 	if kind.reserving {
