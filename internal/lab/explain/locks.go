@@ -116,11 +116,8 @@ func (r *lockReader) becomes(at time.Time, phrase string) {
 	if r.since.IsZero() || r.since.Before(r.from) {
 		return
 	}
-	followed := false
 	holder := r.heldBy(r.since, at)
-	for _, s := range r.holders {
-		followed = followed || s.entered() && s == holder
-	}
+	followed := holder != nil && slices.Contains(r.holders, holder)
 	if r.lockStep(at, r.column, say(phrase, Facts{}), followed) && !r.setDrawn {
 		r.step(r.since, r.column, r.column, r.set)
 		r.setDrawn = true

@@ -60,7 +60,9 @@ func (e Evidence) sections() []*section {
 	for _, s := range all {
 		switch {
 		case s.killed():
-			s.fault.until = s.diedUntil(e.Interventions)
+			if died := e.diedAfter(s.Shop, s.fault.from.Add(-clockTolerance)); died != nil {
+				s.fault.until = died.Until
+			}
 		case s.fault.met() && s.fault.until.IsZero(): // it passed no point after that
 			s.fault.until = first(s.Answered, e.Ended)
 		}
@@ -101,16 +103,6 @@ func (s *section) note(e labmode.Event) {
 	if fault, err := labmode.ParseFault(spec); err == nil && s.Fault {
 		s.fault = sectionFault{Fault: fault, from: e.Time}
 	}
-}
-
-// diedUntil is when the shop that died during the section was back.
-func (s *section) diedUntil(interventions []Intervention) time.Time {
-	for _, d := range interventions {
-		if d.Shop == s.Shop && d.What == Dead && !d.From.Before(s.fault.from.Add(-clockTolerance)) {
-			return d.Until
-		}
-	}
-	return time.Time{}
 }
 
 // clockTolerance is how long after it happened an event may be noted. A busy machine may read the

@@ -33,10 +33,7 @@ func (e Evidence) Stall() string {
 
 // overlaps says whether anything was done to the shop of a section while it lasted.
 func overlaps(faults []Period, s *section) bool {
-	for _, d := range faults {
-		if (d.Shop == "" || d.Shop == s.Shop) && d.From.Before(s.leave()) && d.Until.After(s.enter()) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(faults, func(d Period) bool {
+		return (d.Shop == "" || d.Shop == s.Shop) && d.From.Before(s.leave()) && d.Until.After(s.enter())
+	})
 }

@@ -397,13 +397,7 @@ func (d *descent) awake(next Next) []int {
 
 // stillAsleep is what stays asleep after a choice: all that is independent of it.
 func (d *descent) stillAsleep(asleep []Option, after Option) []Option {
-	var still []Option
-	for _, o := range asleep {
-		if independent(o, after) {
-			still = append(still, o)
-		}
-	}
-	return still
+	return slices.DeleteFunc(slices.Clone(asleep), func(o Option) bool { return !independent(o, after) })
 }
 
 // independent says whether two choices that follow each other can change places without anybody

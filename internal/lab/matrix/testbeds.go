@@ -192,12 +192,7 @@ func announces(ctx context.Context, client redisconn.Client) bool {
 		return true
 	}
 	flags := strings.ReplaceAll(fmt.Sprint(answer[setting]), "A", "g$hx") // A is an alias of these and others
-	for _, flag := range rig.Announced {
-		if !strings.ContainsRune(flags, flag) {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(rig.Announced, func(flag rune) bool { return !strings.ContainsRune(flags, flag) })
 }
 
 // start starts the testbeds, each with shops and, unless one is given, with a Redis of its own.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,10 +53,8 @@ func (s *Testbed) Evict(ctx context.Context, keys []string) error {
 	if err := filling.Wait(); err != nil {
 		return err
 	}
-	for _, ok := range evicted {
-		if ok {
-			return nil
-		}
+	if slices.Contains(evicted, true) {
+		return nil
 	}
 	return fmt.Errorf("rig: Redis had none of %s when its memory was to be filled", strings.Join(keys, ", "))
 }

@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -127,22 +129,12 @@ func (w Waits) OnItem(item uint64, before map[string]string) bool {
 		}
 	}
 	name := regexp.MustCompile(regexp.QuoteMeta(sale.Key(item)) + `\b`)
-	for _, waited := range w.userLocks {
-		if name.MatchString(waited) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.userLocks, name.MatchString)
 }
 
 // On reports whether a statement for which names reports true waits for another's transaction.
 func (w Waits) On(names func(statement string) bool) bool {
-	for _, statement := range w.blockers {
-		if names(statement) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(w.blockers)), names)
 }
 
 // ConnWaits says whether the statement of a connection waits for a lock. What InnoDB prints is of this
