@@ -66,7 +66,7 @@ const firstItem = 1001
 
 // Start starts the servers and the processes. The caller closes the service.
 func Start(ctx context.Context, f *File) (_ *Service, err error) {
-	s := &Service{File: f, relay: newRelay()}
+	s := &Service{File: f, relay: &relay{of: map[*wire.Exchange]wire.Tap{}}}
 	s.items.Store(firstItem - 1)
 	defer func() {
 		if err != nil {
@@ -332,8 +332,6 @@ type relay struct {
 	now wire.Tap                    // nil for none
 	of  map[*wire.Exchange]wire.Tap // those under way, with who watched when they came; nil for nobody who still does
 }
-
-func newRelay() *relay { return &relay{of: map[*wire.Exchange]wire.Tap{}} }
 
 // set has another tap watch. Who watched before hears no more of what is under way.
 func (r *relay) set(tap wire.Tap) {

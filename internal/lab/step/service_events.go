@@ -82,10 +82,11 @@ func (r *serviceRun) inject(ctx context.Context, c schedule.Choice) error {
 
 // breakRedis has Redis lose what it has. Where the sale has nothing there that could be lost, it met nothing.
 func (r *serviceRun) breakRedis(ctx context.Context, e schedule.Event) error {
-	own, err := r.ownKeys(ctx)
+	all, err := r.keysNow(ctx)
 	if err != nil {
 		return err
 	}
+	own := r.ownAmong(all)
 	if len(own) == 0 {
 		return fmt.Errorf("%w: the sale has nothing in Redis here", ErrUnmet)
 	}

@@ -75,12 +75,7 @@ func (r *serviceRun) keysNow(ctx context.Context) (map[string]key, error) {
 	return all, nil
 }
 
-// ownKeys are the keys that the run has named, and that were not there before it.
-func (r *serviceRun) ownKeys(ctx context.Context) (own []string, err error) {
-	all, err := r.keysNow(ctx)
-	return r.ownAmong(all), err
-}
-
+// ownAmong are the keys that the run has named, and that were not there before it.
 func (r *serviceRun) ownAmong(all map[string]key) (own []string) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if r.isOwn(name, all[name]) {

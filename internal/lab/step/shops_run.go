@@ -185,7 +185,7 @@ func (r *shopsRun) done(s *shopper, report heldReport) {
 	a.matched = !a.failed && report.Answer != "no row" && report.Answer != "0 rows"
 	if report.Server == labmode.MySQLServer {
 		s.written = s.written || s.ordered && report.Name == "commit"
-		s.ordered = !ends && (s.ordered || a.open && a.matched && ordersItem(report.Text))
+		s.ordered = !ends && (s.ordered || a.open && a.matched && strings.HasPrefix(report.Text, "INSERT") && strings.Contains(report.Text, "orders"))
 		if s.flying.conn != 0 {
 			s.conn = s.flying.conn
 		}
@@ -197,11 +197,6 @@ func (r *shopsRun) done(s *shopper, report heldReport) {
 		r.acquired(s.customer)
 	}
 	r.answered(s.buyer, report.Done, a)
-}
-
-// ordersItem says whether a statement records an order.
-func ordersItem(text string) bool {
-	return strings.HasPrefix(text, "INSERT") && strings.Contains(text, "orders")
 }
 
 // goesOn says whether a shop may have to write yet: it answers first, and can be held before that already.

@@ -53,13 +53,12 @@ func (l *slot) dead() string {
 	var said []string
 	for _, shop := range l.Shops {
 		if !shop.Alive() {
-			said = append(said, fmt.Sprintf("%s has ended: %s", shop.Name, cmp.Or(shop.Panic(), lastLine(shop.LogTail()))))
+			log := shop.LogTail()
+			said = append(said, fmt.Sprintf("%s has ended: %s", shop.Name, cmp.Or(shop.Panic(), log[strings.LastIndexByte(log, '\n')+1:])))
 		}
 	}
 	return strings.Join(said, "; ")
 }
-
-func lastLine(s string) string { return s[strings.LastIndexByte(s, '\n')+1:] }
 
 // leasesToWait is how many leases a sale waits for its lock, unless customers cross.
 const leasesToWait = 3

@@ -21,30 +21,25 @@ type standstill struct {
 	fenced bool           // the fence refuses every sale
 }
 
-func (a *attack) lookAtStandstill(ctx context.Context) *standstill {
-	locks, err := a.lookAtLocks(ctx)
-	return &standstill{locks: locks, unseen: err}
-}
-
 var errNotAsked = errors.New("no look at Redis: --redis says where it is")
 
-// lookAtLocks asks Redis for the item's lock.
-func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
+// lookAtStandstill asks Redis for the item's lock.
+func (a *attack) lookAtStandstill(ctx context.Context) *standstill {
 	client := a.Redis
 	if a.Testbed != nil && a.Testbed.Redis() != nil {
 		client = a.Testbed.Redis().Client
 	}
 	if client == nil {
-		return nil, errNotAsked
+		return &standstill{unseen: errNotAsked}
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	var found []explain.Lock
 	keys, err := seen.Keys(ctx, client, lockKeys(a.item)...)
+	found := &standstill{unseen: err}
 	for _, key := range keys {
-		found = append(found, explain.Lock{Key: key.Name, TTL: key.Left()})
+		found.locks = append(found.locks, explain.Lock{Key: key.Name, TTL: key.Left()})
 	}
-	return found, err
+	return found
 }
 
 // endless reports whether the lock has no end that the cell could see, by its server, or belongs to a sale that

@@ -69,8 +69,9 @@ func (p *Proxy) serveMySQL(c *Conn) (inTx bool) {
 			if !m.inTx {
 				m.begin()
 			}
+			verb, _, _ := strings.Cut(text, " ")
 			x = &Exchange{
-				Process: p.process, Conn: c, Server: MySQL, Name: statementName(text), Text: text, Tx: m.inTx || !m.autocommit, Isolation: m.begun, Database: m.database,
+				Process: p.process, Conn: c, Server: MySQL, Name: stepName(verb), Text: text, Tx: m.inTx || !m.autocommit, Isolation: m.begun, Database: m.database,
 			}
 			if !p.tap.Sent(x) {
 				return m.inTx
@@ -283,7 +284,7 @@ func (m *mysqlConn) describe(packet []byte) (text string, pass bool) {
 	}
 	text = trailing.ReplaceAllString(comment.ReplaceAllString(text, ""), "")
 	text = strings.Join(strings.Fields(text), " ")
-	if hasSecret(text) {
+	if upper := strings.ToUpper(text); strings.Contains(upper, "IDENTIFIED ") || strings.Contains(upper, "PASSWORD") { // it can have a password
 		return strings.Join(strings.Fields(text)[:1], " ") + " …", false
 	}
 	verb, rest, _ := strings.Cut(text, " ")
@@ -332,12 +333,6 @@ func (m *mysqlConn) statement(packet []byte) *prepared {
 		id = m.last
 	}
 	return m.prepared[id]
-}
-
-// statementName is a statement as a step of a schedule is called: its verb.
-func statementName(text string) string {
-	verb, _, _ := strings.Cut(text, " ")
-	return stepName(verb)
 }
 
 // answer is what the server has answered to a command.

@@ -20,7 +20,6 @@ import (
 	"errors"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -248,12 +247,4 @@ func (p *Proxy) serve(client net.Conn) {
 	delete(p.conns, c)
 	p.mu.Unlock()
 	p.tap.Closed(c, inTx)
-}
-
-// secretWords mark statements that can have a password. They are shown by their first word alone.
-var secretWords = []string{"IDENTIFIED ", "PASSWORD"}
-
-func hasSecret(text string) bool {
-	upper := strings.ToUpper(text)
-	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(upper, w) })
 }
