@@ -2,6 +2,7 @@ package service
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -214,28 +215,14 @@ func lineOf(tree *ast.File, field string) int {
 }
 
 func (f *File) defaults() {
-	if f.Name == "" {
-		f.Name = "the service"
-	}
-	if f.Settle == 0 {
-		f.Settle = Duration(defaultSettle)
-	}
-	if f.Start.Within == 0 {
-		f.Start.Within = Duration(startLimit)
-	}
-	if f.Start.Processes == 0 {
-		f.Start.Processes = defaultProcesses
-	}
-	if f.Buy.Method == "" {
-		f.Buy.Method = http.MethodPost
-	}
-	if f.Stock.SetRequest.Method == "" {
-		f.Stock.SetRequest.Method = http.MethodPut
-	}
-	for _, r := range []*Request{&f.Stock.LeftRequest, &f.Stock.OrdersRequest, &f.Outcome} {
-		if r.Method == "" {
-			r.Method = http.MethodGet
-		}
+	f.Name = cmp.Or(f.Name, "the service")
+	f.Settle = cmp.Or(f.Settle, Duration(defaultSettle))
+	f.Start.Within = cmp.Or(f.Start.Within, Duration(startLimit))
+	f.Start.Processes = cmp.Or(f.Start.Processes, defaultProcesses)
+	f.Buy.Method = cmp.Or(f.Buy.Method, http.MethodPost)
+	f.Stock.SetRequest.Method = cmp.Or(f.Stock.SetRequest.Method, http.MethodPut)
+	for _, r := range []*Request{&f.Ready, &f.Stock.LeftRequest, &f.Stock.OrdersRequest, &f.Outcome} {
+		r.Method = cmp.Or(r.Method, http.MethodGet)
 	}
 	var named []int // a default gives way to a status that the file names
 	for _, answer := range f.Answers {

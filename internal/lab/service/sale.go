@@ -38,11 +38,7 @@ func (r Reply) String() string {
 const maxBody = 1 << 20
 
 func (p *Process) call(ctx context.Context, r Request, values map[string]string) (status int, body []byte, err error) {
-	method := r.Method
-	if method == "" {
-		method = http.MethodGet
-	}
-	request, err := http.NewRequestWithContext(ctx, method, p.URL+fill(r.Path, values), strings.NewReader(fill(r.Body, values)))
+	request, err := http.NewRequestWithContext(ctx, r.Method, p.URL+fill(r.Path, values), strings.NewReader(fill(r.Body, values)))
 	if err != nil {
 		return 0, nil, err
 	}

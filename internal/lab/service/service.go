@@ -259,15 +259,12 @@ func startFailure(err error) error {
 
 // ready returns nil when a process is.
 func (s *Service) ready(ctx context.Context, p *Process) error {
-	if s.File.Ready.Path == "" {
+	r := s.File.Ready
+	if r.Path == "" {
 		return dial(strings.TrimPrefix(strings.TrimPrefix(p.URL, "http://"), "https://"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	r := s.File.Ready
-	if r.Method == "" {
-		r.Method = http.MethodGet
-	}
 	status, body, err := p.call(ctx, r, nil)
 	switch {
 	case err != nil:
