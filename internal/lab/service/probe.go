@@ -55,7 +55,7 @@ func (s *Service) Probe(ctx context.Context) (*Probe, error) {
 	if _, _, err := s.Learn(ctx, p, idleWatch, Sale{}); err != nil {
 		return nil, err
 	}
-	defer s.Watch(kept)()
+	defer s.Watch(wire.Answers(kept.note))()
 	for i, process := range s.Processes {
 		if err := s.probeAt(ctx, p, kept, process, i == 0); err != nil || p.Judgement.Kind != verdict.Held {
 			return p, err
@@ -70,7 +70,7 @@ func (s *Service) Probe(ctx context.Context) (*Probe, error) {
 // background, and is returned: it names the sale, or comes before the service was still. The zero value is for no sale.
 func (s *Service) Learn(ctx context.Context, p *Probe, long time.Duration, answered Sale) (late []*wire.Exchange, more bool, err error) {
 	kept := &recorder{customers: len(s.Processes)}
-	defer s.Watch(kept)()
+	defer s.Watch(wire.Answers(kept.note))()
 	return s.learn(ctx, p, kept, long, answered)
 }
 
@@ -477,7 +477,7 @@ func (p *Probe) Print(w io.Writer) {
 	}
 }
 
-// recorder is a tap that keeps what was answered to the processes at which customers buy, and holds nothing.
+// recorder keeps what was answered to the processes at which customers buy.
 type recorder struct {
 	customers int // how many those are
 
@@ -485,20 +485,13 @@ type recorder struct {
 	all []*wire.Exchange
 }
 
-func (r *recorder) Sent(*wire.Exchange) bool { return true }
-
-func (r *recorder) Answered(x *wire.Exchange) bool {
+func (r *recorder) note(x *wire.Exchange) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if x.Process < r.customers {
 		r.all = append(r.all, x)
 	}
-	return true
 }
-
-func (r *recorder) Pushed(*wire.Conn, string) {}
-
-func (r *recorder) Closed(*wire.Conn, bool) {}
 
 // take returns what was kept since the last call.
 func (r *recorder) take() []*wire.Exchange {

@@ -329,7 +329,12 @@ func (s *Service) awaitLast() func(context.Context) error {
 	}
 	shape := s.probe.Last(load.Sold)
 	seen := make(chan struct{})
-	stop := s.on.Watch(&lastRequest{shape: shape, seen: seen})
+	saw := sync.OnceFunc(func() { close(seen) })
+	stop := s.on.Watch(wire.Answers(func(x *wire.Exchange) {
+		if service.Shape(x.Text) == shape {
+			saw()
+		}
+	}))
 	return func(ctx context.Context) error {
 		defer stop()
 		select {

@@ -273,23 +273,3 @@ func (r *serviceRun) isOver() bool {
 		return false
 	}
 }
-
-// lastRequest is a tap that closes a channel when a request has been answered. It holds nothing.
-type lastRequest struct {
-	shape string
-	once  sync.Once
-	seen  chan struct{}
-}
-
-func (*lastRequest) Sent(*wire.Exchange) bool { return true }
-
-func (l *lastRequest) Answered(x *wire.Exchange) bool {
-	if service.Shape(x.Text) == l.shape {
-		l.once.Do(func() { close(l.seen) })
-	}
-	return true
-}
-
-func (*lastRequest) Pushed(*wire.Conn, string) {}
-
-func (*lastRequest) Closed(*wire.Conn, bool) {}

@@ -94,6 +94,14 @@ type Tap interface {
 	Closed(c *Conn, inTx bool)
 }
 
+// Answers is a tap that is told of each answer, and holds nothing.
+type Answers func(*Exchange)
+
+func (Answers) Sent(*Exchange) bool         { return true }
+func (f Answers) Answered(x *Exchange) bool { f(x); return true }
+func (Answers) Pushed(*Conn, string)        {}
+func (Answers) Closed(*Conn, bool)          {}
+
 // Proxy stands before one server. It is safe for concurrent use.
 type Proxy struct {
 	Addr string // host:port, to be used instead of the server's
