@@ -100,7 +100,7 @@ func (a *attack) run(ctx context.Context) error {
 	endPlay()
 	<-a.play.over
 	a.ended, a.requests = time.Now(), len(a.customers.hits)
-	a.usage.stop(a.progress.sales())
+	a.usage.stop(a.progress.now().sold)
 	unwatch()
 	if a.Of.AnswersFirst && a.sees() {
 		writing, cancel := context.WithTimeout(ctx, writePatience)
@@ -110,7 +110,7 @@ func (a *attack) run(ctx context.Context) error {
 	a.afterwards(ctx)
 	switch {
 	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
-	case time.Since(a.progress.lastMove()) <= stillSelling || a.Of.Starves:
+	case time.Since(a.progress.now().last) <= stillSelling || a.Of.Starves:
 		a.demandLeft = true
 	default:
 		a.problems.add(fmt.Errorf("neither sold out nor stuck after %s", a.longest()))
@@ -178,7 +178,7 @@ func killing(rng *rand.Rand) map[int]bool {
 
 // next makes the next order. It is false when there is to be none any more.
 func (a *attack) next(ctx context.Context) (load.Order, bool) {
-	if a.progress.soldOutSeen() > a.o.Workers {
+	if a.progress.now().soldOut > a.o.Workers {
 		select { // there is nothing more to buy until the play goes on
 		case <-a.play.over:
 		case <-ctx.Done():
@@ -239,7 +239,7 @@ func (a *attack) answered(answer load.Answer) {
 	}
 	a.last.answered(h)
 	if h.Outcome == load.SoldOut {
-		a.usage.stop(a.progress.sales())
+		a.usage.stop(a.progress.now().sold)
 	}
 	close(h.done)
 	a.feed.poke()

@@ -208,7 +208,7 @@ func (p *play) missed() bool {
 	if answered != nil {
 		return !a.Of.AnswersFirst && a.feed.readAt(answered.shop).After(answered.answeredAt())
 	}
-	return !pending && a.progress.soldOutSeen() > a.o.Workers
+	return !pending && a.progress.now().soldOut > a.o.Workers
 }
 
 // idle reports whether nobody is held.

@@ -11,26 +11,27 @@ import (
 // progress says whether something still moves: what is sold, and which shops are away. It is safe
 // for concurrent use.
 type progress struct {
-	mu         sync.Mutex           // guards the rest
-	last       time.Time            // of the last sale, or of the last return of a shop
-	sold       int64                // units answered as sold
-	soldOut    int                  // requests of one unit answered as sold out since the last sale
+	mu sync.Mutex // guards the rest
+	moved
 	turnedAway map[load.Outcome]int // requests that were sent after last: busy, fenced, conflict
-	restarting int                  // shops that are dead and being started
 }
+
+type moved struct {
+	last       time.Time // of the last sale, or of the last return of a shop
+	sold       int64     // units answered as sold
+	soldOut    int       // requests of one unit answered as sold out since the last sale
+	restarting int       // shops that are dead and being started
+}
+
+// halted reports whether stock is left, nobody is told otherwise, and no shop is away.
+func (m moved) halted(stock int64) bool { return m.sold < stock && m.soldOut == 0 && m.restarting == 0 }
 
 func (p *progress) start(now time.Time) { p.last, p.turnedAway = now, map[load.Outcome]int{} }
 
-func (p *progress) sales() int64 {
+func (p *progress) now() moved {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.sold
-}
-
-func (p *progress) soldOutSeen() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.soldOut
+	return p.moved
 }
 
 func (p *progress) answered(h *Customer) {
@@ -70,19 +71,12 @@ func (p *progress) restart() (over func()) {
 	}
 }
 
-// finished reports whether no shop is away and more than this many requests found nothing left.
-func (p *progress) finished(soldOut int) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.restarting == 0 && p.soldOut > soldOut
-}
-
 // refuses reports whether so many requests were rejected as busy since the last sale, or refused by the fence,
 // with stock left and no shop away. It then counts those that were busy anew.
 func (p *progress) refuses(stock int64, requests int) (busy, fenced bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.sold >= stock || p.soldOut > 0 || p.restarting > 0 {
+	if !p.halted(stock) {
 		return false, false
 	}
 	busy, fenced = p.turnedAway[load.Busy] >= requests, p.turnedAway[load.Fenced] >= requests
@@ -96,20 +90,7 @@ func (p *progress) refuses(stock int64, requests int) (busy, fenced bool) {
 func (p *progress) starves(stock int64, requests int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.sold < stock && p.soldOut == 0 && p.restarting == 0 && p.turnedAway[load.Conflict] >= requests
-}
-
-// silent reports whether nothing was sold for longer than patience, with stock left and no shop away.
-func (p *progress) silent(stock int64, patience time.Duration) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.sold < stock && p.soldOut == 0 && p.restarting == 0 && time.Since(p.last) > patience
-}
-
-func (p *progress) lastMove() time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.last
+	return p.halted(stock) && p.turnedAway[load.Conflict] >= requests
 }
 
 // over reports whether there is nothing more to learn. A fixed load ends when all requests are
@@ -133,7 +114,8 @@ func (a *attack) over(ctx context.Context, sent int) bool {
 		a.demandLeft = true
 		return true
 	}
-	return a.progress.finished(a.o.Workers)
+	now := a.progress.now()
+	return now.restarting == 0 && now.soldOut > a.o.Workers
 }
 
 // standsStill reports whether nothing is sold any more. Every customer was rejected since the last
@@ -144,7 +126,8 @@ func (a *attack) standsStill(ctx context.Context) bool {
 	var still, busy, fenced bool
 	switch {
 	case a.kills != nil:
-		still = a.progress.silent(a.o.Stock, a.patience())
+		now := a.progress.now()
+		still = now.halted(a.o.Stock) && time.Since(now.last) > a.patience()
 	case a.play.idle():
 		busy, fenced = a.progress.refuses(a.o.Stock, a.o.Workers)
 		still = fenced || busy && a.endless(ctx)

@@ -45,14 +45,14 @@ func (a *attack) lookAtStandstill(ctx context.Context) *standstill {
 // endless reports whether the lock has no end that the cell could see, by its server, or belongs to a sale that
 // waits for it, by the points of that sale.
 func (a *attack) endless(ctx context.Context) bool {
-	moved := a.progress.lastMove()
+	moved := a.progress.now().last
 	if _, waitsForItself := a.feed.waitsForItself(moved); waitsForItself {
 		return true
 	}
 	if a.Of.Lease.Kept == declared.LeaseInValue {
 		return false
 	}
-	return a.endlessIn(ctx, a.lockState(ctx)) && a.progress.lastMove().Equal(moved) // no sale has ended between the looks
+	return a.endlessIn(ctx, a.lockState(ctx)) && a.progress.now().last.Equal(moved) // no sale has ended between the looks
 }
 
 // endlessIn is false while a sale that has taken the lock is not answered: on a slow machine, its holder is at work. What the
