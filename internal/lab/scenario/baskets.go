@@ -18,53 +18,40 @@ import (
 // ofBaskets are the scenarios of sales of several items: a few customers whose baskets meet. Each attacks one basket
 // property.
 var ofBaskets = []trial.Scenario{
-	{
-		Group: trial.Baskets, Name: "crossed", Doc: "A has item 1 and wants item 2, B has item 2 and wants item 1",
-		Attacks: declared.Crossable, Demands: []trial.Demand{{Property: declared.Crossable, Otherwise: verdict.Left}}, Stock: []int64{3, 3}, Few: few(crossed),
-	},
-	{
-		Group: trial.Baskets, Name: "same-item-twice", Doc: "one basket has the same item in two lines, and there is one unit",
-		Attacks: declared.AddsUp, Demands: []trial.Demand{{Property: declared.AddsUp, Otherwise: verdict.Oversold}}, Stock: []int64{1}, Few: few(sameItemTwice),
-	},
-	{
-		Group: trial.Baskets, Name: "one-sold-out", Doc: "one of two items is sold out; meanwhile another customer wants the other one",
-		Attacks: declared.Isolated, Demands: []trial.Demand{
-			{Property: declared.Complete, Otherwise: verdict.HalfSold}, {Property: declared.Isolated, Otherwise: verdict.Left},
-		}, Stock: []int64{1, 0}, Few: few(oneSoldOut),
-	},
-	{
-		Group: trial.Baskets, Name: "death-between-lines", Doc: "the process dies when it has the units of one line and not yet of the other",
-		Attacks: declared.Whole, Demands: []trial.Demand{
-			{Property: declared.Complete, Otherwise: verdict.HalfSold}, {Property: declared.Whole, Otherwise: verdict.Unclaimed}, {Property: declared.FreesLocks, Otherwise: verdict.Stuck},
-		}, Stock: []int64{1, 1}, Few: few(deathBetweenLines),
-	},
-	{
-		Group: trial.Baskets, Name: "death-between-locks", Doc: "the process dies when it has one lock and not yet the other",
-		Attacks: declared.FreesLocks, Demands: []trial.Demand{{Property: declared.FreesLocks, Otherwise: verdict.Stuck}}, Stock: []int64{1, 1}, Few: few(deathBetweenLocks),
-	},
-	{
-		Group: trial.Baskets, Name: "first-lock-ends", Doc: "the process is paused between two locks until the lease of the first is over",
-		Attacks: declared.OvertakeProof, Demands: []trial.Demand{{Property: declared.OvertakeProof, Otherwise: verdict.Oversold}}, Stock: []int64{1, 1}, Few: few(firstLockEnds),
-	},
-	{
-		Group: trial.Baskets, Name: "fifty-beside-one", Doc: "a basket of fifty items, and others who want one each come in between, again and again",
-		Attacks: declared.Unstarved, Demands: []trial.Demand{{Property: declared.Unstarved, Otherwise: verdict.Left}}, Stock: slices.Repeat([]int64{1000}, 50), Few: few(fiftyBesideOne),
-	},
+	basket("crossed", "A has item 1 and wants item 2, B has item 2 and wants item 1",
+		[]int64{3, 3}, declared.Crossable, crossed, lacking(declared.Crossable, verdict.Left)),
+	basket("same-item-twice", "one basket has the same item in two lines, and there is one unit",
+		[]int64{1}, declared.AddsUp, sameItemTwice, lacking(declared.AddsUp, verdict.Oversold)),
+	basket("one-sold-out", "one of two items is sold out; meanwhile another customer wants the other one",
+		[]int64{1, 0}, declared.Isolated, oneSoldOut, lacking(declared.Complete, verdict.HalfSold), lacking(declared.Isolated, verdict.Left)),
+	basket("death-between-lines", "the process dies when it has the units of one line and not yet of the other", []int64{1, 1}, declared.Whole, deathBetweenLines,
+		lacking(declared.Complete, verdict.HalfSold), lacking(declared.Whole, verdict.Unclaimed), lacking(declared.FreesLocks, verdict.Stuck)),
+	basket("death-between-locks", "the process dies when it has one lock and not yet the other",
+		[]int64{1, 1}, declared.FreesLocks, deathBetweenLocks, lacking(declared.FreesLocks, verdict.Stuck)),
+	basket("first-lock-ends", "the process is paused between two locks until the lease of the first is over",
+		[]int64{1, 1}, declared.OvertakeProof, firstLockEnds, lacking(declared.OvertakeProof, verdict.Oversold)),
+	basket("fifty-beside-one", "a basket of fifty items, and others who want one each come in between, again and again",
+		slices.Repeat([]int64{1000}, 50), declared.Unstarved, fiftyBesideOne, lacking(declared.Unstarved, verdict.Left)),
+}
+
+func basket(name, doc string, stock []int64, attacks declared.Property, play func(*script), demands ...trial.Demand) trial.Scenario {
+	return trial.Scenario{Group: trial.Baskets, Name: name, Doc: doc, Attacks: attacks, Demands: demands, Stock: stock, Few: few(play)}
+}
+
+func lacking(p declared.Property, otherwise verdict.Kind) trial.Demand {
+	return trial.Demand{Property: p, Otherwise: otherwise}
 }
 
 // Of a way about which nothing is declared, such as a pupil's, it is not known whether its locks are in Redis.
 // These scenarios find that out, and hold a customer at the first point after it.
 var (
 	// Meeting is the scenario crossed. A lock may also be handed to a customer who waits.
-	Meeting = trial.Scenario{
-		Group: trial.Baskets, Name: "crossed", Doc: "A has item 1 and wants item 2, B has item 2 and wants item 1",
-		Attacks: declared.Crossable, Demands: []trial.Demand{{Property: declared.Crossable, Otherwise: verdict.Left}}, Stock: []int64{4, 4},
-		Few: few(func(s *script) { meet(s, false) }),
-	}
+	Meeting = basket("crossed", "A has item 1 and wants item 2, B has item 2 and wants item 1",
+		[]int64{4, 4}, declared.Crossable, func(s *script) { meet(s, false) }, lacking(declared.Crossable, verdict.Left))
 	// Beside is Meeting with a B whose way locks in the order of the items' ids: fenced or conditional.
 	Beside = trial.Scenario{
 		Group: trial.Baskets, Name: "beside-ids", Doc: "A buys by this way what B buys by one that goes by the items' ids, and their names are in another order",
-		Attacks: declared.Crossable, Demands: []trial.Demand{{Property: declared.Crossable, Otherwise: verdict.Left}}, Stock: []int64{4, 4}, Named: true,
+		Attacks: declared.Crossable, Demands: []trial.Demand{lacking(declared.Crossable, verdict.Left)}, Stock: []int64{4, 4}, Named: true,
 		Few: few(func(s *script) { meet(s, true) }),
 	}
 )
