@@ -83,7 +83,6 @@ func (c *inquiry) explanation() *Explanation {
 	return c.held()
 }
 
-// outOfTime says whether the search has to end.
 func (c *inquiry) outOfTime() bool { return c.ctx.Err() != nil }
 
 // pastTheStock is the first order beyond the initial stock.

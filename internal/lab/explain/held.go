@@ -189,7 +189,6 @@ func (c *inquiry) whyHeld(hit, next *section) (verdict.Cause, []words.Text, time
 	return r.cause, append(why, say(r.phrase, h.facts(r))), r.at(h)
 }
 
-// facts are what the phrases of the rules speak of.
 func (h hold) facts(r rule) Facts {
 	f := Facts{Holder: h.hit.named(), Other: h.next.named()}
 	switch r.phrase {
@@ -214,7 +213,6 @@ func (h hold) facts(r rule) Facts {
 	return f
 }
 
-// whatHit says what the fault did.
 func (h hold) whatHit() words.Text {
 	f := Facts{Holder: h.hit.named(), Fault: h.hit.fault.Action, Point: h.hit.fault.Point}
 	if !h.hit.killed() {

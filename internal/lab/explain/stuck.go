@@ -84,7 +84,6 @@ func (c *inquiry) whyStuck(s *section) (verdict.Cause, words.Text) {
 	return verdict.Unexplained, say("last-holder", f)
 }
 
-// lockLeft says what Redis had at the end.
 func (c *inquiry) lockLeft() words.Text {
 	switch {
 	case len(c.Locks) == 0:

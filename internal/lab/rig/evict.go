@@ -179,7 +179,6 @@ func (f *filler) write(ctx context.Context, gone map[string]string) error {
 	return nil
 }
 
-// restore gives the server its memory back.
 func (f *filler) restore(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, fillPatience)
 	defer cancel()

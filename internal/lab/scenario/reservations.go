@@ -67,7 +67,6 @@ const (
 	long    = 600
 )
 
-// request sends a request and waits for its answer.
 func (c *checkout) request(w trial.Wish, what words.Text) *trial.Customer {
 	return c.answered(c.ask(w), what)
 }
@@ -102,7 +101,6 @@ func (c *checkout) reserved(name string, shop, seconds int) *trial.Customer {
 	return of
 }
 
-// act does something with a reservation.
 func (c *checkout) act(of *trial.Customer, shop int, act load.Act, what words.Text) {
 	c.request(trial.Wish{Name: of.Name(), Shop: shop, Act: act, Of: of}, what)
 }

@@ -32,7 +32,6 @@ func (s *script) fail(err error) {
 	}
 }
 
-// tell adds a line to the story.
 func (s *script) tell(line words.Text) {
 	if s.err == nil {
 		s.Tell(line)
@@ -47,7 +46,6 @@ func (s *script) ask(w trial.Wish) *trial.Customer {
 	return s.Ask(s.ctx, w)
 }
 
-// await waits until is reports true.
 func (s *script) await(what string, is func() bool) {
 	if s.err == nil {
 		s.err = s.Await(s.ctx, what, func() (bool, error) { return is(), nil })

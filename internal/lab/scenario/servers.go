@@ -19,7 +19,6 @@ type servers struct {
 	err error
 }
 
-// do does one thing after another.
 func (p *servers) do(all ...func(context.Context) error) {
 	for _, what := range all {
 		if p.err == nil {

@@ -418,7 +418,6 @@ func (r *Record) lastHold(c Customer) int {
 	return -1
 }
 
-// lastTwo are the customers of the last two orders.
 func lastTwo(orders []Order) (first, second Customer) {
 	for _, o := range orders {
 		if len(o.Customer) == 1 {

@@ -200,7 +200,6 @@ func stateCells(in *words.Language, s *State) table.Row {
 // lags says whether the record shows a replica that is behind.
 func (r Record) lags() bool { return r.Outcome.Items <= 1 && r.Schedule.Has(Lag) }
 
-// replicaCell is the stock at the replica.
 func replicaCell(s *State) any {
 	if s == nil || s.Replica == nil {
 		return ""
@@ -317,7 +316,6 @@ func Print(w io.Writer, in *words.Language, r Record) {
 	}
 }
 
-// line is a state in one line.
 func (s State) line(in *words.Language) string {
 	say := func(key string, facts ...any) string { return in.Say(words.Of(key, facts...)) }
 	parts := []string{say("no.lock")}

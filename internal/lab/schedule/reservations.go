@@ -14,7 +14,6 @@ type Reserved struct {
 	Revived int64            `json:"revived,omitempty"`
 }
 
-// decideReservations is for customers who reserve and pay.
 func (r *Record) decideReservations() {
 	o := &r.Outcome
 	purchases := o.purchases()
@@ -29,7 +28,6 @@ func (r *Record) decideReservations() {
 	r.rule(f)
 }
 
-// causeOfReservation is why reservations and payments went wrong.
 func (o *Outcome) causeOfReservation() verdict.Cause {
 	switch {
 	case o.Verdict == verdict.Oversold && o.Reserved.Revived > 0:

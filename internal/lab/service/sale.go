@@ -132,7 +132,6 @@ var answerWords = []struct {
 // accepted is the outcome of an answer that leaves it open.
 const accepted load.Outcome = "accepted"
 
-// outcome reads an answer.
 func (f *File) outcome(status int, body []byte) load.Outcome {
 	for _, byField := range []bool{true, false} {
 		for _, w := range answerWords {

@@ -257,7 +257,6 @@ func startFailure(err error) error {
 	return errors.New(strings.TrimPrefix(err.Error(), "testserver: "))
 }
 
-// ready returns nil when a process is.
 func (s *Service) ready(ctx context.Context, p *Process) error {
 	r := s.File.Ready
 	if r.Path == "" {

@@ -135,7 +135,6 @@ func (c *customers) size(customer int) int {
 	return c.lines
 }
 
-// offer returns what a customer chooses.
 func (c *customers) offer(customer int) *offer { return c.offers[customer%len(c.offers)] }
 
 // next returns the order to send next: a new one, or every other time a repeat that is due. With
@@ -203,7 +202,6 @@ func (c *customers) upFrom(n int) int {
 	return n % len(c.shops)
 }
 
-// answered notes what became of one request.
 func (c *customers) answered(a load.Answer) {
 	p := a.Order.Tag.(*purchase)
 	c.mu.Lock()

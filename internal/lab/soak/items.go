@@ -55,7 +55,6 @@ func sellBaskets(all []declared.Strategy) bool {
 // takeChanges reports whether the items may be changed while they are sold.
 func (i *items) takeChanges() bool { return i.strategies[0].Mixable }
 
-// name is what the items are sold by.
 func (i *items) name() string {
 	if len(i.strategies) > 1 {
 		return "mixed"

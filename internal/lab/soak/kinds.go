@@ -18,7 +18,6 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// kind is one kind of fault.
 type kind struct {
 	name              string
 	shortest, longest time.Duration

@@ -17,7 +17,6 @@ type episode struct {
 	faults []fault
 }
 
-// fault is one fault of an episode.
 type fault struct {
 	*kind
 	shop  int           // where it is injected into one

@@ -97,7 +97,6 @@ func (b *buyer) atStep() bool {
 // moves says whether something is to be heard of a customer yet.
 func (b *buyer) moves() bool { return b.state == moving && !b.atStep() }
 
-// waits says whether a customer waits for others.
 func (b *buyer) waits() bool { return b.state == onRow || b.state == onRedis || b.state == onLock }
 
 // landed takes a request that was answered from those under way, nil for another one.

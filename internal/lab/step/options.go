@@ -108,7 +108,6 @@ func (r *run) eventOptions(e schedule.Event) []explore.Option {
 	return all
 }
 
-// whoWaits says what each customer in the run waits for.
 func (r *run) whoWaits() string {
 	var who []string
 	for _, b := range r.buyers {

@@ -216,7 +216,6 @@ func (r *run) meets(c schedule.Choice) {
 	r.leaves = r.keeps || r.lock.Locked() || c.Event == schedule.Lose || slices.ContainsFunc(r.buyers, func(b *buyer) bool { return len(b.holds()) > 0 })
 }
 
-// note adds an entry.
 func (r *run) note(e schedule.Entry) int {
 	e.AtMS = float64(time.Since(r.begun).Microseconds()) / 1000
 	r.entries = append(r.entries, e)
@@ -287,7 +286,6 @@ func ordinaryNote(before words.Text, answer string) words.Text {
 	return words.Of("note.ordinary", "before", before, "answer", answer)
 }
 
-// record is what the run has shown.
 func (r *run) record(o schedule.Outcome) schedule.Record {
 	return schedule.Record{
 		Strategy: r.plan.Strategy, Customers: len(r.buyers), LeaseMS: r.lease.Milliseconds(),

@@ -96,7 +96,6 @@ func (r *run) hold(b *buyer, h *held) {
 	}
 }
 
-// answer is what a server has said.
 type answer struct {
 	text string
 	// Matched says that a statement found rows, or that a command of Redis answered other than nil or 0, and
@@ -128,7 +127,6 @@ func (r *run) answered(b *buyer, id any, a answer) *held {
 	return h
 }
 
-// replied takes in the answer that a customer got.
 func (r *run) replied(b *buyer, answer string) {
 	b.answer, b.heard = answer, time.Now()
 	if b.state != ended {

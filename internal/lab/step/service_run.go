@@ -18,7 +18,6 @@ import (
 	"stocklock/internal/lab/wire"
 )
 
-// serviceRun is a run on a described service.
 type serviceRun struct {
 	*run
 	service   *Service
@@ -172,7 +171,6 @@ func (r *serviceRun) comesToRest(ctx context.Context, process int, answered load
 	return true
 }
 
-// handle takes in a message.
 func (r *serviceRun) handle(ctx context.Context, m any) error {
 	switch m := m.(type) {
 	case *holding:
@@ -281,7 +279,6 @@ func (r *serviceRun) listen(ctx context.Context, b *buyer, s *silence) (err erro
 	return err
 }
 
-// waitsInRedis says whether Redis has blocked a client.
 func (r *serviceRun) waitsInRedis(ctx context.Context, addr string) (bool, error) {
 	list, err := r.service.on.Redis().Do(ctx, "CLIENT", "LIST").Text()
 	if err != nil {

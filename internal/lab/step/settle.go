@@ -52,7 +52,6 @@ func (r *run) settle(ctx context.Context) error {
 	}
 }
 
-// drain takes in the messages that are there.
 func (r *run) drain(ctx context.Context) error {
 	for {
 		select {

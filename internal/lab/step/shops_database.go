@@ -118,7 +118,6 @@ func (d *database) catchUp(ctx context.Context) error {
 	return d.copied(ctx)
 }
 
-// restore undoes what a run has done to the pair.
 func (d *database) restore(ctx context.Context) error {
 	if !d.lost {
 		return d.catchUp(ctx)

@@ -82,7 +82,6 @@ func (r *shopsRun) eventTouches(e schedule.Event, b *buyer) []schedule.Touch {
 	return append(schedule.Everything(r.lockServer()), schedule.Touch{Server: labmode.MySQLServer, Thing: schedule.Clock, Does: schedule.Writes})
 }
 
-// lockServer is the server that the lock is on.
 func (r *shopsRun) lockServer() string {
 	switch {
 	case r.of.NeedsEtcd:

@@ -144,7 +144,6 @@ func (r *shopsRun) handle(_ context.Context, m any) error {
 	return nil
 }
 
-// dropHeld lets go what a customer is held at.
 func (r *shopsRun) dropHeld(b *buyer) {
 	for _, h := range b.queue {
 		h.release(h)

@@ -41,7 +41,6 @@ func kindFor(events []schedule.Event) slotKind {
 	return slotKind{Needs: schedule.NeedsOf(events), reads: slices.Contains(events, schedule.Lag)}
 }
 
-// pool is the slots of one kind.
 type pool struct {
 	number  int // from 1
 	opening sync.Once
@@ -77,7 +76,6 @@ func (s *Shops) closeSlots() error {
 	return errors.Join(errs...)
 }
 
-// open starts the slots of a pool.
 func (s *Shops) open(kind slotKind, p *pool) error {
 	testbeds, each := 1, cap(p.slots)
 	if kind.Alone {

@@ -29,7 +29,6 @@ type slot struct {
 	rehearsed map[rehearsal]bool
 }
 
-// testbedOf returns the name of the testbed of a shop.
 func testbedOf(shop string) string { return shop[:max(strings.LastIndexByte(shop, '-'), 0)] }
 
 // revive starts each shop again that does not run: one that has ended by itself, or that did not come

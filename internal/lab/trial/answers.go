@@ -92,7 +92,6 @@ type standing struct {
 	request, key string
 }
 
-// standing returns the orders of all items of the show.
 func (s *Show) standing(ctx context.Context) (all []standing, err error) {
 	if s.Service != nil {
 		_, orders, err := s.Service.Count(ctx, s.Items[0].ItemID)

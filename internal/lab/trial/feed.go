@@ -62,7 +62,6 @@ func (f *feed) wake() {
 	f.changed = make(chan struct{})
 }
 
-// find returns the first event for which is reports true.
 func (f *feed) find(is func(labmode.Event) bool) (labmode.Event, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,7 +72,6 @@ func (f *feed) find(is func(labmode.Event) bool) (labmode.Event, bool) {
 	return f.events[at], true
 }
 
-// count returns how many events are so.
 func (f *feed) count(is func(labmode.Event) bool) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -58,7 +58,6 @@ func (p *play) aroundView(ctx context.Context) {
 	}
 }
 
-// viewPassed looks for a point of the page view.
 func (p *play) viewPassed(point sale.Point) (labmode.Event, bool) {
 	return p.attack.feed.find(func(e labmode.Event) bool { return e.Request == p.view.ID && e.Point == point })
 }

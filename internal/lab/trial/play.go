@@ -339,7 +339,6 @@ func (p *play) passed(ctx context.Context, e labmode.Event) {
 	}
 }
 
-// shopExited is called when a shop has ended.
 func (p *play) shopExited(shop int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -437,7 +436,6 @@ func (p *play) firstReleased() bool {
 	return released
 }
 
-// letFirstGo ends the hold of the first sale.
 func (p *play) letFirstGo(ctx context.Context) {
 	p.mu.Lock()
 	first, held := p.first, p.holding

@@ -55,7 +55,6 @@ func (r *record) keys() []string {
 	return keys
 }
 
-// changed notes that a lock changed.
 func (r *record) changed(c explain.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -213,7 +213,6 @@ func (r *Result) denied(answer load.Outcome) {
 	*n++
 }
 
-// count counts the answers.
 func (r *Result) count(a *attack) {
 	answered, scheduled := newHistogram(), newHistogram()
 	byOutcome := map[load.Outcome]*hdrhistogram.Histogram{}

@@ -71,7 +71,6 @@ func (a *attack) look(ctx context.Context) {
 	}
 }
 
-// asked is a request as it is made.
 func (h *Customer) asked() explain.Request {
 	return explain.Request{ID: h.id, Shop: explain.ShopName(h.shop), Sent: time.Now(), Nested: h.nested, Fault: h.first}
 }
