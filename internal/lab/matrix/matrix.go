@@ -1,9 +1,6 @@
 // Package matrix runs many cells: strategies under scenarios, on servers and shops of its own or
 // given by address.
 //
-// plan.go plans the cells and how many run at once. testbeds.go opens the benches.
-// queue.go runs the cells side by side, and makes one result of several runs of a cell.
-//
 // # Decisions
 //
 // Cells run side by side on testbeds. A testbed is a set of shops with Redis servers and proxies of

@@ -1,8 +1,5 @@
 // Package rig starts testbeds: real servers, proxies between them, and shop processes. It controls
 // them (pause, kill, cut off, heal, promote) and leaves nothing behind.
-//
-// testbed.go sets up servers, proxies and shops. proxy.go starts a proxy. shop.go builds and starts
-// a shop.
 package rig
 
 import (

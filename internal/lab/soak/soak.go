@@ -10,15 +10,6 @@
 // Two forms have the same customers and the same audit. With [Options.Sales], one item is sold out as
 // fast as orders are answered, and the only fault is the kill of one shop after the other.
 // [Measure] has no faults, and measures what a demand gets.
-//
-//   - soak.go: the order of events
-//   - customers.go, staff.go, items.go: the load
-//   - demand.go: sales that are measured
-//   - schedule.go: the times of the faults
-//   - kinds.go: the faults
-//   - inject.go: their injection, and the recoveries
-//   - audit.go, gauge.go: the checks
-//   - report.go: the output
 package soak
 
 import (

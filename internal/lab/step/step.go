@@ -10,10 +10,6 @@
 // the plan says nothing: see [Plan.Requests]. A request that a timer of the shop would make, such as a sweep, is
 // the list of a customer of its own.
 //
-// The engine is step.go (the plan, and what may be chosen), run.go (a run, and what a source is), customer.go,
-// options.go, send.go, settle.go, happen.go, look.go and slow.go (a machine that is too slow for leases). Files of the
-// two sources are named shops and service.
-//
 // # Decisions
 //
 // A schedule is played by holding requests, not by points. Points serve faults under load. A

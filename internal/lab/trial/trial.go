@@ -5,20 +5,6 @@
 // repairs the testbed, waits until all is at rest, and counts the sales by SQL. The counts give a verdict, which is
 // compared with the strategy's properties. A trial never trusts the shops' own statements.
 //
-//   - scenario.go, declared_play.go, expected.go: what a scenario is, and what is expected of a strategy
-//   - group.go: the order of events, for all strategies on a bench; show.go: one strategy, and what a play may do
-//   - trial.go, attack.go: a crowd, and the faults meanwhile; play.go: its play
-//   - customers.go: the requests and their shops
-//   - feed.go: what is seen of the sales, and the wait for it
-//   - interventions.go: the interventions at the testbed
-//   - purchases.go: what a crowd buys, and buys again
-//   - progress.go: the end of the attack
-//   - afterwards.go: a restock, and customers after the attack
-//   - changes.go: the notifications of Redis
-//   - watch.go: what can be watched meanwhile
-//   - answers.go: the counts; verdict.go: the verdict
-//   - result.go, timeline.go: the numbers; servers_record.go: what the servers of a topology say of themselves
-//
 // # Decisions
 //
 // One sale is held between its release and its COMMIT. Where a strategy releases first, chance
