@@ -2,12 +2,25 @@ package soak
 
 import (
 	"bytes"
+	"context"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/catalog/catalogtest"
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/redislock"
+	"stocklock/internal/shop"
+	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
+	"stocklock/internal/testserver"
 )
 
 func run(t *testing.T, o Options, strategies ...string) Report {
@@ -79,5 +92,132 @@ func TestKillsInTurn(t *testing.T) {
 				t.Errorf("%d answers with 201 for %d units sold, %d left: want 4000 and none", a.Answers, a.Sold, a.Left)
 			}
 		})
+	}
+}
+
+// TestLocksInUseAreCounted: plain ones, those of package redislock, and who waits for one.
+func TestLocksInUseAreCounted(t *testing.T) {
+	server, err := testserver.Start(t).Redis(t.Context(), testserver.RedisOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := shop.OpenRedis(server.URL(), shop.RedisPoolSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	holder, waiter := redislock.New(client, redislock.Options{}), redislock.New(client, redislock.Options{})
+	defer holder.Close(context.Background())
+	defer waiter.Close(context.Background())
+	client.Set(t.Context(), "plain", "somebody", time.Minute)
+	_, lease, err := holder.Acquire(t.Context(), "reference")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lease.Release()
+	ctx, cancel := context.WithCancel(t.Context())
+	waits := make(chan struct{})
+	go func() {
+		waiter.Acquire(ctx, "reference")
+		close(waits)
+	}()
+	defer func() { cancel(); <-waits }()
+	names := map[string]bool{"plain": true, "reference": true, "unused": true}
+	for giveUp := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		var g Gauges
+		if err := gaugeRedis(t.Context(), server, names, &g); err != nil {
+			t.Fatal(err)
+		}
+		if g.Locks == 2 && g.Waiters == 1 && g.KeysForEver == 0 && g.KeysThatExpire == 5 {
+			return
+		}
+		if time.Now().After(giveUp) {
+			t.Fatalf("counted %+v, want two locks, one waiter, and the five keys of both", g)
+		}
+	}
+}
+
+// TestTheStaffGoesWithTheRun: whoever of the staff waits for a clear answer waits no longer when the run has ended.
+func TestTheStaffGoesWithTheRun(t *testing.T) {
+	asked := make(chan bool)
+	first := sync.OnceFunc(func() { close(asked) })
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		if r.Method != http.MethodGet {
+			first()
+		}
+	}))
+	defer server.Close()
+	shop := &rig.TestbedShop{Shop: &rig.Shop{URL: server.URL, Staff: server.URL}}
+	sold := &items{strategies: []declared.Strategy{{Mixable: true}}, all: []audit.Run{{ItemID: 7}}, inTurn: true}
+	s := &staff{soak: &soak{testbed: &rig.Testbed{Shops: []*rig.TestbedShop{shop}}, customers: newCustomers(1, nil, []*items{sold})}, items: sold}
+	selling, stop := context.WithCancel(t.Context())
+	running, end := context.WithCancel(t.Context())
+	over := make(chan error)
+	go func() { over <- s.work(selling, running) }()
+	<-asked
+	stop()
+	end()
+	select {
+	case err := <-over:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the run has ended, and the staff still waits")
+	}
+}
+
+// TestItemsAreDrawnByTheirLaw: no basket has an item twice, and the first item has the share of its law.
+func TestItemsAreDrawnByTheirLaw(t *testing.T) {
+	const items, customers = 64, 100_000
+	all, harmonic := make([]audit.Run, items), 0.0
+	for i := range all {
+		all[i].ItemID = uint64(i + 1)
+		harmonic += 1 / float64(i+1)
+	}
+	for name, law := range map[string]struct {
+		Popularity
+		first float64 // its share of the orders of one line
+	}{"uniform": {Uniform, 1.0 / items}, "zipf": {Zipf, 1 / harmonic}} {
+		first := 0
+		for n := range customers {
+			for _, size := range []int{1, 20, items} {
+				basket := law.draw(n, size, all)
+				if len(basket) != size {
+					t.Fatalf("%s: %d items, want %d", name, len(basket), size)
+				}
+				if size == 1 && basket[0].ItemID == 1 {
+					first++
+				}
+				if n > 100 {
+					break // sizes are looked at of the first customers
+				}
+				ids := make([]uint64, size)
+				for i, item := range basket {
+					ids[i] = item.ItemID
+				}
+				slices.Sort(ids)
+				if len(slices.Compact(ids)) != size {
+					t.Fatalf("%s: customer %d has an item twice", name, n)
+				}
+			}
+		}
+		if share := float64(first) / customers; math.Abs(share-law.first) > 4*math.Sqrt(law.first/customers) {
+			t.Errorf("%s: the first item has %.4f of the orders, want %.4f", name, share, law.first)
+		}
+	}
+}
+
+// TestAnswersAreKeptForRecoveriesAlone: a measurement has thousands a second, and nobody reads them.
+func TestAnswersAreKeptForRecoveriesAlone(t *testing.T) {
+	for _, endless := range []bool{true, false} {
+		sold := &items{strategies: []declared.Strategy{{}}, all: []audit.Run{{ItemID: 7}}, inTurn: true}
+		c := newCustomers(1, []*rig.TestbedShop{{Shop: &rig.Shop{}}}, []*items{sold})
+		c.endless = endless
+		order, _ := c.next()
+		if c.answered(load.Answer{Order: order, Outcome: load.Busy}); len(c.answers) > 0 != endless {
+			t.Errorf("customers of a soak of faults: %t, %d answers are kept", endless, len(c.answers))
+		}
 	}
 }

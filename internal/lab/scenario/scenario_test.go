@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"stocklock/internal/lab/explain"
@@ -34,5 +35,18 @@ func TestAPlayEndsWithItsFirstError(t *testing.T) {
 	p.finish([]*trial.Customer{a})
 	if all := p.oneEach(ownShop); len(all) > 0 || p.reads(s.Show, 0) != nil || p.err != first {
 		t.Errorf("%v: %v, want no customers", p.err, all)
+	}
+}
+
+func TestANameThatLooksAlikeIsNamed(t *testing.T) {
+	for misspelled, meant := range map[string]string{
+		"pausee": "pause", "puase": "pause", "crsh": "crash", "late_release": "late-release", "failovre": "failover",
+		"no": "", "sleep": "", "": "",
+	} {
+		_, err := ByName(misspelled)
+		if suggested := `did you mean "` + meant + `"? want one of contention, `; err == nil ||
+			strings.Contains(err.Error(), suggested) != (meant != "") || strings.Contains(err.Error(), "did you mean") != (meant != "") {
+			t.Errorf("%q: %v, want %q", misspelled, err, meant)
+		}
 	}
 }
