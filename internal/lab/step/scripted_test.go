@@ -17,7 +17,6 @@ import (
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/step/steptest"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/words"
@@ -124,15 +123,17 @@ const (
 // stepsOf is the file by which a described service sells in the mode scripted.
 func stepsOf(description string) string { return filepath.Join(filepath.Dir(description), "steps") }
 
+func sells(t *testing.T, description string, lines ...string) {
+	t.Helper()
+	if err := os.WriteFile(stepsOf(description), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestOddServices: what a sale may send, so that it oversells, and whether that is found, with its cause.
 func TestOddServices(t *testing.T) {
 	t.Parallel()
 	path := described(t, "scripted", "")
-	sells := func(lines []string) {
-		if err := os.WriteFile(stepsOf(path), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	on := started(t, path)
 	var scripts [2]string // that no proxy sees
 	for i, text := range []string{"return redis.call('EXISTS', 'sold:' .. ARGV[1]) == 0", "return redis.call('SET', 'sold:' .. ARGV[1], 1)"} {
@@ -163,15 +164,8 @@ func TestOddServices(t *testing.T) {
 		{"a key that ends", []string{"redis SET cached:{item} x PX 1500", "UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock > 0", order}, "A.set wait B.set", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			sells(tt.lines)
-			probe, err := on.Probe(t.Context())
-			if err != nil || len(probe.Unseen) > 0 {
-				t.Fatalf("%+v %v", probe, err)
-			}
-			s, err := step.OpenService(t.Context(), on, probe)
-			if err != nil {
-				t.Fatal(err)
-			}
+			sells(t, path, tt.lines...)
+			_, s := opened(t, on)
 			if leases, _ := s.Leases(); leases != strings.HasPrefix(tt.name, "lock ") || strings.Contains(tt.step, "wait") != (leases || len(s.Ends()) > 0) {
 				t.Errorf("keeps a lease: %v; other keys that end: %v", leases, s.Ends())
 			}
@@ -251,17 +245,8 @@ func TestFaultsOfLocks(t *testing.T) {
 			case !strings.Contains(release, "lock:"):
 				release = "-UPDATE leases SET until = NOW(3) - INTERVAL 1 SECOND WHERE item = {item}"
 			}
-			if err := os.WriteFile(stepsOf(path), []byte(strings.Join(append(tt.lock, read, write, order, release), "\n")), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			probe, err := on.Probe(t.Context())
-			if err != nil || len(probe.Unseen) > 0 {
-				t.Fatalf("%+v %v", probe, err)
-			}
-			s, err := step.OpenService(t.Context(), on, probe)
-			if err != nil {
-				t.Fatal(err)
-			}
+			sells(t, path, append(tt.lock, read, write, order, release)...)
+			_, s := opened(t, on)
 			r, err := s.Fault(t.Context(), tt.fault, tt.made, false)
 			if err != nil || r.Outcome.Verdict != tt.want || r.Undecided() != tt.undecided {
 				schedule.Draw(os.Stdout, words.English, r, 0)
@@ -281,9 +266,7 @@ func TestFaultsOfLocks(t *testing.T) {
 func TestALeaseOfAnHour(t *testing.T) {
 	path := described(t, "scripted", "")
 	lease := func(ms string) {
-		if err := os.WriteFile(stepsOf(path), []byte(strings.Join([]string{"?redis SET lock:{item} {customer} NX PX " + ms, read, write, order, unlock}, "\n")), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		sells(t, path, "?redis SET lock:{item} {customer} NX PX "+ms, read, write, order, unlock)
 	}
 	lease("1000")
 	s := openFile(t, path)
@@ -303,9 +286,7 @@ func TestTwoLeasesThatEndAtOnce(t *testing.T) {
 	t.Parallel()
 	path := described(t, "scripted", "")
 	both := "?redis EVAL return_redis.call('SET','lock:'..ARGV[1],'x','NX','PX',1500)_and_redis.call('SET','beside:'..ARGV[1],'x','PX',1500) 0 {item}"
-	if err := os.WriteFile(stepsOf(path), []byte(strings.Join([]string{both, read, write, order, unlock}, "\n")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	sells(t, path, both, read, write, order, unlock)
 	r, err := openFile(t, path).InTime(t.Context(), "", 2, steptest.Parse(t, "A.eval wait wait B.eval B.select"))
 	if err != nil || r.Outcome.Verdict != verdict.Oversold {
 		t.Errorf("%+v %v", r.Outcome, err)
@@ -315,10 +296,7 @@ func TestTwoLeasesThatEndAtOnce(t *testing.T) {
 // TestTheEndOfAHeartbeat is no step, though a sale has had its connection before.
 func TestTheEndOfAHeartbeat(t *testing.T) {
 	path := described(t, "scripted", "background: [^DELETE FROM orders]")
-	sells := []string{"UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock >= 1", order, begin, "DELETE FROM orders WHERE item_id = 0", commit}
-	if err := os.WriteFile(stepsOf(path), []byte(strings.Join(sells, "\n")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	sells(t, path, "UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock >= 1", order, begin, "DELETE FROM orders WHERE item_id = 0", commit)
 	r, err := openFile(t, path).InTime(t.Context(), "", 2, steptest.Parse(t, "A.update A.insert B.update"))
 	if err != nil || r.Outcome.Verdict != verdict.Held || slices.ContainsFunc(r.Entries, func(e schedule.Entry) bool { return e.Sent == commit }) {
 		t.Errorf("%+v %v", r, err)
@@ -333,11 +311,12 @@ func TestStockInOneKey(t *testing.T) {
 	} {
 		takes := "%redis EVAL local_n=tonumber(redis.call(" + tt.has + ")_or_0)_if_n>0_then_redis.call(" + tt.takes + ")_end_return_n>0 0 {item}"
 		path := described(t, "scripted", "")
+		sells(t, path, takes, order)
 		text, err := os.ReadFile(path)
 		if err == nil {
-			err = errors.Join(os.WriteFile(stepsOf(path), []byte(takes+"\n"+order), 0o600), os.WriteFile(path, []byte(strings.NewReplacer(
+			err = os.WriteFile(path, []byte(strings.NewReplacer(
 				"set: REPLACE INTO items (id, stock) VALUES ({item}, {stock})", "set_redis: "+tt.set,
-				"left: SELECT stock FROM items WHERE id = {item}", "left_redis: "+tt.left).Replace(string(text))), 0o600))
+				"left: SELECT stock FROM items WHERE id = {item}", "left_redis: "+tt.left).Replace(string(text))), 0o600)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -349,14 +328,7 @@ func TestStockInOneKey(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		probe, err := on.Probe(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := step.OpenService(t.Context(), on, probe)
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, s := opened(t, on)
 		if !s.KeepsStock() {
 			t.Error("it keeps its stock in Redis, and faults of Redis are not played with a unit for each customer")
 		}

@@ -517,9 +517,7 @@ background: ["^GET lock:", "^(INCR|DECR) taken:", "^(GET|SET) gone:"]`))
 // TestAnAnswerThatTheDescriptionDoesNotName is neither stuck nor held. What the orders show stays.
 func TestAnAnswerThatTheDescriptionDoesNotName(t *testing.T) {
 	path := described(t, "unnamed", "")
-	if err := os.WriteFile(stepsOf(path), []byte(strings.Join([]string{read, write, order}, "\n")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	sells(t, path, read, write, order)
 	s := openFile(t, path)
 	if r, err := s.InTime(t.Context(), "", 2, steptest.Parse(t, "A.select B.select")); err != nil || r.Outcome.Verdict != verdict.Oversold {
 		t.Errorf("both have bought: %+v, %v", r.Outcome, err)
@@ -647,15 +645,7 @@ func TestBackground(t *testing.T) {
 
 // TestWhatTheIdleServiceSendsToo: what names the item of a sale is that sale's, and what names none is said to be no step.
 func TestWhatTheIdleServiceSendsToo(t *testing.T) {
-	on := started(t, described(t, "warming", ""))
-	probe, err := on.Probe(t.Context())
-	if err != nil || len(probe.Unseen) > 0 {
-		t.Fatalf("%+v %v", probe, err)
-	}
-	s, err := step.OpenService(t.Context(), on, probe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	probe, s := opened(t, started(t, described(t, "warming", "")))
 	if found := explored(t, s); found.Bad == 0 || found.Shortest[0].Outcome.Verdict != verdict.Left {
 		t.Errorf("%d of %d are bad: %v: of two who both take a unit before they look, nobody gets one", found.Bad, found.Runs, found.Causes())
 	}
@@ -715,10 +705,7 @@ func TestAStageThatDidNotOpen(t *testing.T) {
 // openFile opens a stage on a described service.
 func openFile(t *testing.T, path string) *step.Service {
 	t.Helper()
-	s, err := tryOpen(t, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, s := opened(t, started(t, path))
 	return s
 }
 
@@ -741,12 +728,15 @@ func started(t *testing.T, path string) *service.Service {
 	return on
 }
 
-func tryOpen(t *testing.T, path string) (*step.Service, error) {
+func opened(t *testing.T, on *service.Service) (*service.Probe, *step.Service) {
 	t.Helper()
-	on := started(t, path)
 	probe, err := on.Probe(t.Context())
 	if err != nil || probe.Judgement.Kind != verdict.Held || len(probe.Unseen) > 0 {
 		t.Fatalf("the probe: %+v %v", probe, err)
 	}
-	return step.OpenService(t.Context(), on, probe)
+	s, err := step.OpenService(t.Context(), on, probe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return probe, s
 }
