@@ -228,11 +228,12 @@ func (r *Record) appendedToSum(c Customer) bool {
 
 var sums = regexp.MustCompile(`(?i)\bSUM ?\(`)
 
-// lockedApart says whether two customers have changed keys in Redis, and no key was changed by both.
+// lockedApart says whether each of two customers took a key in Redis and gave it back, and no key was changed by both.
 func (r *Record) lockedApart(one, other Customer) bool {
-	keys := map[Customer][]string{}
+	changed, locks := map[Customer][]string{}, map[Customer]bool{}
 	for _, e := range r.Entries {
-		if e.Choice.Customer == 0 || !e.Choice.IsStep() || e.Server == labmode.MySQLServer {
+		c := e.Choice.Customer
+		if c == 0 || !e.Choice.IsStep() || e.Server == labmode.MySQLServer {
 			continue
 		}
 		for _, t := range redisTouches(e.Request()) {
@@ -240,13 +241,16 @@ func (r *Record) lockedApart(one, other Customer) bool {
 				return false // nobody knows which
 			}
 			if key, isKey := t.Key(); isKey && t.Does&Writes != 0 {
-				keys[e.Choice.Customer] = append(keys[e.Choice.Customer], key)
+				locks[c] = locks[c] || slices.Contains(changed[c], key) && frees.MatchString(e.Sent)
+				changed[c] = append(changed[c], key)
 			}
 		}
 	}
-	return len(keys[one]) > 0 && len(keys[other]) > 0 &&
-		!slices.ContainsFunc(keys[one], func(key string) bool { return slices.Contains(keys[other], key) })
+	return locks[one] && locks[other] &&
+		!slices.ContainsFunc(changed[one], func(key string) bool { return slices.Contains(changed[other], key) })
 }
+
+var frees = regexp.MustCompile(`^(?:DEL|DELEX|UNLINK|GETDEL|EVAL|EVALSHA|FCALL)\b`)
 
 // causeUnderLock is why the second of two holders read what the first one had overwritten although the
 // lock kept them apart: that was not committed when the lock was released, or the transaction of the

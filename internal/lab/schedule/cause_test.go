@@ -122,3 +122,21 @@ func TestALockThatIsTakenAfterALook(t *testing.T) {
 		}
 	}
 }
+
+// TestLocksOfDifferentKeys: a key that each customer has taken and given back is a lock, and one that stays is none.
+func TestLocksOfDifferentKeys(t *testing.T) {
+	for lines, want := range map[string]verdict.Cause{
+		"A SET lock:A 1 NX = OK\nB SET lock:B 1 NX = OK\nA DEL lock:A = 1\nB DEL lock:B = 1":                             verdict.WrongKey,
+		"A EVALSHA 1 1 lock:A a = 1\nB EVALSHA 1 1 lock:B b = 1\nA EVALSHA 2 1 lock:A a = 1\nB EVALSHA 2 1 lock:B b = 1": verdict.WrongKey,
+		"A SET idem:A 1 NX = OK\nB SET idem:B 1 NX = OK\nA SET idem:A sold = OK\nB SET idem:B sold = OK":                 verdict.NoLock,
+		"A INCR rate:A = 1\nB INCR rate:B = 1\nA EXPIRE rate:A 60 = 1\nB EXPIRE rate:B 60 = 1":                           verdict.NoLock,
+	} {
+		r := Record{Entries: played(lines), Outcome: Outcome{Verdict: verdict.Oversold, Orders: []Order{{Customer: "A", Read: 1}, {Customer: "B", Read: 1}}}}
+		for i := range r.Entries {
+			r.Entries[i].Server = labmode.RedisServer
+		}
+		if r.Conclude(State{}, false); r.Outcome.Cause != want {
+			t.Errorf("%s: %s, want %s", lines, r.Outcome.Cause, want)
+		}
+	}
+}

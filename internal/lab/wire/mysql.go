@@ -259,9 +259,29 @@ func (m *mysqlConn) ends(text string, before, ok bool) bool {
 	return m.ended || ok && slices.ContainsFunc(statements(text), restarts.MatchString)
 }
 
-var comment = regexp.MustCompile(`(?s)^\s*(/\*.*?\*/\s*|--[^\n]*\n\s*|#[^\n]*\n\s*)+`)
+var (
+	// Of comments, the server carries out those that begin with an exclamation mark: /*!, or /*M! with MariaDB.
+	comment  = regexp.MustCompile(`(?s)^\s*(/\*(?:(?:[^!M]|M[^!]).*?)??\*/\s*|--[^\n]*\n\s*|#[^\n]*\n\s*)+`)
+	behind   = regexp.MustCompile(`(?s)^(.*)/\*(?:(?:[^!M]|M[^!])[^*]*(?:\*+[^/*][^*]*)*)?\*/$`)
+	whole    = regexp.MustCompile(`(?s)^/\*M?!\d*\s+(.*?)\s*\*/$`)
+	trailing = regexp.MustCompile(`[\s;]+$`)
+)
 
-var trailing = regexp.MustCompile(`[\s;]+$`)
+// uncommented is a text without the comments around it, where something is left.
+func uncommented(text string) string {
+	text = trailing.ReplaceAllString(text, "")
+	kept := comment.ReplaceAllString(text, "")
+	if last := behind.FindStringSubmatch(kept); last != nil {
+		before := inQuotes.ReplaceAllString(last[1], "") // it may begin in quotes, or in the comment
+		if !strings.ContainsAny(before, "'\"`") && strings.Count(before, "/*") == strings.Count(before, "*/") {
+			kept = trailing.ReplaceAllString(last[1], "")
+		}
+	}
+	if kept == "" {
+		return text
+	}
+	return whole.ReplaceAllString(kept, "$1")
+}
 
 // describe is a command as it is shown. Pass says that it is none that others notice.
 func (m *mysqlConn) describe(packet []byte) (text string, pass bool) {
@@ -282,8 +302,9 @@ func (m *mysqlConn) describe(packet []byte) (text string, pass bool) {
 	default:
 		return "", true
 	}
-	text = trailing.ReplaceAllString(comment.ReplaceAllString(text, ""), "")
-	text = strings.Join(strings.Fields(text), " ")
+	if text = strings.Join(strings.Fields(uncommented(text)), " "); text == "" {
+		return "", true
+	}
 	if upper := strings.ToUpper(text); strings.Contains(upper, "IDENTIFIED ") || strings.Contains(upper, "PASSWORD") { // it can have a password
 		return strings.Join(strings.Fields(text)[:1], " ") + " …", false
 	}
@@ -408,7 +429,7 @@ func (m *mysqlConn) answer(packet []byte) (raw []byte, a answer, err error) {
 				p = next() // EOF; with a cursor there is nothing more
 				if isEOF(p) && len(p) >= 9 && binary.LittleEndian.Uint16(p[7:])&0x0040 != 0 {
 					m.status(binary.LittleEndian.Uint16(p[7:]))
-					return raw, answer{text: "a cursor", ok: true, matched: true}, err
+					return raw, answer{text: "a cursor", ok: true}, err
 				}
 				p = next()
 			}

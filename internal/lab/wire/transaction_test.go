@@ -53,6 +53,7 @@ func TestWhatEndsATransaction(t *testing.T) {
 		{"autocommit", []string{"SET autocommit=0", update, "SET autocommit=1", "SET autocommit=1"}, []string{update + " open", "SET autocommit=1 ends"}},
 		{"autocommit was on", []string{"BEGIN", update, "SET autocommit=1", "ROLLBACK"}, []string{update + " open", "ROLLBACK ends"}},
 		{"a chain", []string{"BEGIN", update, "COMMIT AND CHAIN", "ROLLBACK"}, []string{update + " open", "COMMIT AND CHAIN ends open", "ROLLBACK ends"}},
+		{"comments around", []string{"BEGIN /*application='Shop'*/", "/* a */ " + update + " /* b */;", "COMMIT /*controller='orders'*/"}, []string{update + " open", "COMMIT ends"}},
 		{"XA", []string{"XA START 'a'", update, "XA END 'a'", "XA PREPARE 'a'", "XA COMMIT 'a'"}, []string{"XA START 'a' open", update + " open", "XA END 'a' open", "XA PREPARE 'a' open", "XA COMMIT 'a' ends"}},
 		{"an error", []string{"BEGIN", update, "SELECT no", "ROLLBACK"}, []string{update + " open", "SELECT no open", "ROLLBACK ends"}},
 		{"a savepoint", []string{"BEGIN", "SAVEPOINT a", update, "ROLLBACK TO SAVEPOINT a", "ROLLBACK"}, []string{update + " open", "ROLLBACK TO SAVEPOINT a open", "ROLLBACK ends"}},
@@ -87,5 +88,25 @@ func TestWhatEndsATransaction(t *testing.T) {
 				t.Errorf("seen:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
 			}
 		})
+	}
+}
+
+func TestCommentsAroundAStatement(t *testing.T) {
+	for text, want := range map[string]string{
+		"-- name: Get :one\nSELECT 1": "SELECT 1", "# a\n/* b */ COMMIT ;": "COMMIT", "COMMIT/**/": "COMMIT", "/**/ COMMIT": "COMMIT",
+		"SELECT 1 /* a * b ** */":                         "SELECT 1",
+		"SELECT '/* a' /* b */":                           "SELECT '/* a'",
+		"SELECT 1 /* a /* b */":                           "SELECT 1 /* a /* b */",
+		"SELECT '/* a */'":                                "SELECT '/* a */'",
+		"SELECT '/* a', 'b */":                            "SELECT '/* a', 'b */",
+		"SELECT /*+ NO_ICP(t) */ a FROM t":                "SELECT /*+ NO_ICP(t) */ a FROM t",
+		"/*!40101 SET NAMES utf8mb4 */;":                  "SET NAMES utf8mb4",
+		"/*M!100100 SET NAMES utf8mb4 */":                 "SET NAMES utf8mb4",
+		"DELETE FROM t WHERE id = 1 /*!50000 OR id = 2*/": "DELETE FROM t WHERE id = 1 /*!50000 OR id = 2*/",
+		"/* only */":                                      "/* only */",
+	} {
+		if got := uncommented(text); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
 	}
 }
