@@ -21,14 +21,12 @@ var libraries = []string{
 // environment is everything that may change the numbers.
 func (t *testbeds) environment() report.Environment {
 	p := t.plan
-	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	e := report.Environment{
 		Time: time.Now().UTC().Format(time.RFC3339), Seed: p.Seed,
 		OS: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version(),
 		MySQL: t.mysqlVersion, Redis: t.redisVersion, Etcd: t.etcdVersion, Libraries: map[string]string{},
 		Shops: p.shops(), Testbeds: max(len(t.benches), 1), Workers: p.Workers, Rate: p.Shape.String(),
-		LeaseMS: ms(p.Lease), WaitMS: ms(p.Wait), RetryMS: ms(p.Retry), WorkMS: ms(*p.Work),
-		PoolMySQL: stock.PoolSize,
+		Conditions: p.conditions(), PoolMySQL: stock.PoolSize,
 	}
 	if len(p.MySQLSet) > 0 {
 		e.MySQL += " with " + strings.Join(p.MySQLSet, ", ")

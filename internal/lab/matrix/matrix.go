@@ -87,7 +87,7 @@ func OpenSession(ctx context.Context, p Plan, status *Status) (*Session, error) 
 func (s *Session) Options(of trial.Scenario) trial.Options {
 	o := s.testbeds.plan.options()
 	if calm := s.testbeds.plan.calm; s.isCalm(of) {
-		o.Lease, o.Wait, o.Circumstances = calm.Lease, calm.Wait, calm.circumstances()
+		o.Lease, o.Wait, o.Circumstances, o.Conditions = calm.Lease, calm.Wait, calm.circumstances(), calm.conditions()
 	}
 	return o
 }

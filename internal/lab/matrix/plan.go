@@ -215,8 +215,13 @@ func (p Plan) options() trial.Options {
 	}
 	return trial.Options{
 		Stock: p.Stock, Requests: p.Requests, Workers: workers, Shape: p.Shape, Timeout: p.Wait + answerWithin, Records: p.Records,
-		Lease: p.Lease, Wait: p.Wait, Circumstances: p.circumstances(), Offered: p.Offered,
+		Lease: p.Lease, Wait: p.Wait, Circumstances: p.circumstances(), Offered: p.Offered, Conditions: p.conditions(),
 	}
+}
+
+func (p Plan) conditions() trial.Conditions {
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	return trial.Conditions{LeaseMS: ms(p.Lease), WaitMS: ms(p.Wait), RetryMS: ms(p.Retry), WorkMS: ms(*p.Work)}
 }
 
 // Expected are the cells of the plan with what is expected of them. Nothing is run.

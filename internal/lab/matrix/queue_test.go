@@ -82,3 +82,23 @@ func TestShopsStayBelowMaxConnections(t *testing.T) {
 		}
 	}
 }
+
+// TestComparableCellsKeepTheirConditions, which are not those of the cells beside them.
+func TestComparableCellsKeepTheirConditions(t *testing.T) {
+	pause, contention := trial.Scenario{Name: "pause"}, trial.Scenario{Name: trial.Contention, Comparable: true}
+	p := Plan{Pairs: []Pair{{Scenario: pause}, {Scenario: contention}}}.Completed()
+	for _, tt := range []struct {
+		sc   trial.Scenario
+		want trial.Conditions
+	}{
+		{pause, trial.Conditions{LeaseMS: 500, WaitMS: 375, RetryMS: 2}}, {contention, trial.Conditions{LeaseMS: 10000, WaitMS: 5000, RetryMS: 2, WorkMS: 10}},
+	} {
+		if got := p.Of(tt.sc).options().Conditions; got != tt.want {
+			t.Errorf("%s runs with %+v, want %+v", tt.sc.Name, got, tt.want)
+		}
+		session := &Session{&testbeds{plan: p, calm: &trial.Bench{}}}
+		if got := session.Options(tt.sc).Conditions; got != tt.want {
+			t.Errorf("in a session, %s runs with %+v, want %+v", tt.sc.Name, got, tt.want)
+		}
+	}
+}

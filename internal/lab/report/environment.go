@@ -54,19 +54,22 @@ func (e Environment) short(in *words.Language) string {
 
 // differences are the other conditions that may make numbers differ, each with both values.
 func differences(in *words.Language, before, after Report) []string {
-	found := differing(in, before.Environment.conditions(), after.Environment.conditions())
+	var differ []string
 	old := before.byPlace()
 	for _, c := range after.InOrder() {
 		was, ok := old[placeOf(c)]
 		if !ok {
 			continue
 		}
-		// All cells of a run have the same conditions: the first difference is enough.
-		if differ := differing(in, cellConditions(was), cellConditions(c)); len(differ) > 0 {
-			return append(found, differ...)
+		if none := (trial.Conditions{}); was.Conditions != none && c.Conditions != none {
+			// Those of the environment are of cells whose numbers are not compared.
+			before.Environment.Conditions, after.Environment.Conditions = was.Conditions, c.Conditions
+		}
+		if len(differ) == 0 { // all cells of a run have the same: the first difference is enough
+			differ = differing(in, cellConditions(was), cellConditions(c))
 		}
 	}
-	return found
+	return append(differing(in, before.Environment.conditions(), after.Environment.conditions()), differ...)
 }
 
 // conditions are the facts that may make numbers differ.

@@ -71,11 +71,8 @@ type Environment struct {
 	Testbeds  int               `json:"testbeds"` // sets of shops that worked side by side
 	Workers   int               `json:"workers"`
 	Rate      string            `json:"rate,omitempty"` // requests a second, as --rate has it
-	LeaseMS   float64           `json:"lease_ms"`
-	WaitMS    float64           `json:"wait_ms"`
-	RetryMS   float64           `json:"retry_ms"`
-	WorkMS    float64           `json:"work_ms"`
-	PoolMySQL int               `json:"pool_mysql"` // connections a shop opens at most
+	trial.Conditions
+	PoolMySQL int `json:"pool_mysql"` // connections a shop opens at most
 }
 
 // Surprises returns the cells whose verdict was not the expected one.

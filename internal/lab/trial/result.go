@@ -30,6 +30,9 @@ type Result struct {
 	SideBySide   int   `json:"side_by_side,omitempty"`
 	InitialStock int64 `json:"initial_stock"`
 	Requests     int64 `json:"requests"`
+	// Conditions are those of a comparable cell, which other cells of the report need not have. Results of earlier versions
+	// have none.
+	Conditions Conditions `json:"conditions,omitzero"`
 
 	Restocked           int64 `json:"restocked,omitempty"` // units that came while it ran
 	Sold                int64 `json:"sold"`                // units in orders that stand
@@ -132,6 +135,9 @@ func newResult(sc Scenario, of declared.Strategy, seed uint64, o Options, shops 
 	r := Result{
 		Strategy: of.Name, Scenario: sc.Name, Group: sc.Group, Seed: seed, Runs: 1, Shops: shops, InitialStock: o.Stock,
 		Starves: sc.Few == nil && of.Starves, Expected: expected.Verdict, Because: expected.Because,
+	}
+	if sc.Comparable {
+		r.Conditions = o.Conditions
 	}
 	if sc.Few != nil {
 		r.InitialStock, r.Shops = 0, sc.Settings().Shops

@@ -17,6 +17,16 @@ import (
 	"stocklock/internal/strategy/ladder"
 )
 
+func TestAComparableCellKeepsItsConditions(t *testing.T) {
+	o := Options{Conditions: Conditions{LeaseMS: 10000, WorkMS: 10}}
+	for _, comparable := range []bool{true, false} {
+		r := newResult(Scenario{Comparable: comparable, Attacks: declared.Exclusive}, ladder.All()[0].Describe(), 1, o, 3)
+		if kept := r.Conditions == o.Conditions; kept != comparable {
+			t.Errorf("comparable %v: it keeps %+v", comparable, r.Conditions)
+		}
+	}
+}
+
 func TestCountsAndLatencies(t *testing.T) {
 	begun := time.Now()
 	request := func(scheduled, sent, took, status int, outcome load.Outcome, err error) *Customer {

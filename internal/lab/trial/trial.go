@@ -131,6 +131,15 @@ type Options struct {
 	Wait     time.Duration       // for a lock, until a sale is rejected as busy
 	Offered  []declared.Strategy // by the shop: where one breaks, some of these would have held
 	declared.Circumstances
+	Conditions
+}
+
+// Conditions of the locks and of the work inside them may make numbers differ.
+type Conditions struct {
+	LeaseMS float64 `json:"lease_ms"`
+	WaitMS  float64 `json:"wait_ms"`
+	RetryMS float64 `json:"retry_ms"`
+	WorkMS  float64 `json:"work_ms"`
 }
 
 // maxCell bounds a cell that neither sells out nor gets stuck, besides the time that its load
