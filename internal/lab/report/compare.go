@@ -32,7 +32,7 @@ func (t Terminal) Compare(before, after Report) {
 			added++
 			w.AppendRow(table.Row{c.Strategy, c.Scenario, t.say("compare.new", "verdict", t.short(c))})
 			continue
-		case was.Verdict != c.Verdict:
+		case was.Shown().Kind != c.Shown().Kind:
 			changed++
 		default:
 			same++
@@ -77,7 +77,7 @@ func (t Terminal) Compare(before, after Report) {
 }
 
 func (t Terminal) changedVerdict(was, is trial.Result) string {
-	if was.Verdict == is.Verdict {
+	if was.Shown().Kind == is.Shown().Kind {
 		return t.short(is)
 	}
 	return t.short(was) + " → " + t.short(is)

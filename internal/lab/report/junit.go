@@ -11,7 +11,8 @@ import (
 	"stocklock/internal/lab/words"
 )
 
-// JUnit writes the cells as test cases, as CI systems read them. A surprise is a failure.
+// JUnit writes the cells as test cases, as CI systems read them. A surprise is a failure. Cells that are
+// missing are an error: without it, what is there would pass for the whole.
 func (r Report) JUnit(w io.Writer) error {
 	type said struct {
 		Message string `xml:"message,attr"`
@@ -22,6 +23,7 @@ func (r Report) JUnit(w io.Writer) error {
 		Name    string  `xml:"name,attr"`
 		Seconds float64 `xml:"time,attr"`
 		Failure *said   `xml:"failure"`
+		Error   *said   `xml:"error"`
 		Skipped *said   `xml:"skipped"`
 	}
 	suite := struct {
@@ -29,6 +31,7 @@ func (r Report) JUnit(w io.Writer) error {
 		Name     string   `xml:"name,attr"`
 		Tests    int      `xml:"tests,attr"`
 		Failures int      `xml:"failures,attr"`
+		Errors   int      `xml:"errors,attr"`
 		Skipped  int      `xml:"skipped,attr"`
 		Time     string   `xml:"timestamp,attr"`
 		Cases    []test   `xml:"testcase"`
@@ -43,6 +46,10 @@ func (r Report) JUnit(w io.Writer) error {
 			t.Skipped = &said{Message: cmp.Or(c.Problem, word(words.English, c))}
 		}
 		suite.Cases = append(suite.Cases, t)
+	}
+	if r.Interrupted {
+		suite.Tests, suite.Errors = suite.Tests+1, 1
+		suite.Cases = append(suite.Cases, test{Class: "report", Name: "all cells", Error: &said{Message: words.English.Say(words.Of("report.interrupted"))}})
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err

@@ -150,6 +150,39 @@ func TestComparingSaysWhatDiffers(t *testing.T) {
 	}
 }
 
+// TestTheConditionsOfComparedCellsDecide: beside other scenarios, contention has other ones than the environment says.
+func TestTheConditionsOfComparedCellsDecide(t *testing.T) {
+	calm := trial.Conditions{LeaseMS: 10000, WaitMS: 5000, RetryMS: 2, WorkMS: 10}
+	for _, tt := range []struct {
+		change func(*Report)
+		want   string
+	}{
+		{func(r *Report) { r.Cells[0].Conditions.WorkMS = 0 }, "work 10 ms and 0 ms"},
+		{func(r *Report) { r.Environment.Conditions = calm }, ""},
+		{func(r *Report) { r.Cells[0].Conditions, r.Environment.LeaseMS = trial.Conditions{}, 1000 }, "lease 500 ms and 1000 ms"}, // of an older program
+	} {
+		before, after := saved(t), saved(t)
+		before.Cells[0].Conditions, after.Cells[0].Conditions = calm, calm
+		tt.change(&after)
+		if got := strings.Join(differences(words.English, before, after), "; "); got != tt.want {
+			t.Errorf("differences = %q, want %q", got, tt.want)
+		}
+	}
+}
+
+func TestACellThatHasBecomeDegradedHasChanged(t *testing.T) {
+	cell := trial.Result{Strategy: "fenced", Scenario: "overrun", Verdict: verdict.Held, Expected: verdict.Held, InitialStock: 30, Sold: 30}
+	before := Report{Cells: []trial.Result{cell}}
+	cell.Sold, cell.Remaining = 12, 18
+	var out bytes.Buffer
+	Terminal{Out: &out}.Compare(before, Report{Cells: []trial.Result{cell}})
+	for _, want := range []string{"held → degraded", "1 cell with another verdict, 0 with the same"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("want %q in\n%s", want, &out)
+		}
+	}
+}
+
 // TestTheEnvironmentIsSaidInChinese: what stays are versions and units.
 func TestTheEnvironmentIsSaidInChinese(t *testing.T) {
 	e := Environment{OS: "linux/amd64", Cores: 2}
