@@ -104,8 +104,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case code == exitUsage || code == exitFailed:
 		fmt.Fprintln(stderr, "loadtest:", err)
-	case code == exitInterrupted && err != nil && !errors.Is(err, errSurprised):
+	case code == exitInterrupted && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))):
 		fmt.Fprintln(stderr, "loadtest: interrupted, before there was a result")
+	case code == exitInterrupted && err != nil && !errors.Is(err, errSurprised):
+		fmt.Fprintln(stderr, "loadtest: interrupted:", err)
 	}
 	return code
 }

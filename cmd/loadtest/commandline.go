@@ -60,15 +60,27 @@ func quoted(word string) string {
 // replay is the command that runs a cell of the plan again, with a shop program where one was given. Addresses
 // that came from the environment stay there, and those with passwords are to be put there.
 func replay(c trial.Result, p matrix.Plan, shop string) string {
+	words := []string{program(), "run", c.Name(), "--seed", fmt.Sprint(c.Seed)}
+	add := func(flag, value string) {
+		if value != "" {
+			words = append(words, flag, quoted(value))
+		}
+	}
+	add("--shop-binary", shop)
+	add("--redis-server", p.RedisServer)
+	if !c.OnTopology() { // whose servers have settings of their own
+		for _, setting := range p.MySQLSet {
+			add("--mysql-set", setting)
+		}
+	}
 	if c.Group != trial.OneServer {
-		return fmt.Sprintf("%s run %s --seed %d --draw", program(), c.Name(), c.Seed)
+		return strings.Join(append(words, "--draw"), " ")
 	}
 	sc, _ := scenario.ByName(c.Scenario)
 	p = *p.Of(sc)
-	words := []string{program(), "run", c.Name(), "--seed", fmt.Sprint(c.Seed),
-		"--stock", fmt.Sprint(p.Stock), "--requests", fmt.Sprint(p.Requests),
+	words = append(words, "--stock", fmt.Sprint(p.Stock), "--requests", fmt.Sprint(p.Requests),
 		"--workers", fmt.Sprint(p.Workers), "--lease", p.Lease.String(), "--wait", p.Wait.String(),
-		"--retry", p.Retry.String(), "--work", p.Work.String()}
+		"--retry", p.Retry.String(), "--work", p.Work.String())
 	switch {
 	case len(p.Given) == 0:
 		words = append(words, "--shops", fmt.Sprint(p.Shops))
@@ -80,16 +92,6 @@ func replay(c trial.Result, p matrix.Plan, shop string) string {
 			}
 			words = append(words, "--shop", quoted(value))
 		}
-	}
-	add := func(flag, value string) {
-		if value != "" {
-			words = append(words, flag, quoted(value))
-		}
-	}
-	add("--shop-binary", shop)
-	add("--redis-server", p.RedisServer)
-	for _, setting := range p.MySQLSet {
-		add("--mysql-set", setting)
 	}
 	if p.MySQL != "" && p.MySQL != os.Getenv("LOADTEST_MYSQL") {
 		words = append(words, `--mysql "$LOADTEST_MYSQL"`)

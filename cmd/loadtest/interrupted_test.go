@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,7 +15,61 @@ import (
 	"stocklock/internal/lab/browsertest"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/strategy/ladder"
+	"stocklock/internal/testserver"
 )
+
+// at calls a function at the first write of a text, and keeps what is written.
+type at struct {
+	text string
+	call func()
+	bytes.Buffer
+}
+
+func (a *at) Write(p []byte) (int, error) {
+	if call := a.call; call != nil && bytes.Contains(p, []byte(a.text)) {
+		a.call = nil
+		call()
+	}
+	return a.Buffer.Write(p)
+}
+
+// TestWhatAnInterruptionLeavesOut: a file that could not be written is named, a result that was shown is not denied, and
+// there is no ruling on some of the cells.
+func TestWhatAnInterruptionLeavesOut(t *testing.T) {
+	needsShop(t)
+	testserver.NeedsServers(t)
+	for _, tt := range []struct {
+		args, until string
+		inTheWay    bool   // of the file
+		says        string // last on standard error
+		kept        bool   // the file
+	}{
+		{"run none optimistic --stock 5", "1/2 ", true, "loadtest: interrupted: cannot write ", false},
+		{"run locks-unsorted:crossed --draw", "locks-unsorted:crossed", false, "1/1 ", true},
+		{"explore ack-first --judge", "1/", false, "loadtest: interrupted, before there was a result\n", false},
+	} {
+		file := filepath.Join(t.TempDir(), "out.json")
+		ctx, cancel := context.WithCancel(t.Context())
+		end := func() {
+			if cancel(); tt.inTheWay {
+				os.Mkdir(file, 0o755)
+			}
+		}
+		out, errs := at{}, at{text: tt.until, call: end}
+		if tt.kept { // the cell is shown
+			out.text, out.call, errs.call = tt.until, end, nil
+		}
+		code := run(ctx, append(strings.Fields(tt.args), "--out", file), &out, &errs)
+		cancel()
+		lines := strings.SplitAfter(errs.String(), "\n")
+		if said := strings.Join(lines[max(len(lines)-2, 0):], ""); code != exitInterrupted || !strings.HasPrefix(said, tt.says) {
+			t.Errorf("loadtest %s: exit code %d, said %q", tt.args, code, said)
+		}
+		if info, err := os.Stat(file); (err == nil && !info.IsDir()) != tt.kept || tt.kept != strings.Contains(out.String(), tt.until) {
+			t.Errorf("loadtest %s: the file: %v; shown:\n%s", tt.args, err, &out.Buffer)
+		}
+	}
+}
 
 // TestInterruptedRunReportsWhatThereIs ends a run after its first cell.
 func TestInterruptedRunReportsWhatThereIs(t *testing.T) {

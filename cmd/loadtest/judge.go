@@ -46,8 +46,11 @@ func (c *exploreCommand) judge(ctx context.Context, s streams, shop *catalog.Cat
 			return err
 		}
 		r, err := measure(ctx, plan, shop, s)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case r.Interrupted: // a ruling needs all cells
+			return context.Cause(ctx)
 		}
 		addCells(judgements, r)
 	}

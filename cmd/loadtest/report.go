@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"stocklock/internal/lab/report"
 )
 
@@ -10,8 +12,11 @@ type reportCommand struct {
 }
 
 func (c *reportCommand) Run(s streams) error {
-	if len(c.Files) > 2 {
+	switch {
+	case len(c.Files) > 2:
 		return usage("report takes one file, or two to compare, not %d", len(c.Files))
+	case slices.Equal(c.Files, []string{"-", "-"}):
+		return usage("standard input is one file: want - once")
 	}
 	reports := make([]report.Report, len(c.Files))
 	for i, path := range c.Files {

@@ -122,8 +122,8 @@ func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) e
 	default:
 		people.terminal().Report(r)
 	}
-	if r.Interrupted && ctx.Err() != nil {
-		failed = nil // the report says so
+	if ctx.Err() != nil {
+		failed = nil // the report says so where cells are missing
 	}
 	err = c.finish(r, s)
 	if failed != nil { // the cells that were run before are still shown and written

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"stocklock/internal/flags"
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
@@ -51,6 +52,7 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"run --out /dev/null/out.gob", "cannot write"},
 		{"report /no/such/file.json", "no such file"},
 		{"report run_test.go", "is no result"},
+		{"report - -", "want - once"},
 		{"run none --draw --from x.json --seed 2", "--seed is for a cell that is run"},
 		{"run none:pause pause --draw --from x.json", "--from explains one cell"},
 		{"run none:pause --from x.json", "--from explains one cell"},
@@ -177,6 +179,22 @@ func TestCellsAreRunAgainAsTheyWere(t *testing.T) {
 	for name, want := range map[string]string{"pause": "--lease 500ms --wait 375ms --retry 2ms --work 0s", trial.Contention: "--lease 10s --wait 5s --retry 2ms --work 10ms"} {
 		if got := replay(trial.Result{Scenario: name}, p.OneServer(), ""); !strings.Contains(got, want) {
 			t.Errorf("%s is run again by %s, want %s", name, got, want)
+		}
+	}
+}
+
+// TestCellsOfAFewAreRunAgainOnTheSamePrograms, and without what they set themselves.
+func TestCellsOfAFewAreRunAgainOnTheSamePrograms(t *testing.T) {
+	shape, err := load.ParseShape("50")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := matrix.Plan{RedisServer: "/opt/x", MySQLSet: []string{"a=1"}, Shape: shape}
+	const want = "run mine:x --seed 7 --shop-binary ./my/shop --redis-server /opt/x"
+	for group, set := range map[string]string{trial.Baskets: " --mysql-set a=1", trial.Reservations: " --mysql-set a=1", "async": ""} {
+		got := replay(trial.Result{Strategy: "mine", Scenario: "x", Group: group, Seed: 7}, p, "./my/shop")
+		if !strings.HasSuffix(got, want+set+" --draw") {
+			t.Errorf("%s is run again by %s", group, got)
 		}
 	}
 }
