@@ -77,7 +77,8 @@ type Result struct {
 	CostPerSale  *Cost    `json:"cost_per_sale,omitempty"` // nil where it could not be counted
 	Deadlocks    *int64   `json:"deadlocks,omitempty"`     // that the database has resolved; nil likewise
 
-	FirstError string `json:"-"` // one of Errors, also of a play that failed
+	FirstError string `json:"-"`                   // one of Errors, also of a play that failed
+	Outlasted  bool   `json:"outlasted,omitempty"` // every sale that is longer than its lease has lost its lock
 
 	Starves  bool             `json:"starves,omitempty"` // the strategy declares that demand may be left
 	Verdict  verdict.Kind     `json:"verdict"`

@@ -50,19 +50,18 @@ func (r Result) Facts() verdict.Facts {
 		Stock: r.Stock(), Sold: r.Sold, Remaining: r.Remaining, Oversold: r.Oversold, LostUpdates: r.LostUpdates,
 		Twice: r.Duplicates, Unordered: r.AnswersWithoutOrder, Denied: r.Denied, Left: r.Left, HalfSold: r.HalfSold, Unclaimed: r.Unclaimed,
 		Unpaid: r.Unpaid, Unserved: r.Unserved,
-		Errors: r.Errors, FirstError: r.FirstError, Seconds: r.LoadMS / 1000, Waiting: r.Waiting, Starves: r.Starves,
+		Errors: r.Errors, FirstError: r.FirstError, Seconds: r.LoadMS / 1000, Waiting: r.Waiting, Outlasted: r.Outlasted, Starves: r.Starves,
 	}
 }
 
 // facts are what the verdict on an attack follows from. r has its counts.
 func (a *attack) facts(r *Result) verdict.Facts {
-	r.FirstError = a.firstFailure()
+	r.FirstError, r.Outlasted = a.firstFailure(), a.outlasted()
 	f := r.Facts()
 	if a.stuck != nil {
 		f.Stuck, f.Waiting, f.Deserted = true, a.stuck.waiting(), a.deserted()
 	}
 	f.DemandLeft = r.Sold > 0 && (a.Scenario.Comparable || a.demandLeft)
-	f.Outlasted = a.outlasted()
 	return f
 }
 

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -91,6 +92,15 @@ func TestJudge(t *testing.T) {
 	} {
 		if v := tt.a.facts(&tt.r).Verdict(); v.Kind != tt.want {
 			t.Errorf("%s: %s, want %s", tt.what, v.Kind, tt.want)
+		}
+	}
+	r, saved := Result{}, Result{}
+	r.Conclude(renewing(with(overrun, lost, lost, sold)).judge(&r, explain.Evidence{}, nil))
+	written, _ := json.Marshal(r)
+	json.Unmarshal(written, &saved)
+	for _, r := range []Result{r, saved} {
+		if said := words.English.Say(r.Shown().Reason(r.Facts())); !strings.Contains(said, "never sells") {
+			t.Errorf("all long work lost its lock: %q", said)
 		}
 	}
 }
