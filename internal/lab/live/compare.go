@@ -99,7 +99,7 @@ func (*comparison) plan(of matrix.Plan) matrix.Plan {
 func (c *comparison) apply(o *trial.Options) {
 	o.Stock, o.Shape, o.Requests = c.Stock, c.shape, 4*int(c.Stock)
 	if requests, ends := c.shape.Total(); ends {
-		o.Requests, o.Workers = requests, matrix.OpenWorkers
+		o.Requests = requests
 	}
 }
 

@@ -70,9 +70,6 @@ const (
 // the end, and the last requests can still be oversold to.
 const stockOfShape = 90
 
-// OpenWorkers bounds how many requests with a shape are under way.
-const OpenWorkers = 1000
-
 // answerWithin is how long a request may take besides the wait for its lock.
 const answerWithin = 20 * time.Second
 
@@ -209,12 +206,8 @@ func setDefault[T comparable](value *T, usual T) {
 
 // options are what all cells share.
 func (p Plan) options() trial.Options {
-	workers := p.Workers
-	if !p.Shape.IsZero() {
-		workers = OpenWorkers
-	}
 	return trial.Options{
-		Stock: p.Stock, Requests: p.Requests, Workers: workers, Shape: p.Shape, Timeout: p.Wait + answerWithin, Records: p.Records,
+		Stock: p.Stock, Requests: p.Requests, Workers: p.Workers, Shape: p.Shape, Timeout: p.Wait + answerWithin, Records: p.Records,
 		Lease: p.Lease, Wait: p.Wait, Circumstances: p.circumstances(), Offered: p.Offered, Conditions: p.conditions(),
 	}
 }

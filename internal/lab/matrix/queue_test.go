@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/bench"
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
@@ -59,6 +60,14 @@ func TestAReportWithoutAPartIsInterrupted(t *testing.T) {
 	})
 	if err != failed || !r.Interrupted || len(r.Cells) != 1 {
 		t.Errorf("%+v, %v, want the cells of the first part, interrupted", r, err)
+	}
+}
+
+// TestASlowRateEndsItsCells: a cell has seen enough when as many in a row came to nothing as there are customers.
+func TestASlowRateEndsItsCells(t *testing.T) {
+	p := Plan{Pairs: []Pair{{Scenario: trial.Scenario{Name: "pause"}}}, Shape: load.Steady(5)}
+	if got := p.Completed().options().Workers; got != DefaultWorkers {
+		t.Errorf("%d in a row end a cell, want %d", got, DefaultWorkers)
 	}
 }
 

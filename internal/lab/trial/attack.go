@@ -96,7 +96,7 @@ func (a *attack) run(ctx context.Context) error {
 	playing, endPlay := context.WithCancel(ctx)
 	defer endPlay()
 	a.background.Go(func() { a.play.run(playing) })
-	a.crowd(ctx, load.Load{Shape: a.o.Shape, Workers: a.o.Workers, Over: func(sent int) bool { return a.over(ctx, sent) }})
+	a.crowd(ctx, load.Load{Shape: a.o.Shape, Workers: a.o.atOnce(), Over: func(sent int) bool { return a.over(ctx, sent) }})
 	endPlay()
 	<-a.play.over
 	a.ended, a.requests = time.Now(), len(a.customers.hits)

@@ -85,6 +85,18 @@ func TestCustomersWhoStarveGiveUp(t *testing.T) {
 	}
 }
 
+// TestARateWaitsForNoAnswer: its requests are more at once than there are customers.
+func TestARateWaitsForNoAnswer(t *testing.T) {
+	o := Options{Workers: 3}
+	if closed := o.atOnce(); closed != 3 {
+		t.Errorf("3 customers have %d requests under way", closed)
+	}
+	o.Shape = load.Steady(100)
+	if open := o.atOnce(); open < 100 {
+		t.Errorf("100 a second have at most %d under way", open)
+	}
+}
+
 // TestALockWithoutAnEndInSight: one whose lease outlasts the cell ends as little as one without a lease.
 func TestALockWithoutAnEndInSight(t *testing.T) {
 	now := time.Now()

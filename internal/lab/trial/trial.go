@@ -121,7 +121,7 @@ func ShopsOf(testbed *rig.Testbed) []Shop {
 type Options struct {
 	Stock    int64               // units to sell
 	Requests int                 // of a fixed load; the other scenarios go on until all is sold
-	Workers  int                 // customers who buy at once; each waits for its answer
+	Workers  int                 // customers who buy at once; so many in a row that come to nothing end a cell
 	Shape    load.Shape          // how requests are sent over time; the zero value sends as customers are free
 	Timeout  time.Duration       // of one request
 	Records  *load.Records       // where every request is written down, nil for nowhere
@@ -140,6 +140,14 @@ type Conditions struct {
 	WaitMS  float64 `json:"wait_ms"`
 	RetryMS float64 `json:"retry_ms"`
 	WorkMS  float64 `json:"work_ms"`
+}
+
+// atOnce is how many requests may be under way: those with a shape are sent whether others are answered or not.
+func (o Options) atOnce() int {
+	if o.Shape.IsZero() {
+		return o.Workers
+	}
+	return 1000
 }
 
 // maxCell bounds a cell that neither sells out nor gets stuck, besides the time that its load
