@@ -139,7 +139,7 @@ func (a *Account) compare(c *customers, items *items, orders []order) {
 			a.OrdersWithoutAnswer += len(theirs)
 			continue
 		}
-		if c.doubtful[n] != nil {
+		if p := c.repeated[n]; p != nil && !p.doubted.IsZero() {
 			a.Doubtful++
 		}
 		p := count.Purchase{Wants: count.Units{}, Answers: []count.Answer{{Outcome: load.Busy}}}
@@ -181,7 +181,7 @@ func (a *Account) example(c *customers, customer int, format string, args ...any
 		return
 	}
 	story := "at once"
-	if p := c.doubtful[customer]; p != nil {
+	if p := c.repeated[customer]; p != nil {
 		story = strings.Join(p.story, ", ")
 	}
 	a.Examples = append(a.Examples, fmt.Sprintf("%s, answered %s, %s", c.key(customer), story, fmt.Sprintf(format, args...)))

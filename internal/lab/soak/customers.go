@@ -63,7 +63,7 @@ type customers struct {
 
 	mu       sync.Mutex        // guards the rest, and which items are sold
 	bought   []uint64          // by customer: what idOf says of the 201, 0 without a 201
-	doubtful map[int]*purchase // by customer: those without a clear answer at first
+	repeated map[int]*purchase // by customer: those without a clear answer at first
 	recent   []stock.Order     // that may be cancelled
 	again    []*purchase       // to repeat, in the order of due
 	down     []time.Time       // by shop: it refused a connection; until then, other shops are tried
@@ -103,7 +103,7 @@ type answer struct {
 }
 
 func newCustomers(seed uint64, shops []*rig.TestbedShop, all []*items) *customers {
-	c := &customers{units: 1, lines: 1, prefix: fmt.Sprintf("soak-%010d-", seed), shops: shops, down: make([]time.Time, len(shops)), doubtful: map[int]*purchase{}}
+	c := &customers{units: 1, lines: 1, prefix: fmt.Sprintf("soak-%010d-", seed), shops: shops, down: make([]time.Time, len(shops)), repeated: map[int]*purchase{}}
 	for _, items := range all {
 		for _, by := range items.strategies {
 			c.offers = append(c.offers, &offer{items, by.Name})
@@ -250,22 +250,18 @@ func (c *customers) conclude(p *purchase, items *items, a load.Answer) {
 	case load.Refused:
 		c.down[p.shop] = time.Now().Add(refusedPause)
 	case load.Unknown:
-		c.doubt(p)
+		p.doubted = time.Now()
 	case load.Busy, load.Conflict, load.Lost, load.Fenced:
 		c.busy++
 		p.closed = p.doubted.IsZero() // the shop says that nothing was sold: the audit compares that with the orders
 	default:
-		c.doubt(p)
+		p.doubted = time.Now()
 		c.failures = append(c.failures, fmt.Sprintf("%s: an unexpected answer: %d %s", c.key(p.customer), a.Status, a.Body))
 	}
 }
 
-func (c *customers) doubt(p *purchase) {
-	p.doubted = time.Now()
-	c.doubtful[p.customer] = p
-}
-
 func (c *customers) askAgain(p *purchase) {
+	c.repeated[p.customer] = p
 	p.due = time.Now().Add(min(firstPause<<min(p.tries-1, 8), longestPause))
 	at, _ := slices.BinarySearchFunc(c.again, p, func(a, b *purchase) int { return a.due.Compare(b.due) })
 	c.again = slices.Insert(c.again, at, p)

@@ -95,6 +95,19 @@ func TestTheAnswerNamesItsOrder(t *testing.T) {
 	}
 }
 
+// TestAnExampleTellsEachTry, also those that were refused and leave nothing in doubt.
+func TestAnExampleTellsEachTry(t *testing.T) {
+	sold := &items{strategies: []declared.Strategy{{}}, all: []audit.Run{{}}, inTurn: true}
+	c, a := newCustomers(1, []*rig.TestbedShop{{Shop: &rig.Shop{}}}, []*items{sold}), Account{}
+	asked, _ := c.next()
+	c.answered(load.Answer{Order: asked, Outcome: load.Refused})
+	c.answered(load.Answer{Order: asked, Outcome: load.Sold})
+	a.compare(c, sold, nil)
+	if len(a.Examples) != 1 || !strings.Contains(a.Examples[0], "answered refused by shop 1, sold by shop 1,") || a.Doubtful != 0 {
+		t.Errorf("%q, %d in doubt", a.Examples, a.Doubtful)
+	}
+}
+
 // TestSavedCounts: one line, in which a soak of kills has no recovery.
 func TestSavedCounts(t *testing.T) {
 	r := Report{Options: Options{Seed: 3}, Lasted: 90 * time.Second, Purchases: 9, Findings: []string{"one"},
