@@ -59,6 +59,7 @@ type ServersEvidence struct {
 	InitialStock int64
 	Servers      []DatabaseServer
 	InRedis      bool // the units are counted in Redis
+	AnswersFirst bool // the strategy answers before it writes
 	Counts       int  // the server whose orders count in the end
 	Sales        []ServersSale
 	Reader       int // the sale that was held when it had read, in Sales; -1 for none
@@ -186,6 +187,9 @@ func (e ServersEvidence) whyNoOrder(s ServersSale) (verdict.Cause, []words.Text)
 		}
 	}
 	f.Server = ""
+	if !e.AnswersFirst && counts.Committed == "" { // no binlog was read, which would have had the order
+		return verdict.Unexplained, []words.Text{say("answered-no-order", f), say("no-reason-for-answer", f)}
+	}
 	return verdict.AnsweredFirst, []words.Text{say("db-answered-first", f)}
 }
 

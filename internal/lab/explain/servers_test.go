@@ -10,7 +10,7 @@ import (
 // TestTheServersSayWhy: the cause follows from what the servers have, and from nothing else.
 func TestTheServersSayWhy(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
-	first, second := DatabaseServer{Name: "MySQL 1"}, DatabaseServer{Name: "MySQL 2", Received: "0-1-6"}
+	first, second := DatabaseServer{Name: "MySQL 1"}, DatabaseServer{Name: "MySQL 2", Received: "0-1-6", Committed: "0-1-6"}
 	with := func(s DatabaseServer, change func(*DatabaseServer)) DatabaseServer { change(&s); return s }
 	committed := with(first, func(s *DatabaseServer) { s.Transactions = []OrderTransaction{{"0-1-7", "3-1"}} })
 	read := func(s *DatabaseServer) { s.Statements, s.Orders = []string{"SELECT * FROM `items` WHERE id = 3"}, 2 }
@@ -43,6 +43,11 @@ func TestTheServersSayWhy(t *testing.T) {
 	waits := with(committed, func(s *DatabaseServer) { s.Waiting = 1 })
 	if x := ExplainServers(ServersEvidence{Verdict: verdict.Lied, Servers: []DatabaseServer{waits, second}, Counts: 1, Sales: sold(0)}); x.Cause != verdict.AnsweredFirst {
 		t.Errorf("answered while commits waited for the replica: %s, want %s", x.Cause, verdict.AnsweredFirst)
+	}
+	for answersFirst, want := range map[bool]verdict.Cause{true: verdict.AnsweredFirst, false: verdict.Unexplained} {
+		if x := ExplainServers(ServersEvidence{Verdict: verdict.Lied, Servers: []DatabaseServer{first}, AnswersFirst: answersFirst, Sales: sold(0)}); x.Cause != want || len(x.Why) == 0 {
+			t.Errorf("no binlog was read, and the strategy answers first: %t: %+v, want %s", answersFirst, x, want)
+		}
 	}
 	if x := ExplainServers(ServersEvidence{Verdict: verdict.Left, Servers: []DatabaseServer{first}, Sales: sold(9), Reader: -1}); x.Cause != verdict.Unexplained {
 		t.Errorf("units are left, and Redis counts none: %s", x.Cause)

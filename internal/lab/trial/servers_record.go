@@ -184,7 +184,7 @@ func (s *Show) explainServers(ctx context.Context, r *Result) error {
 		}
 	}
 	e := explain.ServersEvidence{
-		Verdict: r.Verdict, InRedis: len(s.Of.State.Keys) > 0, InitialStock: r.InitialStock, Counts: s.counts, Reader: -1, Notes: s.notes, Returned: s.returned, Replaced: s.replaced,
+		Verdict: r.Verdict, InRedis: len(s.Of.State.Keys) > 0, AnswersFirst: s.Of.AnswersFirst, InitialStock: r.InitialStock, Counts: s.counts, Reader: -1, Notes: s.notes, Returned: s.returned, Replaced: s.replaced,
 		Units: int(r.Sold),
 	}
 	for i, h := range s.history.of {
