@@ -260,7 +260,21 @@ var truths = map[string]func(c claim) string{
 	"no-lock-left":        func(c claim) string { return unless(len(c.Locks) == 0, "Redis had %+v", c.Locks) },
 	"lock-without-expiry": func(c claim) string { return c.locked(false) },
 	"lock-with-expiry":    func(c claim) string { return c.locked(true) },
-	"asked-in-vain":       func(c claim) string { return unless(c.f.Count <= len(c.Requests), "there are %d", len(c.Requests)) },
+	"asked-in-vain": func(c claim) string {
+		var sold time.Time
+		for _, r := range c.Requests {
+			if r.Outcome == "sold" {
+				sold = later(sold, r.Answered)
+			}
+		}
+		busy := 0
+		for _, r := range c.Requests {
+			if r.Outcome == "busy" && r.Sent.After(sold) {
+				busy++
+			}
+		}
+		return unless(c.f.Count == busy, "%d were busy", busy)
+	},
 
 	"fault-hit": func(c claim) string {
 		spec, _ := c.fault(c.f.Holder)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
@@ -22,11 +23,11 @@ func (c *inquiry) stuck() *Explanation {
 	}
 	end := holder.enter().Add(4 * c.Lease)
 	if c.Fenced {
-		x := &Explanation{Cause: verdict.FencedOut, Why: []words.Text{c.fencedOut()}}
+		x := &Explanation{Cause: verdict.FencedOut, Why: []words.Text{say("fence-refuses-all", Facts{Count: c.sinceLastSale(load.Fenced)})}}
 		return c.drawn(x, first(holder.at[sale.Releasing], holder.leave()), say("moment-fenced", Facts{}), end, holder)
 	}
 	cause, why := c.whyStuck(holder)
-	x := &Explanation{Cause: cause, Why: []words.Text{why, c.lockLeft(), c.askedInVain()}}
+	x := &Explanation{Cause: cause, Why: []words.Text{why, c.lockLeft(), say("asked-in-vain", Facts{Count: c.sinceLastSale(load.Busy)})}}
 	return c.drawn(x, c.noWayOut(holder), say("moment-no-way-out", Facts{}), end, holder, c.waiterFor(holder))
 }
 
@@ -95,32 +96,20 @@ func (c *inquiry) lockLeft() words.Text {
 	}
 }
 
-// askedInVain says how many requests asked in vain before the end.
-func (c *inquiry) askedInVain() words.Text {
-	waiting := 0
-	for _, r := range c.Requests {
-		if first(r.Answered, r.Sent).After(c.Ended.Add(-3 * c.Lease)) {
-			waiting++
-		}
-	}
-	return say("asked-in-vain", Facts{Count: waiting})
-}
-
-// fencedOut says how many requests the fence refused since the last that was sold.
-func (c *inquiry) fencedOut() words.Text {
+// sinceLastSale counts the requests with an outcome that were sent after the last sale.
+func (c *inquiry) sinceLastSale(outcome load.Outcome) (n int) {
 	var sold time.Time
-	for _, r := range c.Requests {
-		if r.Outcome == "sold" && r.Answered.After(sold) {
-			sold = r.Answered
+	for _, s := range c.sections {
+		if s.order != nil { // a repeat of a purchase is answered as sold, and sells nothing
+			sold = later(sold, s.Answered)
 		}
 	}
-	n := 0
-	for _, r := range c.Requests {
-		if r.Outcome == "fenced" && r.Sent.After(sold) {
+	for _, s := range c.sections {
+		if s.Outcome == string(outcome) && s.Sent.After(sold) {
 			n++
 		}
 	}
-	return say("fence-refuses-all", Facts{Count: n})
+	return n
 }
 
 // waiterFor is the first request that asked while the holder had the lock and that was rejected as

@@ -17,6 +17,8 @@ func TestStuck(t *testing.T) {
 	}{
 		{"a dead holder", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquiring: 10, sale.Acquired: 10, sale.Read: 12}, reads: 2, fault: "read kill", outcome: "unknown"})
+			e.add(customer{id: 5, shop: 2, sent: 2600, outcome: "sold", answer: 2650})
+			e.order(5, 2)
 			e.redis(9.0, "set")
 			e.Locks = []Lock{{Key: "stock:7", TTL: -1}}
 		}, verdict.NoExpiry, []string{"killed at the point read", "still has stock:7, with no expiry", "1 request had asked in vain"}},
