@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"time"
 
 	"stocklock/internal/lab/count"
@@ -21,12 +22,14 @@ var ofAnswers = map[verdict.Kind]func(*inquiry) *Explanation{
 }
 
 // ordersOf are the orders of the purchase of a request, in the order of their commits.
-func (c *inquiry) ordersOf(r Request) []stock.Order {
-	var orders []stock.Order
-	for _, o := range c.Orders {
-		if o.RequestID == r.ID || r.Key != "" && o.IdempotencyKey != nil && *o.IdempotencyKey == r.Key {
-			orders = append(orders, o)
-		}
+func (c *inquiry) ordersOf(r Request) (orders []stock.Order) {
+	of := slices.Clone(c.ordered[r.ID])
+	if r.Key != "" {
+		of = append(of, c.ordered[r.Key]...)
+	}
+	slices.Sort(of)
+	for _, i := range slices.Compact(of) {
+		orders = append(orders, c.Orders[i])
 	}
 	return orders
 }
@@ -106,8 +109,12 @@ func (c *inquiry) disowned() *Explanation {
 		}
 		orders := c.ordersOf(s.Request)
 		p := count.Purchase{Orders: make([]count.Order, len(orders))}
-		for _, r := range c.sections {
-			if of := load.Outcome(r.Outcome); r == s || r.Key != "" && r.Key == s.Key && !of.Denies() {
+		purchase := []*section{s}
+		if s.Key != "" {
+			purchase = c.byKey[s.Key]
+		}
+		for _, r := range purchase {
+			if of := load.Outcome(r.Outcome); r == s || !of.Denies() {
 				p.Answers = append(p.Answers, count.Answer{Outcome: of, Sent: r.Sent, At: r.Answered})
 			}
 		}

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -94,6 +95,31 @@ func TestAnswersAndOrders(t *testing.T) {
 			e.Verdict = tt.ended
 			check(t, told(t, e), tt.want, tt.says)
 		})
+	}
+}
+
+// TestManyPurchasesAreExplainedInTime: each of the 50,000 was rejected once and then sold, but for what the verdicts name.
+func TestManyPurchasesAreExplainedInTime(t *testing.T) {
+	const many = 50_000
+	e := evidence(func(e *Evidence) {
+		for i := range many + 2 {
+			key := fmt.Sprint("purchase-", i)
+			e.add(customer{id: 2 * i, shop: 1, sent: 1, outcome: "busy", answer: 2}, customer{id: 2*i + 1, shop: 2, sent: 3, answer: 4})
+			e.Requests[2*i].Key, e.Requests[2*i+1].Key = key, key
+			if i == many {
+				continue // answered as sold, without an order
+			}
+			e.order(2*i+1, 1)
+			e.Orders[len(e.Orders)-1].IdempotencyKey = &key
+		}
+		e.Requests[2*many+3].Outcome = "busy"
+		e.Orders = append(e.Orders, e.Orders[many])
+	})
+	for kind, want := range map[verdict.Kind]verdict.Cause{verdict.Lied: verdict.Unexplained, verdict.Denied: verdict.Denial, verdict.Twice: verdict.SoldAgain} {
+		e.Verdict = kind
+		if x := explainWithin(t.Context(), e, 20*time.Second); x.Cause != want {
+			t.Errorf("%s: %s: %s", kind, x.Cause, words.English.Say(x.Why...))
+		}
 	}
 }
 

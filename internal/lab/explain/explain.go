@@ -42,19 +42,30 @@ type inquiry struct {
 	sections  []*section    // by when they entered
 	hit       *section      // the sale that the play held, killed or cut off, nil for none
 	byID      map[string]*section
-	byTook    []*section // those that entered, by when they got the lock
+	byKey     map[string][]*section // those with an idempotency key
+	ordered   map[string][]int      // the indexes of orders, by their request and by their key
+	byTook    []*section            // those that entered, by when they got the lock
 	histories []*history
 	known     map[question]answer
 }
 
 func newInquiry(ctx context.Context, e Evidence, late time.Duration) *inquiry {
-	c := &inquiry{Evidence: e, ctx: ctx, late: late, sections: e.sections(), byID: map[string]*section{}, known: map[question]answer{}}
+	c := &inquiry{Evidence: e, ctx: ctx, late: late, sections: e.sections(), byID: map[string]*section{}, byKey: map[string][]*section{}, ordered: map[string][]int{}, known: map[question]answer{}}
 	for _, s := range c.sections {
 		if c.byID[s.ID] = s; s.fault.met() {
 			c.hit = s // a play does it to one
 		}
 		if s.entered() {
 			c.byTook = append(c.byTook, s)
+		}
+		if s.Key != "" {
+			c.byKey[s.Key] = append(c.byKey[s.Key], s)
+		}
+	}
+	for i, o := range e.Orders {
+		c.ordered[o.RequestID] = append(c.ordered[o.RequestID], i)
+		if o.IdempotencyKey != nil {
+			c.ordered[*o.IdempotencyKey] = append(c.ordered[*o.IdempotencyKey], i)
 		}
 	}
 	slices.SortStableFunc(c.byTook, func(a, b *section) int { return a.took().Compare(b.took()) })
