@@ -148,7 +148,7 @@ func (c *inquiry) orderedTwice() *Explanation {
 
 // sentAway explains units that were left, although customers were answered as sold out.
 func (c *inquiry) sentAway() *Explanation {
-	away, left := c.byID[c.SentAway], c.InitialStock-c.units()
+	away, left := c.byID[c.SentAway], c.InitialStock-c.units()-c.SoldLater
 	for _, s := range c.sections {
 		if c.SentAway == "" && left > 0 && s.Outcome == "sold_out" && (away == nil || s.Answered.After(away.Answered)) {
 			away = s // the last one: nothing was sold after its answer

@@ -55,6 +55,7 @@ type Evidence struct {
 	View          Request // the page view that the lab has made; zero for none
 	Requests      []Request
 	Orders        []stock.Order // as they were committed
+	SoldLater     int64         // units of the initial stock that were sold after the attack
 	Locks         []Lock        // what Redis had at the end of the attack
 	SentAway      string        // the request that was sent away while the most units were left; empty for none, or any
 	Fenced        bool          // stuck, because the fence refuses every sale

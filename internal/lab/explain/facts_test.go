@@ -213,14 +213,14 @@ var truths = map[string]func(c claim) string{
 		return unless(fault.Action == labmode.Lose && !from.IsZero() && o != nil && Number(o.ID) == c.f.OtherOrder, "its fault is %s, its first order %+v", fault, o)
 	},
 	"sent-away": func(c claim) string {
-		sum := int64(0)
+		sum := c.SoldLater
 		for _, o := range c.Orders {
 			sum += o.Quantity
 		}
 		return all(c.outcome("sold_out"), unless(c.f.Stock == c.InitialStock-sum && c.f.Stock > 0, "%d of %d were sold", sum, c.InitialStock))
 	},
 	"sent-away-early": func(c claim) string {
-		return all(c.outcome("sold_out"), unless(c.SentAway == c.of(c.f.Holder).ID, "it was %s", c.SentAway), unless(c.units() >= c.InitialStock, "%d were sold", c.units()))
+		return all(c.outcome("sold_out"), unless(c.SentAway == c.of(c.f.Holder).ID, "it was %s", c.SentAway), unless(c.units()+c.SoldLater >= c.InitialStock, "%d were sold", c.units()))
 	},
 	"counted-out": func(c claim) string {
 		byServer := map[string]int{}

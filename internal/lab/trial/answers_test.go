@@ -3,15 +3,20 @@ package trial
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/count"
+	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
+	"stocklock/internal/stock"
 	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/strategy/declared"
 )
@@ -160,6 +165,30 @@ func TestUnitsThatWereLeft(t *testing.T) {
 		}
 		if got, away := a.unitsLeft(orders); got != tt.want || got > 0 && away != "d" {
 			t.Errorf("%s: %d units were left for certain of %q, want %d", tt.what, got, away, tt.want)
+		}
+	}
+}
+
+// TestUnitsThatTheLabBuysAfterTheAttack were left for that long. What is restocked then was not.
+func TestUnitsThatTheLabBuysAfterTheAttack(t *testing.T) {
+	one := wish{quantity: 1}
+	a := attackOf(Options{Stock: 3}, asked("a", 0, 1, load.Sold, one), asked("d", 2, 3, load.SoldOut, one), asked("b", 4, 5, load.Sold, one), asked("e", 20, 21, load.Sold, one))
+	var orders []stock.Order
+	for i, h := range a.customers.hits {
+		h.number = i
+		if h.Outcome == load.Sold {
+			orders = append(orders, stock.Order{RequestID: h.id, Quantity: 1})
+		}
+	}
+	a.play, a.requests, a.sentAway = newPlay(a), 2, "d"
+	for want, restocks := range map[string][]units{
+		"1 of 3 units were never sold": {{noon.Add(10 * time.Millisecond), 5}}, "while units were left, which were sold later": nil,
+	} {
+		a.restocks = restocks
+		e := a.evidenceWith(slices.Clone(orders))
+		e.Verdict = verdict.Left
+		if said := words.English.Say(explain.Explain(t.Context(), e).Why...); !strings.Contains(said, want) {
+			t.Errorf("%q, want %q", said, want)
 		}
 	}
 }

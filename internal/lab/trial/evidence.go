@@ -40,6 +40,10 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 	}
 	a.unfollow()
 	a.feed.following.Wait()
+	return a.evidenceWith(orders), nil
+}
+
+func (a *attack) evidenceWith(orders []stock.Order) explain.Evidence {
 	slices.SortStableFunc(a.feed.events, func(x, y labmode.Event) int { return cmp.Compare(x.Shop, y.Shop) })
 	e := explain.Evidence{
 		Declared: a.Of, Lease: a.o.Lease,
@@ -56,24 +60,30 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 	}
 	e.Outlasted = a.outlasted()
 	// Customers after the attack are no part of it: they met no fault, and its stock was sold.
-	byRequest, after := map[string]int{}, map[string]bool{}
+	byRequest, after := map[string]int{}, map[string]*Customer{}
 	for _, h := range a.customers.hits {
 		switch {
 		case h.number >= a.requests:
-			after[h.id] = true
+			after[h.id] = h
 		case !h.Sent.IsZero():
 			byRequest[h.id] = h.shop
 			e.Requests = append(e.Requests, a.request(h))
 		}
 	}
-	e.Orders = slices.DeleteFunc(e.Orders, func(o stock.Order) bool { return after[o.RequestID] || o.CancelledAt != nil })
-	e.Events = slices.DeleteFunc(e.Events, func(of labmode.Event) bool { return after[of.Request] })
+	e.Orders = slices.DeleteFunc(e.Orders, func(o stock.Order) bool {
+		h := after[o.RequestID]
+		if h != nil && o.CancelledAt == nil && (len(a.restocks) == 0 || h.Sent.Before(a.restocks[0].at)) {
+			e.SoldLater += o.Quantity
+		}
+		return h != nil || o.CancelledAt != nil
+	})
+	e.Events = slices.DeleteFunc(e.Events, func(of labmode.Event) bool { return after[of.Request] != nil })
 	for i := range e.Orders {
 		if shop, ok := byRequest[e.Orders[i].RequestID]; ok {
 			e.Orders[i].Shop = explain.ShopName(shop)
 		}
 	}
-	return e, nil
+	return e
 }
 
 // ofEtcd names interventions for what they mean to a lock in etcd: a shop that loses Redis loses etcd,
