@@ -122,6 +122,10 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 	reply := s.Buy(ctx, process, buyer)
 	answered := time.Now()
 	sent := kept.take()
+	had, err := s.Orders(ctx, item) // before a worker can write it
+	if err != nil {
+		return err
+	}
 	if err := seen.Pause(ctx, afterAnswer); err != nil {
 		return err
 	}
@@ -133,7 +137,7 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 		return err
 	}
 	left, orders, now, err := s.awaitSale(ctx, item)
-	took := time.Since(answered)
+	took, now := time.Since(answered), now && len(had) > 0
 	if err != nil {
 		return err
 	}

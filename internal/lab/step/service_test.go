@@ -61,7 +61,7 @@ func TestMain(m *testing.M) {
 //	tables     a sale locks its tables
 //	outbox     a sale notes and counts its order, and a worker of the second process writes it twice a second
 //	impatient  a customer whose sale has lost its lock is told that it is busy, and the sale goes on; who has the lock next waits for that
-//	relayed    the same, in a table, from which each process writes it once a second
+//	relayed    the same, in a table, from which each process writes what was noted a second ago
 //	regretful  a sale takes a unit before it looks, and gives it back a little after it was refused
 //	orders     a sale makes the only order of an item with one unit, under a lock, and takes that off the stock last
 //	recount    the same without a lock, and a worker of the second process takes it off, once a second
@@ -338,12 +338,13 @@ func serve(mode string) error {
 		}()
 	}
 	if mode == "relayed" {
-		if _, err := db.Exec("CREATE TABLE IF NOT EXISTS outbox (id BIGINT AUTO_INCREMENT PRIMARY KEY, item_id BIGINT, customer VARCHAR(64))"); err != nil {
+		if _, err := db.Exec("CREATE TABLE IF NOT EXISTS outbox (id BIGINT AUTO_INCREMENT PRIMARY KEY, item_id BIGINT, customer VARCHAR(64), at TIMESTAMP(6) DEFAULT NOW(6))"); err != nil {
 			return err
 		}
 		go func() {
-			for range time.Tick(time.Second) {
-				_, _ = db.Exec("BEGIN; SELECT id FROM outbox FOR UPDATE; INSERT INTO orders (item_id, customer) SELECT item_id, customer FROM outbox; DELETE FROM outbox; COMMIT")
+			const old = "FROM outbox WHERE at < @before"
+			for range time.Tick(time.Second / 2) {
+				_, _ = db.Exec("BEGIN; SET @before = NOW(6) - INTERVAL 1 SECOND; SELECT id " + old + " FOR UPDATE; INSERT INTO orders (item_id, customer) SELECT item_id, customer " + old + "; DELETE " + old + "; COMMIT")
 			}
 		}()
 	}
