@@ -46,6 +46,7 @@ type watched struct {
 	unseen  bool              // the requests of the lock are not held
 	has     schedule.Customer // who has acquired last and not released, where they are not
 	lock    schedule.State    // what Redis had at the last look
+	stirred bool              // the sales of a described service have changed something there since the look before
 	keeps   bool              // the sales have something in Redis; not known where no event is about that
 	owner   schedule.Customer
 	ids     map[string]schedule.Customer // who is called so in the lock's value

@@ -26,7 +26,7 @@ import (
 // scripted sells by the lines of the file STEPS: SQL on a connection, behind "2" on another one, behind "&" there and a
 // little later; and commands of Redis behind "redis". What a SELECT finds is {stock}, and less than 1 is sold out, as is an
 // UPDATE with AND of no row. "renew" keeps a key until the sale has ended. A line behind "~" is tried until its answer is OK or 1: behind "?" the sale is busy without, and
-// sold out behind "%". One behind "-" is carried out in any case, "!" only where nothing was sold.
+// sold out behind "%". What is behind "else" is carried out before the next try. One behind "-" is carried out in any case, "!" only where nothing was sold.
 func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, customer string) (sold bool, err error) {
 	lines, err := os.ReadFile(os.Getenv("STEPS"))
 	conn, fails := db.Conn(ctx)
@@ -90,6 +90,7 @@ func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, cus
 		}
 		line, once := strings.CutPrefix(line, "?")
 		line, wanted := strings.CutPrefix(line, "%")
+		line, back, takesBack := strings.Cut(line, " else ")
 		got, failed := do(line)
 		if once && !got {
 			return false, cmp.Or(failed, errBusy)
@@ -97,8 +98,13 @@ func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, cus
 			stock = 0
 		}
 		for try := 0; tries && !got && failed == nil && try < 250; try++ {
+			if takesBack {
+				_, failed = do(back)
+			}
 			time.Sleep(20 * time.Millisecond)
-			got, failed = do(line)
+			if failed == nil {
+				got, failed = do(line)
+			}
 		}
 		if err = errors.Join(err, failed); tries && !got {
 			return false, errors.Join(err, errors.New("not in time"))
@@ -157,6 +163,8 @@ func TestOddServices(t *testing.T) {
 		{"lock by ZADD", []string{"~redis ZADD lock:{item} NX 1 me", "redis PEXPIRE lock:{item} 1500", read, write, order, unlock}, "A.zadd A.pexpire wait B.zadd B.pexpire B.select", "overrun"},
 		{"lock by SADD", []string{"~redis SADD lock:{item} me", "redis PEXPIRE lock:{item} 1500", read, write, order, unlock}, "A.sadd A.pexpire wait B.sadd B.pexpire B.select", "overrun"},
 		{"lock by a script that does not name it", []string{"~redis EVAL return_redis.call('SET','lock:'..ARGV[1],'x','NX','PX',1500) 0 {item}", read, write, order, unlock}, "A.eval wait B.eval B.select", "overrun"},
+		{"a try that is taken back", []string{"~redis INCR lock:{item} else redis DECR lock:{item}", read, write, order, "-redis DECR lock:{item}"}, "", ""},
+		{"lock in a transaction", []string{begin, "SELECT 1 FROM items WHERE id = {item}", "~redis SET lock:{item} {customer} NX PX 9000", readRow, write, order, commit, rollback, unlock}, "", ""},
 		{"lock beside a session", []string{"redis SET session:{item} x EX 600", "~redis SET lock:{item} {customer} NX PX 1500", read, write, order, unlock}, "A.set A.set2 wait B.set B.set2 B.select", "overrun"},
 		{"lock inside of a renewed one", []string{"redis SET user:{customer} x NX PX 1500", "renew user:{customer}", "~redis SET lock:{item} {customer} NX PX 1500", read, write, order, unlock, "-redis DEL user:{customer}"}, "A.set A.set2 wait B.set B.set2 B.select", "unexplained"},
 		{"scripts that are not known", []string{"%redis EVALSHA " + scripts[0] + " 1 a:{customer} {item}", "redis EVALSHA " + scripts[1] + " 1 b:{customer} {item}", "UPDATE items SET stock = 0 WHERE id = {item}", order}, "", "wrong-key"},
@@ -166,7 +174,7 @@ func TestOddServices(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			sells(t, path, tt.lines...)
 			_, s := opened(t, on)
-			if leases, _ := s.Leases(); leases != strings.HasPrefix(tt.name, "lock ") || strings.Contains(tt.step, "wait") != (leases || len(s.Ends()) > 0) {
+			if leases, _ := s.Leases(); leases != strings.HasPrefix(tt.name, "lock ") || tt.step != "" && strings.Contains(tt.step, "wait") != (leases || len(s.Ends()) > 0) {
 				t.Errorf("keeps a lease: %v; other keys that end: %v", leases, s.Ends())
 			}
 			var shown []schedule.Record
@@ -259,6 +267,19 @@ func TestFaultsOfLocks(t *testing.T) {
 				t.Errorf("no lease that ends shows an oversell, in %d orders", found.Runs)
 			}
 		})
+	}
+}
+
+// TestATryThatTookSomething is in the record, though it looks like the polls before it.
+func TestATryThatTookSomething(t *testing.T) {
+	t.Parallel()
+	path := described(t, "scripted", "")
+	sells(t, path, "~redis EVAL return_redis.call('EXISTS','lock:'..ARGV[1])==0_and_#redis.call('SET','sold:'..ARGV[1],ARGV[2]).ok-1_or_0 0 {item} {customer}",
+		"?redis SET lock:{item} {customer} NX PX 1000", read, write, order, unlock)
+	r, err := openFile(t, path).Fault(t.Context(), schedule.Kill, 2, false)
+	if err != nil || !slices.ContainsFunc(r.Entries, func(e schedule.Entry) bool { return e.Customer == "B" && e.Choice.Step == "eval2" && e.Answer == "1" }) {
+		schedule.Draw(os.Stdout, words.English, r, 0)
+		t.Errorf("B has taken it: %+v %v", r.Outcome, err)
 	}
 }
 

@@ -57,7 +57,7 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 	if err := r.look(ctx, c, ""); err != nil {
 		return err
 	}
-	if quiet && r.lock.Kept == before.Kept && r.lock.Lock == before.Lock && r.lock.Locked() == before.Locked() && b.flying == nil {
+	if quiet && r.lock.Kept == before.Kept && r.lock.Lock == before.Lock && r.lock.Locked() == before.Locked() && !r.stirred && b.flying == nil {
 		r.forgetPoll(b, h)
 		return nil
 	}
@@ -145,6 +145,7 @@ func (r *run) endIfDone(b *buyer) {
 // answeredByMySQL notes what a connection holds after an answer, and what others can see of it.
 func (r *run) answeredByMySQL(b *buyer, h *held, a answer) {
 	statement := schedule.Statement{Text: h.Text, Matched: a.matched}
+	inTx := schedule.Statement{Text: b.request(h).Text, Matched: a.matched} // it locks more where it is SERIALIZABLE
 	if a.matched && r.writes(b, h) {
 		r.change(r.wrote, b.customer)
 	}
@@ -170,7 +171,7 @@ func (r *run) answeredByMySQL(b *buyer, h *held, a answer) {
 		})
 		r.change(r.wrote, b.customer)
 	case a.open && (!a.ends || strings.Contains(h.Text, ";")):
-		b.tx[h.under] = append(b.tx[h.under], statement)
+		b.tx[h.under] = append(b.tx[h.under], inTx)
 	}
 }
 

@@ -3,6 +3,7 @@ package step
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -75,7 +76,8 @@ type Service struct {
 	probe  *service.Probe
 	schema schedule.Schema
 
-	database string // of the schema
+	database  string // of the schema
+	isolation string // of transactions that ask for none, in the words of database/sql
 
 	// renewals are requests that renew a lock, in the form of [service.Shape].
 	renewals sync.Map
@@ -112,6 +114,9 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 		return nil, err
 	}
 	if err = on.DB.QueryRowContext(ctx, "SELECT COALESCE(DATABASE(), '')").Scan(&s.database); err != nil {
+		return nil, err
+	}
+	if s.isolation, err = levelOf(ctx, on.DB); err != nil {
 		return nil, err
 	}
 	learned, some, best := false, false, 0
@@ -159,6 +164,17 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 		delete(s.ends, shape)
 	}
 	return s, nil
+}
+
+// levelOf is the isolation that a server gives to transactions that ask for none. MariaDB calls it otherwise than MySQL.
+func levelOf(ctx context.Context, db *sql.DB) (level string, err error) {
+	err = db.QueryRowContext(ctx, "SHOW GLOBAL VARIABLES WHERE variable_name IN ('transaction_isolation', 'tx_isolation')").Scan(new(string), &level)
+	for known := sql.LevelReadUncommitted; known <= sql.LevelSerializable; known++ {
+		if strings.EqualFold(strings.ReplaceAll(level, "-", " "), known.String()) {
+			level = known.String()
+		}
+	}
+	return level, err
 }
 
 // Leases says whether a sale keeps others out by a key in Redis that ends by itself, and whether that is renewed while

@@ -260,6 +260,11 @@ func (r *serviceRun) lookAtLock(ctx context.Context, by schedule.Customer) (now 
 		r.main = lock
 	}
 	r.seen = all
+	sums := map[string]string{}
+	for _, name := range own {
+		sums[name] = all[name].sum
+	}
+	r.stirred, r.own = !maps.Equal(sums, r.own), sums
 	r.ending = r.firstEnd(all)
 	r.service.queues = r.service.queues || r.queued(all)
 	about := r.plan.Everything && len(r.plan.Events) > 0 || slices.ContainsFunc(r.plan.Events, schedule.Event.Forgets)

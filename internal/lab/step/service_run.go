@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -34,6 +36,7 @@ type serviceRun struct {
 	other  bool           // a key has ended that is not the lock
 	late   bool           // the process of who came last did not come to rest
 	seen   map[string]key // what Redis had at the last look
+	own    map[string]string // the sums of those of them that are the sales'
 	seenAt time.Time      // while the service is learned
 	// expiredBefore is how many keys had expired before that look.
 	expiredBefore string
@@ -66,6 +69,8 @@ type try struct {
 	what    string
 	nothing bool // it has changed nothing: it was refused, or has only read
 	refused bool // it was not to read alone, and the answer was nil, 0 or nothing
+	sql     bool
+	own     map[string]string // what the sales had in Redis before it, as in [serviceRun.own]
 }
 
 // How long to wait for what.
@@ -214,7 +219,7 @@ func (r *serviceRun) handle(ctx context.Context, m any) error {
 func (r *serviceRun) held(m *holding) *held {
 	r.conns[m.Conn.Thread] = m.Conn
 	h := &held{
-		Request: schedule.Request{Server: m.Server, Text: m.Text, Tx: m.Tx, Isolation: m.Isolation, Source: m.Source, Foreign: true},
+		Request: schedule.Request{Server: m.Server, Text: m.Text, Tx: m.Tx, Isolation: cmp.Or(m.Isolation, r.service.isolation), Source: m.Source, Foreign: true},
 		id:      m.Exchange, name: r.service.nameOf(m.Exchange), conn: m.Conn.Thread, under: m.Conn.Thread,
 		release: func(h *held) {
 			if h.lost {
@@ -237,7 +242,7 @@ func (r *serviceRun) landed(c *caller, x *wire.Exchange) {
 		return
 	}
 	reads := r.reads(c.buyer, h)
-	t := try{what: poll(x.Text, reads), nothing: !x.Matched || !r.writes(c.buyer, h), refused: !reads && !x.Matched && !x.Failed}
+	t := try{what: poll(x.Text, reads), nothing: !x.Matched || !r.writes(c.buyer, h), refused: !reads && !x.Matched && !x.Failed, sql: x.Server == wire.MySQL, own: r.own}
 	c.tries = append(r.triesOf(c), t)
 	if x.Server == wire.MySQL || !t.nothing {
 		for _, other := range r.customers {
@@ -341,26 +346,30 @@ func (r *serviceRun) touches(b *buyer) []schedule.Touch {
 }
 
 // pointless says whether a step repeats a try that failed, although nobody else has made a step since. Who
-// reads the same again is believed twice, and who counts it up, as a lock by INCR does, three times. What a sale repeats
-// although nobody keeps it out is no poll.
+// reads the same again is believed twice, as is who has read before it tries again, and who counts it up, as a lock by INCR
+// does, three times. What a sale repeats although nobody keeps it out is no poll. What was changed and taken back is none.
 func (r *serviceRun) pointless(b *buyer) bool {
 	tries, h := r.triesOf(r.of(b)), b.queue[0]
-	if h.Server != wire.Redis && !strings.Contains(h.Text, "GET_LOCK(") || len(b.holds()) > 0 {
+	if h.Server != wire.Redis && !strings.Contains(h.Text, "GET_LOCK(") || slices.ContainsFunc(b.holds(), mayLock) {
 		return false
 	}
 	reads := r.reads(b, h)
-	what, same := poll(h.Text, reads), 0
+	what, same, changed, looked := poll(h.Text, reads), 0, false, false
 	alone := r.service.probe.Repeats(func(sent string) bool { return service.Shape(poll(sent, reads)) == service.Shape(what) })
 	for _, t := range slices.Backward(tries) {
 		if t.what != what {
-			if !t.nothing {
+			if !t.nothing && t.sql {
 				break
 			}
+			changed, looked = changed || !t.nothing, looked || t.nothing && !t.refused
 			continue
+		}
+		if changed && !maps.Equal(t.own, r.own) {
+			break
 		}
 		believed := 3
 		switch {
-		case t.refused:
+		case t.refused && !looked:
 			believed = 1
 		case t.nothing:
 			believed = 2
@@ -372,6 +381,14 @@ func (r *serviceRun) pointless(b *buyer) bool {
 	return false
 }
 
+// mayLock says whether a statement may hold locks: a plain SELECT does not.
+func mayLock(s schedule.Statement) bool { return !plain.MatchString(s.Text) || locking.MatchString(s.Text) }
+
+var (
+	plain   = regexp.MustCompile(`^SELECT\b`)
+	locking = regexp.MustCompile(`(?i)LOCK|\bFOR\b|\bINTO\b`)
+)
+
 // reads says whether a request reads in Redis, and does nothing else there.
 func (r *serviceRun) reads(b *buyer, h *held) bool { return h.Server == wire.Redis && !r.writes(b, h) }
 
@@ -381,7 +398,7 @@ func poll(text string, reads bool) string {
 	words := strings.Fields(text)
 	n := 2
 	switch name := words[0]; {
-	case name == "EVALSHA":
+	case name == "EVALSHA", name == "FCALL":
 		n = 4
 	case reads && !strings.Contains(name, "RANGE") && !strings.Contains(name, "COUNT"):
 		n = len(words)

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"database/sql"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/wire"
 	"stocklock/internal/lab/words"
+	"stocklock/internal/testserver"
 )
 
 // TestWhyACustomerIsSilent: silence alone is no proof of waiting, unless it lasts for a lease.
@@ -75,6 +77,99 @@ func TestAMessageBesideAnOlderOne(t *testing.T) {
 	} {
 		if got := r.queued(map[string]key{tt.name: tt.now}); got != tt.want {
 			t.Errorf("%s: %+v: %v", tt.name, tt.now, got)
+		}
+	}
+}
+
+// TestWhatIsAPoll: who repeats a try has seen nothing new, and has the same in Redis as before it.
+func TestWhatIsAPoll(t *testing.T) {
+	const refused, found = false, true
+	type sent struct {
+		text    string
+		matched bool
+		leaves  string // what Redis has then
+	}
+	incr, decr, exec, get := sent{"INCR k", found, "2"}, sent{"DECR k", found, "1"}, sent{"MULTI; DECR k; EXEC", refused, "1"}, sent{"GET k", found, "1"}
+	setnx := sent{"SETNX k me", refused, "1"}
+	for _, tt := range []struct {
+		what string
+		sent []sent
+		held string // a statement of an open transaction
+		want int    // the first that is pointless, -1 for none
+	}{
+		{"refused", []sent{setnx, setnx}, "", 1},
+		{"behind a plain read", []sent{setnx, setnx}, "SELECT i.id FROM items i", 1},
+		{"behind a lock", []sent{setnx, setnx}, "SELECT id FROM items WHERE id = 1 FOR UPDATE", -1},
+		{"taken back", []sent{incr, decr, incr, decr, incr, decr, incr}, "", 6},
+		{"not taken back", []sent{incr, {"APPEND k x", found, "2x"}, incr, {"APPEND k x", found, "2xx"}, incr, {"APPEND k x", found, "2xxx"}, incr}, "", -1},
+		{"optimistic", []sent{exec, get, exec, get, exec}, "", 4},
+		{"functions of other keys", []sent{{"FCALL take 1 k me", refused, "1"}, {"FCALL take 1 l me", refused, "1"}}, "", -1},
+	} {
+		r := &serviceRun{run: newRun(Plan{}, schedule.Schema{"items": {Primary: []string{"id"}}}, 1, pace{}), service: &Service{probe: &service.Probe{}}, conns: map[uint64]*wire.Conn{}, own: map[string]string{"k": "1"}}
+		b := newBuyer('A', "a", nil)
+		r.buyers, r.customers, r.entries = []*buyer{b}, []*caller{{buyer: b}}, []schedule.Entry{{}}
+		if tt.held != "" {
+			b.tx[1] = []schedule.Statement{{Text: tt.held, Matched: true}}
+		}
+		got := -1
+		for i, s := range tt.sent {
+			x := &wire.Exchange{Server: wire.Redis, Text: s.text, Matched: s.matched}
+			b.queue = []*held{r.held(&holding{&wire.Exchange{Conn: &wire.Conn{}, Server: x.Server, Text: s.text}, nil})}
+			if got < 0 && r.pointless(b) {
+				got = i
+			}
+			b.flying, b.queue = &held{Request: b.queue[0].Request, id: x}, nil
+			r.landed(r.customers[0], x)
+			r.own = map[string]string{"k": s.leaves}
+		}
+		if got != tt.want {
+			t.Errorf("%s: %d is pointless, want %d", tt.what, got, tt.want)
+		}
+	}
+}
+
+// TestWhatAServerSays of its level, and of a unique key that a statement changes without its name.
+func TestWhatAServerSays(t *testing.T) {
+	server, err := testserver.Start(t).MySQL(t.Context(), "--transaction-isolation=READ-COMMITTED")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("mysql", server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if level, err := levelOf(t.Context(), db); err != nil || level != sql.LevelReadCommitted.String() {
+		t.Errorf("its level is %q, %v", level, err)
+	}
+	if _, err = db.ExecContext(t.Context(), "CREATE TABLE reservations (id BIGINT PRIMARY KEY, item_id BIGINT, status VARCHAR(9), active BIGINT AS (IF(status = 'active', item_id, NULL)) STORED, UNIQUE (active))"); err != nil {
+		t.Fatal(err)
+	}
+	s, err := LoadSchema(t.Context(), db)
+	update := func(id string) []schedule.Touch {
+		return s.Touches(schedule.Request{Server: wire.MySQL, Text: "UPDATE reservations SET status = 'active' WHERE id = " + id})
+	}
+	if err != nil || schedule.Dependent(update("5"), update("6")) == "" {
+		t.Errorf("two rows of one unique key are independent: %+v %v", s, err)
+	}
+}
+
+// TestALevelOfTheServer is that of a transaction that asks for none. Who reads under SERIALIZABLE holds what it has read.
+func TestALevelOfTheServer(t *testing.T) {
+	for level, holds := range map[string]bool{serializable: true, sql.LevelReadCommitted.String(): false} {
+		r := &serviceRun{run: newRun(Plan{}, schedule.Schema{"items": {Primary: []string{"id"}}}, 1, pace{}), service: &Service{isolation: level}, conns: map[uint64]*wire.Conn{}}
+		b, x := newBuyer('A', "a", nil), &wire.Exchange{Conn: &wire.Conn{Thread: 1}, Server: wire.MySQL, Text: "SELECT stock FROM items WHERE id = 1", Tx: true}
+		b.flying, r.entries = r.held(&holding{x, nil}), []schedule.Entry{{}}
+		commits := r.schema.Touches(schedule.Request{Server: wire.MySQL, Text: "UPDATE items SET stock = 0 WHERE id = 1"})
+		for again := range 2 { // a second read sees what others have committed since the first one
+			if schedule.Dependent(r.schema.Touches(b.request(b.flying)), commits) == "" {
+				t.Errorf("%s: read %d and an UPDATE are independent", level, again+1)
+			}
+			r.answered(b, x, answer{matched: true, open: true})
+			b.flying = r.held(&holding{x, nil})
+		}
+		if got := len(r.schema.Locks(b.holds())) > 0; got != holds {
+			t.Errorf("%s: it holds what it has read: %v", level, got)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"stocklock/internal/strategy/declared"
 )
 
-// LoadSchema asks a database for its tables of InnoDB that have no triggers.
+// LoadSchema asks a database for its tables of InnoDB that have no triggers, and no key on a column that is computed from others.
 func LoadSchema(ctx context.Context, db *sql.DB) (schedule.Schema, error) {
 	s := schedule.Schema{}
 	each := func(query string, row func(table, value, kind string)) error {
@@ -63,6 +63,14 @@ func LoadSchema(ctx context.Context, db *sql.DB) (schedule.Schema, error) {
 			func(table, column, parent string) {
 				change(table, func(t *schedule.Table) { t.Foreign, t.Parents = append(t.Foreign, column), append(t.Parents, parent) })
 				change(parent, func(t *schedule.Table) { t.Children = append(t.Children, table) })
+			})
+	}
+	if err == nil {
+		err = each("SELECT table_name, column_name, '' FROM information_schema.columns"+here+" AND generation_expression <> ''",
+			func(table, column, _ string) {
+				if slices.Contains(slices.Concat(s[table].Unique, s[table].Foreign), column) { // a statement changes it without its name
+					delete(s, table)
+				}
 			})
 	}
 	if err == nil {
