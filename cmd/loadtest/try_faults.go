@@ -45,7 +45,7 @@ func (t *try) faults(ctx context.Context, on *step.Service) (tasks []task) {
 		case f.lease && !leases:
 			why = "a sale keeps no lock in Redis that ends by itself"
 		case f.renewals && !renewed:
-			why = "nobody renews its lease"
+			why = on.NotRenewed() + " its lease"
 		}
 		if why != "" {
 			tasks = append(tasks, task{part: "faults", short: true, play: func(time.Time) error {

@@ -60,7 +60,7 @@ func (t *try) atTheWire(ctx context.Context) {
 		fmt.Fprintf(t.out, "keys that end, and are no lock: %s\n", strings.Join(ends, ", "))
 	}
 	if leases, renewed := on.Leases(); leases {
-		fmt.Fprintf(t.out, "a lock with a lease, %s\n", map[bool]string{true: "which is renewed: it ends only where its process is stopped, or its renewals are withheld", false: "which nobody renews"}[renewed])
+		fmt.Fprintf(t.out, "a lock with a lease, %s\n", map[bool]string{true: "which is renewed: it ends only where its process is stopped, or its renewals are withheld", false: "which " + on.NotRenewed()}[renewed])
 	}
 	for i, each := range tasks {
 		long := slices.DeleteFunc(slices.Clone(tasks[i:]), func(t task) bool { return t.short })

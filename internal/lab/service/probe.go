@@ -363,13 +363,14 @@ func (p *Probe) Repeats(such func(sent string) bool) int {
 // Beyond says what of a sale was not attacked, although it sends it: a lease in a row of SQL, or as a deadline in a value of
 // Redis, ends by a clock that the lab does not move, and a procedure, or a text of several statements, is one request.
 func (p *Probe) Beyond() (all []string) {
-	var statements []string
+	var statements, raw []string
 	for _, s := range p.Sold {
 		if s.Server == wire.MySQL {
+			raw = append(raw, s.Sent)
 			statements = append(statements, varying.ReplaceAllString(s.Sent, "?"))
 		}
 	}
-	if slices.ContainsFunc(statements, rowLease.MatchString) || setsWhatItCompares(statements) {
+	if slices.ContainsFunc(statements, rowLease.MatchString) || setsWhatItCompares(raw, statements) {
 		all = append(all, "leases in rows were not ended")
 	}
 	if slices.ContainsFunc(statements, procedure.MatchString) {
@@ -389,12 +390,13 @@ func (p *Probe) Beyond() (all []string) {
 	return all
 }
 
-// setsWhatItCompares says whether a sale writes a time that it compares with now, as a lease. Others are those of an offer.
-func setsWhatItCompares(statements []string) bool {
-	for _, s := range statements {
-		if column := compared.FindStringSubmatch(s); column != nil && slices.ContainsFunc(statements, func(s string) bool {
+// setsWhatItCompares says whether a sale writes a time into a table in which it compares that with now, or with a time of its
+// own clock, as a lease. Others are those of an offer.
+func setsWhatItCompares(raw, shapes []string) bool {
+	for _, s := range raw {
+		if found := compared.FindStringSubmatch(s); found != nil && slices.ContainsFunc(shapes, func(s string) bool {
 			set, _, _ := strings.Cut(strings.ToUpper(s), " WHERE ")
-			return writes.MatchString(set) && strings.Contains(set, strings.ToUpper(column[1]))
+			return writes.MatchString(set) && strings.Contains(set, strings.ToUpper(found[1])) && strings.Contains(set, strings.ToUpper(found[2]))
 		}) {
 			return true
 		}
@@ -430,8 +432,9 @@ func (p *Probe) Unended() []string {
 
 var (
 	rowLease = regexp.MustCompile(`(?i)^(?:INSERT|UPDATE|REPLACE|DELETE)\b.*(?:\b\w*(?:until|expir|locked_)\w*\b|\b(?:\w*_)?lease\w*\b|\bINTERVAL\b)`)
-	compared = regexp.MustCompile("(?i)^(?:INSERT|UPDATE|REPLACE|DELETE)\\b.*\\b(\\w+)`? ?[<>]=? ?(?:NOW|CURRENT_TIMESTAMP|UTC_TIMESTAMP|UNIX_TIMESTAMP)\\b")
-	writes   = regexp.MustCompile(`^(?:INSERT|UPDATE|REPLACE)\b`)
+	compared = regexp.MustCompile("(?i)^(?:INSERT|UPDATE|REPLACE|DELETE)(?: IGNORE| INTO| FROM)* (\\S+) .*\\b(\\w+)`? ?[<>]=? ?(?:(?:NOW|CURRENT_TIMESTAMP|UTC_TIMESTAMP|UNIX_TIMESTAMP)\\b|" +
+		`'\d{4}-\d\d-\d\d[^']*'|'\(a time\)'|1[7-9]\d{8}(?:\d{3})?\b)`)
+	writes = regexp.MustCompile(`^(?:INSERT|UPDATE|REPLACE)\b`)
 	// deadline has a time of from 2023 on, in seconds, or units of down to nanoseconds.
 	deadline   = regexp.MustCompile(`^(?:H?SETNX|GETSET|SET|HM?SET|ZADD) (\S+) (?:.* )?1[7-9]\d{8}(?:\d{3}){0,3}(?:\.\d+)?(?: |$)`)
 	takes      = regexp.MustCompile(`^(?:H?SETNX|GETSET) |^SET .* NX\b`)

@@ -318,6 +318,12 @@ func TestWhatIsBeyond(t *testing.T) {
 		"INSERT INTO orders (item_id, customer, made) VALUES (1, 'lease', NOW())":                       "",
 		"UPDATE items SET stock = stock - 1 WHERE id = 1 AND sale_ends > NOW()":                         "",
 		"UPDATE jobs SET owner = 'a', ends = '2026-01-01' WHERE id = 1 AND ends < NOW()":                "leases in rows were not ended",
+		"UPDATE INT_LOCK SET MADE = '2026-01-01 00:00:10' WHERE ID = 'k' AND MADE < '2026-01-01'":       "leases in rows were not ended",
+		"DELETE FROM locks WHERE made<'(a time)'\nINSERT INTO locks (made) VALUES ('(a time)')":         "leases in rows were not ended",
+		"UPDATE locks SET taken = 1764362400123 WHERE id = 1 AND taken < 1764362390123":                 "leases in rows were not ended",
+		"UPDATE items SET stock = 0 WHERE id = 1 AND sale_ends > '2026-01-01'":                          "",
+		"DELETE FROM carts WHERE made < '2026-01-01'\nINSERT INTO orders (made) VALUES ('2026-01-02')":  "",
+		"UPDATE items SET stock = 0 WHERE id = 1 AND code < '1764362400'":                               "",
 		"INSERT INTO orders (item_id, released_at) VALUES (1, NULL)":                                    "",
 		"CALL buy(1)":                           "what a CALL does inside is one step",
 		"SETNX lock:1009 1764362400123":         "leases in values of Redis were not ended",
@@ -341,7 +347,7 @@ func TestWhatIsBeyond(t *testing.T) {
 		p := &Probe{}
 		for line := range strings.SplitSeq(sent, "\n") {
 			server := wire.Redis
-			if writes.MatchString(line) || procedure.MatchString(line) {
+			if writes.MatchString(line) || strings.HasPrefix(line, "DELETE ") || procedure.MatchString(line) {
 				server = wire.MySQL
 			}
 			p.Sold = append(p.Sold, schedule.Sent{Server: server, Sent: line})

@@ -1,11 +1,13 @@
 package step_test
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -111,6 +113,59 @@ func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, cus
 		}
 	}
 	return stock > 0, err
+}
+
+// multiplexed sends all commands over one connection, and does not wait for the answer of the one before.
+type multiplexed struct {
+	redisconn.Client
+	mu      sync.Mutex // guards the rest
+	conn    net.Conn
+	waiting chan chan redisconn.Reply
+}
+
+func newMultiplexed(cache redisconn.Client) (*multiplexed, error) {
+	conn, err := net.Dial("tcp", os.Getenv("REDIS"))
+	if err != nil {
+		return nil, err
+	}
+	m := &multiplexed{Client: cache, conn: conn, waiting: make(chan chan redisconn.Reply, 99)}
+	go func() {
+		answers := bufio.NewReader(conn)
+		for waits := range m.waiting {
+			line, err := answers.ReadString('\n')
+			if strings.HasPrefix(line, "$") && !strings.HasPrefix(line, "$-1") {
+				line, err = answers.ReadString('\n')
+			}
+			waits <- redisconn.Reply{Value: strings.TrimSpace(strings.TrimPrefix(line, "+")), Err: err}
+		}
+	}()
+	return m, nil
+}
+
+func (m *multiplexed) Do(_ context.Context, command ...any) redisconn.Reply {
+	answer := make(chan redisconn.Reply, 1)
+	m.mu.Lock()
+	text := fmt.Sprintf("*%d\r\n", len(command))
+	for _, word := range command {
+		text += fmt.Sprintf("$%d\r\n%v\r\n", len(fmt.Sprint(word)), word)
+	}
+	m.waiting <- answer
+	_, err := m.conn.Write([]byte(text))
+	m.mu.Unlock()
+	if err != nil {
+		return redisconn.Reply{Err: err}
+	}
+	return <-answer
+}
+
+// TestARenewalBehindAHeldRequest is one, though it waits on the connection of its sale.
+func TestARenewalBehindAHeldRequest(t *testing.T) {
+	t.Parallel()
+	path := described(t, "multiplexed", "")
+	sells(t, path, "~redis SET lock:{item} {customer} NX PX 1500", "renew lock:{item}", "redis GET price:{item}", read, write, order, unlock)
+	if leases, renewed := openFile(t, path).Leases(); !leases || !renewed {
+		t.Errorf("leases: %v, renewed: %v", leases, renewed)
+	}
 }
 
 // errBusy has a sale be answered as busy.

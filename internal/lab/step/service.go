@@ -158,6 +158,9 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 	if err != nil {
 		return nil, err
 	}
+	if _, known := s.locks[s.lock]; s.leases && !known {
+		return nil, errors.New("what may renew its lock waits behind requests that are held: give the lock a connection of its own")
+	}
 	s.learning = false
 	s.waits = len(s.ends)
 	for shape := range s.locks {
@@ -180,6 +183,14 @@ func levelOf(ctx context.Context, db *sql.DB) (level string, err error) {
 // Leases says whether a sale keeps others out by a key in Redis that ends by itself, and whether that is renewed while
 // the sale goes on.
 func (s *Service) Leases() (leases, renewed bool) { return s.leases, s.renews }
+
+// NotRenewed says what is known of who renews a lock that was not seen to be renewed.
+func (s *Service) NotRenewed() string {
+	if s.lease > longestEnd {
+		return fmt.Sprintf("nobody was seen in %s to renew", longestWatch)
+	}
+	return "nobody renews"
+}
 
 // Unrenewed says whether a lease of a sale can end although its process goes on: that of a lock which nobody renews.
 func (s *Service) Unrenewed() bool {

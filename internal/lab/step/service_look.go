@@ -290,7 +290,8 @@ func (r *serviceRun) lookAtLock(ctx context.Context, by schedule.Customer) (now 
 }
 
 // watchRenewals watches locks, whose holder is held, until something renews each, or it ends. It notes in renewed, by their
-// form, which are. A lease that is longer than longestWatch is watched for that long.
+// form, which are, and nothing of those whose renewals may wait behind what is held. A lease that is longer than longestEnd is
+// watched for longestWatch.
 func (r *serviceRun) watchRenewals(ctx context.Context, names []string, renewed map[string]bool) error {
 	r.ended = true
 	left := map[string]time.Duration{} // of those of which nothing is known yet
@@ -313,9 +314,12 @@ func (r *serviceRun) watchRenewals(ctx context.Context, names []string, renewed 
 			switch {
 			case err != nil:
 				return err
+			case !rises && r.renewalsWait():
+				delete(renewed, service.Shape(name))
+				delete(left, name)
 			case now < 0 && gap > first/slowGap: // the service can have been as late as this process
 				return slowError{why: "the lease has ended, and was not watched closely"}
-			case now < 0 || rises || elapsed > min(first+time.Second, longestWatch):
+			case now < 0 || rises || elapsed > watchFor(first):
 				renewed[service.Shape(name)] = rises
 				delete(left, name)
 			}
@@ -334,8 +338,23 @@ func (r *serviceRun) watchRenewals(ctx context.Context, names []string, renewed 
 	return nil
 }
 
+// watchFor is how long a lease is watched: what renews a third before its end is seen, unless it is long.
+func watchFor(lease time.Duration) time.Duration {
+	if lease > longestEnd {
+		return longestWatch
+	}
+	return lease + time.Second
+}
+
+// renewalsWait says whether something waits behind a command that is held, on the same connection: a renewal may be among it.
+func (r *serviceRun) renewalsWait() bool {
+	return slices.ContainsFunc(r.buyers, func(b *buyer) bool {
+		return len(b.queue) > 0 && b.queue[0].id.(*wire.Exchange).Conn.Behind.Load()
+	})
+}
+
 const (
-	longestWatch  = 16 * time.Second       // Redisson renews its 30 s after 10
+	longestWatch  = 16 * time.Second
 	renewalMargin = 100 * time.Millisecond // all renewals together have added more than that
 	lookEvery     = 25 * time.Millisecond
 	slowGap       = 5 // a gap of this part of the lease between two looks: a renewal can have been as late

@@ -36,12 +36,13 @@ type serviceRun struct {
 	other  bool           // a key has ended that is not the lock
 	late   bool           // the process of who came last did not come to rest
 	seen   map[string]key // what Redis had at the last look
-	own    map[string]string // the sums of those of them that are the sales'
 	seenAt time.Time      // while the service is learned
 	// expiredBefore is how many keys had expired before that look.
 	expiredBefore string
-	until         time.Time // when the lock's lease ends, by the last look
-	ended         bool      // time was let pass, which can end a lease
+	// own has the sums of those keys of seen that are the sales'.
+	own   map[string]string
+	until time.Time // when the lock's lease ends, by the last look
+	ended bool      // time was let pass, which can end a lease
 
 	tapped
 }
@@ -382,7 +383,9 @@ func (r *serviceRun) pointless(b *buyer) bool {
 }
 
 // mayLock says whether a statement may hold locks: a plain SELECT does not.
-func mayLock(s schedule.Statement) bool { return !plain.MatchString(s.Text) || locking.MatchString(s.Text) }
+func mayLock(s schedule.Statement) bool {
+	return !plain.MatchString(s.Text) || locking.MatchString(s.Text)
+}
 
 var (
 	plain   = regexp.MustCompile(`^SELECT\b`)

@@ -66,6 +66,7 @@ func TestMain(m *testing.M) {
 //	orders     a sale makes the only order of an item with one unit, under a lock, and takes that off the stock last
 //	recount    the same without a lock, and a worker of the second process takes it off, once a second
 //	unnamed    the second customer is not told that it is sold a unit, and who comes afterwards is told nothing
+//	multiplexed  scripted, with one connection to Redis for all that it sends
 //	polling    each process counts its polls all the time, from its first sale on, and asks for that of its last customer
 func serve(mode string) error {
 	db, err := sql.Open("mysql", os.Getenv("MYSQL_DSN")+"?multiStatements=true")
@@ -75,6 +76,11 @@ func serve(mode string) error {
 	cache, err := redisconn.Open("redis://" + os.Getenv("REDIS") + "?read_timeout=30s")
 	if err != nil {
 		return err
+	}
+	if mode == "multiplexed" {
+		if cache, err = newMultiplexed(cache); err != nil {
+			return err
+		}
 	}
 	var polling, counted sync.Once
 	var last atomic.Value // the item of the last sale
@@ -92,7 +98,7 @@ func serve(mode string) error {
 			return err
 		}
 		switch mode {
-		case "scripted", "unnamed":
+		case "scripted", "unnamed", "multiplexed":
 			sold, err = scripted(ctx, db, cache, item, customer)
 			return sold, nil, err
 		case "blocking":

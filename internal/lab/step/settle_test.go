@@ -64,6 +64,15 @@ func TestWhatIsAwaitedBesideARenewedLock(t *testing.T) {
 	}
 }
 
+// TestHowLongALeaseIsWatched: python-redis-lock renews 30 s after 20.
+func TestHowLongALeaseIsWatched(t *testing.T) {
+	for lease, want := range map[time.Duration]string{30 * time.Second: "31s nobody renews", time.Minute: "16s nobody was seen in 16s to renew"} {
+		if got := watchFor(lease).String() + " " + (&Service{lease: lease}).NotRenewed(); got != want {
+			t.Errorf("%s: %s, want %s", lease, got, want)
+		}
+	}
+}
+
 // TestAMessageBesideAnOlderOne: what waited before a run, and is written in it, does not hide what the run has added.
 func TestAMessageBesideAnOlderOne(t *testing.T) {
 	r := &serviceRun{before: map[string]key{"stream": {waits: 1, last: "1-0"}, "list": {waits: 1}}}

@@ -122,7 +122,12 @@ func (p *Proxy) serveRedis(c *Conn) {
 	go p.readReplies(c, server, replies, written)
 	var queue []string // what was sent since MULTI
 	inMulti := false
+	var more chan struct{} // closed when the client has sent more
 	for {
+		if more != nil {
+			<-more
+			c.Behind.Store(false)
+		}
 		v, err := readRESP(client)
 		if err != nil {
 			return
@@ -177,6 +182,13 @@ func (p *Proxy) serveRedis(c *Conn) {
 		var x *Exchange
 		if !pass {
 			x = &Exchange{Process: p.process, Conn: c, Server: Redis, Name: stepName(name), Text: text, Source: source}
+			more = make(chan struct{})
+			go func() {
+				defer close(more)
+				if _, err := client.Peek(1); err == nil {
+					c.Behind.Store(true)
+				}
+			}()
 			if !p.tap.Sent(x) {
 				return
 			}

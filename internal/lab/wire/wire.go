@@ -67,6 +67,9 @@ type Conn struct {
 	// Subscribed says that the connection listens to channels of Redis, or for keys that change.
 	Subscribed atomic.Bool
 
+	// Behind says that something waits behind a command of Redis that is held.
+	Behind atomic.Bool
+
 	resp3 atomic.Bool // what it listens to comes beside the answers to its commands
 	waits atomic.Bool // the answer to a command is to be held
 
