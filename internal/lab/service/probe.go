@@ -110,7 +110,10 @@ func (s *Service) learn(ctx context.Context, p *Probe, kept *recorder, long time
 }
 
 func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process *Process, first bool) error {
-	item := s.NewItem()
+	item, database := s.NewItem(), 0
+	if process.Redis != nil {
+		database = process.Redis.Database()
+	}
 	if err := s.SetStock(ctx, item, 1); err != nil {
 		return err
 	}
@@ -120,6 +123,9 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 	kept.take()
 	buyer := s.NewSale(item, fmt.Sprintf("c%d", s.buys.Load()+1))
 	reply := s.Buy(ctx, process, buyer)
+	if first && process.Redis != nil && process.Redis.Database() != database { // which its client has selected only now: the stock is in another one
+		return s.probeAt(ctx, p, kept, process, first)
+	}
 	answered := time.Now()
 	sent := kept.take()
 	had, err := s.Orders(ctx, item) // before a worker can write it

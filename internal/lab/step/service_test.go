@@ -595,6 +595,23 @@ func TestServicesThatDecideElsewhere(t *testing.T) {
 	}
 }
 
+// TestStockInAnotherDatabase of Redis, which a client selects when the first customer comes.
+func TestStockInAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	path := described(t, "redis", "")
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, []byte(strings.NewReplacer("{redis}", "{redis}/2", "set: REPLACE INTO items (id, stock) VALUES ({item}, {stock})", "set_redis: SET stock:{item} {stock}",
+			"left: SELECT stock FROM items WHERE id = {item}", "left_redis: GET stock:{item}").Replace(string(text))), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := started(t, path).Probe(t.Context()); err != nil || p.Judgement.Kind != verdict.Held {
+		t.Errorf("%+v %v", p, err)
+	}
+}
+
 // TestWhatDoesNotAddUp: who comes where a unit is left of which there are orders is sold it, too, or the orders and the stock do
 // not add up. What a worker writes later does.
 func TestWhatDoesNotAddUp(t *testing.T) {
