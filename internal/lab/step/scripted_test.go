@@ -222,7 +222,7 @@ func TestOddServices(t *testing.T) {
 		{"lock in a transaction", []string{begin, "SELECT 1 FROM items WHERE id = {item}", "~redis SET lock:{item} {customer} NX PX 9000", readRow, write, order, commit, rollback, unlock}, "", ""},
 		{"lock beside a session", []string{"redis SET session:{item} x EX 600", "~redis SET lock:{item} {customer} NX PX 1500", read, write, order, unlock}, "A.set A.set2 wait B.set B.set2 B.select", "overrun"},
 		{"lock inside of a renewed one", []string{"redis SET user:{customer} x NX PX 1500", "renew user:{customer}", "~redis SET lock:{item} {customer} NX PX 1500", read, write, order, unlock, "-redis DEL user:{customer}"}, "A.set A.set2 wait B.set B.set2 B.select", "unexplained"},
-		{"scripts that are not known", []string{"%redis EVALSHA " + scripts[0] + " 1 a:{customer} {item}", "redis EVALSHA " + scripts[1] + " 1 b:{customer} {item}", "UPDATE items SET stock = 0 WHERE id = {item}", order}, "", "wrong-key"},
+		{"scripts that are not known", []string{"%redis EVALSHA " + scripts[0] + " 1 a:{customer} {item}", "redis EVALSHA " + scripts[1] + " 1 b:{customer} {item}", "UPDATE items SET stock = 0 WHERE id = {item}", order}, "", "no-lock"},
 		{"a worker that has the row", []string{"2 BEGIN", "2 UPDATE items SET stock = stock WHERE id = {item}", "& COMMIT", "UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock > 0", order}, "A.update", ""},
 		{"a key that ends", []string{"redis SET cached:{item} x PX 1500", "UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock > 0", order}, "A.set wait B.set", ""},
 	} {
