@@ -71,8 +71,8 @@ func paid(staff listener, id, reference string) error {
 			fmt.Printf("the money of %s goes back: %v\n", reference, err)
 			// Ask the provider for that, under an idempotency key made of the reference. And then, until it is answered:
 			_, status, returned := staff.post("/payments/"+reference+"/return", "")
-			if status == http.StatusNotFound {
-				return nil // of too many references, nothing is recorded
+			if status == http.StatusNotFound && strings.Contains(err.Error(), "/problems/too-many-references") {
+				return nil // nothing is recorded of it
 			}
 			return returned
 		case status == http.StatusRequestTimeout || status == http.StatusTooManyRequests: // a slow network, a gateway's limit

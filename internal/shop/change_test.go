@@ -333,7 +333,6 @@ func TestAWithdrawnItemIsNotSold(t *testing.T) {
 	s.wantLeft([]stock.Item{item, other}, 5, 5)
 }
 
-// TestACustomerCancels has orders that are the customer's own, another's, nobody's, and too old.
 // TestOrdersOfEachWayCanBeCancelled, also where a copy of the shop has left out the way that made them.
 func TestOrdersOfEachWayCanBeCancelled(t *testing.T) {
 	s := open(t, staffed)
@@ -350,6 +349,7 @@ func TestOrdersOfEachWayCanBeCancelled(t *testing.T) {
 	s.wantLeft([]stock.Item{item}, 6)
 }
 
+// TestACustomerCancels has orders that are the customer's own, another's, nobody's, and too old.
 func TestACustomerCancels(t *testing.T) {
 	s := open(t, func(c *Config) {
 		staffed(c)

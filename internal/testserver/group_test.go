@@ -279,3 +279,18 @@ func TestEachServerHasAnAddressOfItsOwn(t *testing.T) {
 		t.Errorf("both at %s", a.Addr)
 	}
 }
+
+// TestAStartIsInterrupted: the error is the interruption, and not what the process lacked by then.
+func TestAStartIsInterrupted(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	err := testserver.Start(t).Launch(ctx, &testserver.Process{Program: testserver.Program{
+		Name: "one that never is", Args: []string{"/bin/sleep", "1000"},
+		Ready: func(context.Context) error {
+			interrupt()
+			return errors.New("not yet")
+		},
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}

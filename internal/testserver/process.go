@@ -121,9 +121,9 @@ func (p *Process) awaitReady(ctx context.Context, exited <-chan struct{}) error 
 	})
 	switch {
 	case over:
-		return &startError{p.Name, "ended while it started", p.LogTail()}
+		return &startError{p.Name, "ended while it started", p.LogTail(), err}
 	case err != nil:
-		return &startError{p.Name, "not ready: " + strings.ReplaceAll(err.Error(), "\n", "; "), p.LogTail()}
+		return &startError{p.Name, "not ready: " + strings.ReplaceAll(err.Error(), "\n", "; "), p.LogTail(), err}
 	}
 	return nil
 }
@@ -147,7 +147,12 @@ func until(ctx context.Context, is func() (bool, error)) error {
 }
 
 // startError says why a process did not come up, in its own last words.
-type startError struct{ name, what, log string }
+type startError struct {
+	name, what, log string
+	err             error
+}
+
+func (e *startError) Unwrap() error { return e.err }
 
 func (e *startError) Error() string {
 	if e.log == "" {

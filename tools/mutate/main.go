@@ -135,7 +135,7 @@ func try(m mutation, temp string, servers bool, patience time.Duration) string {
 	check(err)
 	check(os.WriteFile(filepath.Join(temp, "overlay.json"), overlay, 0o644))
 	program := filepath.Join(temp, "lock.test")
-	compile := exec.Command(cmp.Or(os.Getenv("GO"), "go"), "test", "-c", "-overlay", filepath.Join(temp, "overlay.json"), "-vet=off", "-ldflags=-w",
+	compile := exec.Command(cmp.Or(os.Getenv("GO"), "go"), "test", "-c", "-overlay", filepath.Join(temp, "overlay.json"), "-vet=off", "-ldflags=-s",
 		"-gcflags=all=-l -dwarf=false", "-tags=lab,nomsgpack", "-o", program, ".")
 	compile.Dir = folder
 	if out, err := compile.CombinedOutput(); err != nil {

@@ -133,6 +133,9 @@ func (c *Catalog) Close() error {
 
 func ask(ctx context.Context, program string) ([]declared.Strategy, error) {
 	out, err := exec.CommandContext(ctx, program, "strategies", "--json").Output()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if exited, ok := errors.AsType[*exec.ExitError](err); ok {
 		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(exited.Stderr))
 	} else if err != nil {

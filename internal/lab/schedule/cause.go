@@ -228,7 +228,7 @@ func (r *Record) appendedToSum(c Customer) bool {
 
 var sums = regexp.MustCompile(`(?i)\bSUM ?\(`)
 
-// lockedApart says whether each of two customers took a key in Redis and gave it back, and no key was changed by both.
+// lockedApart says whether each of two customers took a key in Redis and released it, and no key was changed by both.
 func (r *Record) lockedApart(one, other Customer) bool {
 	changed, locks := map[Customer][]string{}, map[Customer]bool{}
 	for _, e := range r.Entries {

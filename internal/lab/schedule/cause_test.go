@@ -123,7 +123,7 @@ func TestALockThatIsTakenAfterALook(t *testing.T) {
 	}
 }
 
-// TestLocksOfDifferentKeys: a key that each customer has taken and given back is a lock, and one that stays is none.
+// TestLocksOfDifferentKeys: a key that each customer has taken and released is a lock, and one that stays is none.
 func TestLocksOfDifferentKeys(t *testing.T) {
 	for lines, want := range map[string]verdict.Cause{
 		"A SET lock:A 1 NX = OK\nB SET lock:B 1 NX = OK\nA DEL lock:A = 1\nB DEL lock:B = 1":                             verdict.WrongKey,

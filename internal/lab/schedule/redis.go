@@ -92,7 +92,8 @@ var (
 	api     = regexp.MustCompile(`\b(?:redis|server)\b(\s*\.\s*\w)?`)
 	calls   = regexp.MustCompile(`\b(?:redis|server)\s*\.\s*p?call\b`)
 	given   = regexp.MustCompile(`^\(\s*['"](\w+)['"]\s*(?:\)|,\s*((?:KEYS\s*\[\s*\w+\s*\]|unpack\s*\(\s*KEYS\s*\)|\w+)(?:\s*,\s*KEYS\s*\[\s*\w+\s*\])*)\s*([,)]))`)
-	keysSet = regexp.MustCompile(`\bKEYS\s*(?:\[[^\]]*\]\s*)?(?:,[\w\s,]*)?=[^=]|=\s*KEYS\s*(?:[^\[\s]|\w|$)|\b(?:insert|remove|sort|rawset)\s*\(\s*KEYS\b|\b(?:function\b[^)]*|for\b[\w\s,]*)\bKEYS\b`)
+	isRead  = regexp.MustCompile(`#\s*KEYS\b|\b(?:unpack|ipairs)\s*\(\s*KEYS\s*\)|\bKEYS\s*\[`)
+	keysSet = regexp.MustCompile(`\bKEYS\s*\[[^=\n]*\]\s*(?:,[^=\n]*)?=[^=]`)
 	isGiven = regexp.MustCompile(`\blocal\s+(\w+)\s*=\s*KEYS\s*\[\s*\w+\s*\]\s*(?:[;\n]|local|if|return|redis|server|$)`)
 )
 
@@ -108,12 +109,12 @@ func declares(source string) bool {
 			return false
 		}
 	}
-	if keysSet.MatchString(source) {
+	if keysSet.MatchString(source) || strings.Contains(isRead.ReplaceAllString(source, ""), "KEYS") { // by this or another name
 		return false
 	}
 	var locals []string
 	for _, l := range isGiven.FindAllStringSubmatch(source, -1) {
-		again := regexp.MustCompile(`\b` + l[1] + `\s*(?:,[\w\s,]*)?=[^=]|\b(?:function\b[^)]*|for\b[\w\s,]*)\b` + l[1] + `\b`)
+		again := regexp.MustCompile(`\b` + l[1] + `\s*(?:,[^=\n()]*)?=[^=]|\b(?:function\b[^)]*|for\b[\w\s,]*)\b` + l[1] + `\b`)
 		if len(again.FindAllStringIndex(source, 2)) == 1 { // it stays what it was given
 			locals = append(locals, l[1])
 		}

@@ -29,6 +29,7 @@ type Probe struct {
 	polls []string
 	// everySale are the requests that came until each of the probe's customers was answered, and did not name the sale.
 	everySale []string
+	selected  bool // the first sale has selected a database of Redis
 	// AfterAnswer says that the service sends requests of a sale when it has answered.
 	AfterAnswer bool
 	// Unseen says what of the service the lab cannot see, with the way out. If it has anything, the
@@ -123,7 +124,8 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 	kept.take()
 	buyer := s.NewSale(item, fmt.Sprintf("c%d", s.buys.Load()+1))
 	reply := s.Buy(ctx, process, buyer)
-	if first && process.Redis != nil && process.Redis.Database() != database { // which its client has selected only now: the stock is in another one
+	if first && !p.selected && process.Redis != nil && process.Redis.Database() != database { // only now: the stock is in another one
+		p.selected = true
 		return s.probeAt(ctx, p, kept, process, first)
 	}
 	answered := time.Now()

@@ -348,7 +348,7 @@ func (r *serviceRun) touches(b *buyer) []schedule.Touch {
 
 // pointless says whether a step repeats a try that failed, although nobody else has made a step since. Who
 // reads the same again is believed twice, as is who has read before it tries again, and who counts it up, as a lock by INCR
-// does, three times. What a sale repeats although nobody keeps it out is no poll. What was changed and taken back is none.
+// does, three times. What a sale repeats although nobody keeps it out is no poll. What was changed and undone is none.
 func (r *serviceRun) pointless(b *buyer) bool {
 	tries, h := r.triesOf(r.of(b)), b.queue[0]
 	if h.Server != wire.Redis && !strings.Contains(h.Text, "GET_LOCK(") || slices.ContainsFunc(b.holds(), mayLock) {

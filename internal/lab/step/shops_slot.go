@@ -11,12 +11,12 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/shop/labmode"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // How many slots there are where nothing else is asked for. In shared ones all but a few wait for a

@@ -261,7 +261,7 @@ func (m *mysqlConn) ends(text string, before, ok bool) bool {
 
 var (
 	// Of comments, the server carries out those that begin with an exclamation mark: /*!, or /*M! with MariaDB.
-	comment  = regexp.MustCompile(`(?s)^\s*(/\*(?:(?:[^!M]|M[^!]).*?)??\*/\s*|--[^\n]*\n\s*|#[^\n]*\n\s*)+`)
+	comment  = regexp.MustCompile(`(?s)^\s*(/\*(?:M?\*/|(?:[^!M]|M[^!]).*?\*/)\s*|--[^\n]*\n\s*|#[^\n]*\n\s*)+`)
 	behind   = regexp.MustCompile(`(?s)^(.*)/\*(?:(?:[^!M]|M[^!])[^*]*(?:\*+[^/*][^*]*)*)?\*/$`)
 	whole    = regexp.MustCompile(`(?s)^/\*M?!\d*\s+(.*?)\s*\*/$`)
 	trailing = regexp.MustCompile(`[\s;]+$`)

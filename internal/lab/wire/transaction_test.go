@@ -93,7 +93,7 @@ func TestWhatEndsATransaction(t *testing.T) {
 
 func TestCommentsAroundAStatement(t *testing.T) {
 	for text, want := range map[string]string{
-		"-- name: Get :one\nSELECT 1": "SELECT 1", "# a\n/* b */ COMMIT ;": "COMMIT", "COMMIT/**/": "COMMIT", "/**/ COMMIT": "COMMIT",
+		"-- name: Get :one\nSELECT 1": "SELECT 1", "# a\n/* b */ COMMIT ;": "COMMIT", "COMMIT/**/": "COMMIT", "/**/ COMMIT": "COMMIT", "/*M*/ SELECT 1 /* b */ + 1": "SELECT 1 /* b */ + 1",
 		"SELECT 1 /* a * b ** */":                         "SELECT 1",
 		"SELECT '/* a' /* b */":                           "SELECT '/* a'",
 		"SELECT 1 /* a /* b */":                           "SELECT 1 /* a /* b */",
