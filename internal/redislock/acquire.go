@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,10 +81,7 @@ func (l *Locker) beginLocked(n *lock, w *waiter, itself bool) request {
 	l.attempts++
 	now := l.now()
 	n.ask(now, l.attempts, w.Lease)
-	n.pausing = false
-	if n.asked.IsZero() {
-		n.asked = l.base.Add(now)
-	}
+	n.pausing, n.asked = false, cmp.Or(n.asked, l.base.Add(now)) // of several in a row, the first
 	end := now + third(w.Lease)
 	r := request{n, w, n.attempt, now, bounded{w.ctx, l.base.Add(end)}, func() {}, false}
 	if !itself { // others may wait for the same answer
@@ -123,14 +121,15 @@ func (l *Locker) send(r request) {
 }
 
 // unansweredLocked processes an error. All waiters from before the request was sent share its
-// timeout. Any other error is the asker's alone. A refusal that will pass is not returned: the
-// request is repeated for as long as the asker waits. So is one that had no connection, if that wait has a bound.
+// timeout, unless that is its asker's own. Any other error is the asker's alone. A refusal that
+// will pass is not returned: the request is repeated for as long as the asker waits. So is one that
+// had no connection, if that wait has a bound.
 func (l *Locker) unansweredLocked(r request, err error) {
 	n, w := r.lock, r.asker
 	current := n.attempt == r.attempt && n.state == asking
 	waits := r.short && timeout(err) && !w.try && l.now() < w.begun+w.Wait // another goroutine asks
 	_, bounded := w.ctx.Deadline()
-	again := passing(err) || unsent(err) && !errors.Is(err, redis.ErrClosed) && (bounded || w.Wait < never)
+	again := passing(err) || w.ctx.Err() == nil && unsent(err) && !errors.Is(err, redis.ErrClosed) && (bounded || w.Wait < never)
 	if current && again && !w.try {
 		n.trouble, n.pauses, n.pausing = err, nextPause(n.pauses, w.Lease), true // the waiters are told after the pause
 		time.AfterFunc(n.pauses, func() {
@@ -140,7 +139,7 @@ func (l *Locker) unansweredLocked(r request, err error) {
 		})
 		return
 	}
-	for first := n.firstLocked(); current && !waits && first != nil && (first == w || timeout(err) && first.begun <= r.sent); first = n.firstLocked() {
+	for first := n.firstLocked(); current && !waits && first != nil && (first == w || timeout(err) && !r.short && first.begun <= r.sent); first = n.firstLocked() {
 		n.dismissLocked(first, result{err: failed(ErrUnavailable, "acquire", w.key, err)})
 	}
 	l.settleLocked(n, l.failedLocked(n, r.attempt, err), "")

@@ -22,7 +22,7 @@ var (
 	// stands the cause of the context, if that ended.
 	ErrUnavailable = errors.New("redislock: Redis does not serve it")
 	// ErrNotReleased: the work is done, and Redis did not answer its release, or refused it. The Locker repeats
-	// it in the background until the lease is over. Note it.
+	// it in the background until the lease is over, but not a Leave. Note it.
 	ErrNotReleased = errors.New("redislock: not known to be released")
 	// ErrLost: the lock was held, and another holder may have it by now. Stop working. It is the
 	// cause of a held context that ended with its lock, wrapped with the reason.

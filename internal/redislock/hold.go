@@ -49,8 +49,8 @@ func (s *Lease) Release() error { return s.Leave(0) }
 
 // Leave is [Lease.Release] of a lock that stays taken for d: a job that is done has not to be done again in its period.
 // Nobody holds it meanwhile, and nobody renews it. After an error it ends with the lease or after d, and so it does
-// where a renewal that was under way is carried out later. Leave of an inner
-// entry leaves the outer ones as they are. It releases at once if d is not positive.
+// where a renewal that was under way is carried out later: Leave is not repeated. It releases at once after MaxHold or
+// Grace, and if d is not positive. Leave of an inner entry leaves the outer ones as they are.
 func (s *Lease) Leave(d time.Duration) error {
 	if s.released.Swap(true) {
 		return notHeld(s.key)

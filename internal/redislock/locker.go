@@ -162,8 +162,7 @@ func Do(ctx context.Context, l Locking, key string, fn func(held context.Context
 		return err
 	}
 	defer func() { // also after a panic
-		_ = held.Err() // looks at the clock
-		if cause := context.Cause(held); errors.Is(cause, ErrLost) && !errors.Is(err, ErrLost) {
+		if cause := cmp.Or(lease.hold.look(), context.Cause(held)); errors.Is(cause, ErrLost) && !errors.Is(err, ErrLost) {
 			err = errors.Join(err, cause)
 		}
 		err = cmp.Or(err, lease.Release())
@@ -309,8 +308,10 @@ func (n *lock) why(long time.Duration) error {
 	return n.trouble
 }
 
-// served notes that Redis has answered.
-func (n *lock) served() { n.trouble, n.asked, n.pauses = nil, time.Time{}, 0 }
+// served notes that Redis has answered. A request that is under way by then has still no answer of its own.
+func (n *lock) served() {
+	n.trouble, n.asked, n.pauses = nil, map[state]time.Time{asking: time.Now()}[n.state], 0
+}
 
 // firstLocked returns the next waiter that still wants the lock, or nil.
 func (n *lock) firstLocked() *waiter {

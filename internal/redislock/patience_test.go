@@ -422,3 +422,79 @@ func TestFirstComeFirstServed(t *testing.T) {
 		}
 	}
 }
+
+// TestATryBesideAReleaseIsNoOutage: the answer to the release says nothing of the request that is under way.
+func TestATryBesideAReleaseIsNoOutage(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		_, lease := acquire(t, l, t.Context(), "k")
+		released, answered, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		f.answers(releaseScript, func(context.Context) (any, error) { <-released; return int64(replyWaiting), nil })
+		f.answers(acquireScript, func(context.Context) (any, error) { <-answered; return heldReply, nil })
+		go func() { done <- lease.Release() }()
+		synctest.Wait()
+		got := waits(t, t.Context(), l, "k")
+		close(released)
+		must(t, <-done)
+		if _, _, err := l.TryAcquire(t.Context(), "k"); !errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrUnavailable) {
+			t.Errorf("TryAcquire = %v, want ErrNotAcquired", err)
+		}
+		close(answered)
+		release(t, <-got)
+	})
+}
+
+// TestAShortWaitIsItsOwn: a request that ends with its asker's bound is no answer to who waits without one.
+func TestAShortWaitIsItsOwn(t *testing.T) {
+	for _, o := range []AcquireOptions{{Wait: 100 * time.Millisecond}, {try: true}} {
+		withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+			l.server.inTime = true
+			f.answers(acquireScript, noAnswer)
+			failed := fails(t, l, o)
+			got := waits(t, t.Context(), l, "k") // at the same time as the request
+			f.answers(acquireScript, nil)
+			if err := <-failed; err == nil {
+				t.Errorf("%+v: no error", o)
+			}
+			if lease := <-got; lease != nil {
+				release(t, lease)
+			}
+		})
+	}
+}
+
+// TestACancelIsItsOwn: who waits beside a customer that leaves is told of its own wait.
+func TestACancelIsItsOwn(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		l.server.inTime = true
+		ctx, cancel := context.WithCancel(t.Context())
+		end, first := make(chan struct{}), true
+		f.before = func(redis.Cmder) error { // waits for a connection
+			if first {
+				first = false
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			<-end
+			return nil
+		}
+		go l.AcquireWith(ctx, "k", AcquireOptions{Wait: time.Minute})
+		synctest.Wait()
+		failed := fails(t, l, AcquireOptions{Wait: time.Second})
+		cancel()
+		if err := <-failed; errors.Is(err, context.Canceled) || !errors.Is(err, ErrUnavailable) {
+			t.Errorf("Acquire = %v, and its context has not ended", err)
+		}
+		close(end)
+	})
+}
+
+// TestDoTellsOfALossBehindItsContext: the work goes on when the customer has left, and the lock is lost then.
+func TestDoTellsOfALossBehindItsContext(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		ctx, cancel := context.WithCancel(t.Context())
+		f.answers(renewScript, says([]any{int64(0), int64(1)})) // somebody took it
+		if err := l.Do(ctx, "k", func(context.Context) error { cancel(); time.Sleep(fakeLease / 2); return nil }); !errors.Is(err, ErrLost) {
+			t.Errorf("Do = %v, want ErrLost", err)
+		}
+	})
+}

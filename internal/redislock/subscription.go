@@ -167,7 +167,8 @@ func (l *Locker) hear(message string) {
 		if n == nil {
 			n = newLock(fields[3])
 		}
+		next := n.pushed(attempt, reply{kind: replyHeld, epoch: epoch, others: others}, l.now())
 		n.served()
-		l.settleLocked(n, n.pushed(attempt, reply{kind: replyHeld, epoch: epoch, others: others}, l.now()), Remote)
+		l.settleLocked(n, next, Remote)
 	}
 }

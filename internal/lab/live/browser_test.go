@@ -322,6 +322,11 @@ func TestThePage(t *testing.T) {
 		if who := browsertest.Says[string](b, `document.querySelector('.entry[aria-current]').className`); !strings.Contains(who, "order") && !strings.Contains(who, "point") {
 			t.Errorf("at the decisive moment the entry is %q, at %s", who, browsertest.Says[string](b, clock))
 		}
+		b.Run(chromedp.Focus(".record summary", chromedp.ByQuery), chromedp.KeyEvent(" "))
+		if browsertest.Says[bool](b, `document.querySelector('.record').open`) {
+			t.Error("the space bar does not fold the record")
+		}
+		b.Run(chromedp.KeyEvent(" "))
 		film(t, b)
 	})
 
@@ -554,6 +559,28 @@ func TestALessonAsksInTheLanguageOfThePage(t *testing.T) {
 	b.Run(chromedp.Evaluate(`fetch = (_, {body}) => { (window.asked ||= []).push(JSON.parse(body)); return Promise.reject(); };
 		for (const begin of document.querySelectorAll('.begin')) begin.click()`, nil))
 	b.Until(`window.asked?.some(a => a.baskets && a.to_end && a.lang === 'zh')`)
+}
+
+// TestASearchThatDecidedNothing is none that found nothing.
+func TestASearchThatDecidedNothing(t *testing.T) {
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.Navigate(unservedFor(t) + "#token=" + testToken))
+	b.Until(matrixShown)
+	b.Run(chromedp.Evaluate(`fetch = async () => new Response(JSON.stringify({runs: 20, bad: 0, unknown: 'x'}), {headers: {'Content-Type': 'application/json'}})`, nil))
+	open(b, "#/step/none/2")
+	b.Until(`document.getElementById('shortest')`)
+	b.Run(click("#shortest"))
+	b.Until(`/Not tried to the end: .+/.test(document.querySelector('.said').textContent)`)
+	if said := browsertest.Says[string](b, `document.querySelector('.said').textContent`); strings.Contains(said, "None of") {
+		t.Errorf("the page says %q", said)
+	}
+}
+
+// TestALinkThatWasCut shows the view that it names.
+func TestALinkThatWasCut(t *testing.T) {
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.Navigate(unservedFor(t) + "#/mine/A.select%2"))
+	b.Until(`document.querySelectorAll('.mine > li').length === 5`)
 }
 
 // TestTheQuestionsLeadToACell asks them in both languages, and follows an answer.

@@ -252,8 +252,11 @@ func (s *Server) began(of cellName, schedule string) {
 	}
 }
 
-// decided tells the class how what it voted on has ended. It is called with mu.
+// decided tells the class how what it voted on has ended. What says nothing decides nothing. It is called with mu.
 func (s *Server) decided(of cellName, schedule string, how verdict.Kind) {
+	if v := verdict.Of(how); !v.Bad && !v.Predictable {
+		return
+	}
 	if c := s.class; c != nil && c.now != nil && !c.now.Open && c.now.Verdict == "" && c.now.cellName == of && c.now.Schedule == schedule {
 		c.now = c.now.with(func(b *ballot) { b.Verdict = how })
 		s.tellClass()

@@ -140,9 +140,11 @@ func TestOneVoteAPhone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.end(added[0], verdict.Oversold)
-	if got := s.class.now.Verdict; got != verdict.Oversold {
-		t.Errorf("the class is told %q", got)
+	for _, how := range []verdict.Kind{verdict.Invalid, verdict.Oversold} {
+		s.end(added[0], how)
+		if got := s.class.now.Verdict; got != how && how != verdict.Invalid || got == verdict.Invalid {
+			t.Errorf("the class is told %q of what was %s", got, how)
+		}
 	}
 	if _, err := s.ask(subject{cellName: cell}); err != nil || len(s.class.tally().Votes) != 0 {
 		t.Errorf("the next vote begins with %v, %v", s.class.tally().Votes, err)

@@ -36,6 +36,10 @@ func TestThePredictionsOfTheRoom(t *testing.T) {
 	if _, err := s.compare(comparison{Strategies: []string{"none"}, Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
+	s.runs[0].State = running
+	if err := s.predict(prediction{cell, "held"}); err != nil {
+		t.Errorf("beside a comparison: %v", err)
+	}
 	s.end(s.runs[0], verdict.Oversold)
 	if s.score.Of != 0 {
 		t.Error("a comparison under load was taken for the cell")

@@ -24,7 +24,9 @@ const tabs = () => [['lessons', !isSaved], ['', !isSaved || store.catalog.scenar
 
 // route is the address behind #: the name of a view, and what it shows.
 const route = () => {
-  const [name = '', ...rest] = location.hash.replace(/^#\/?/, '').split('/').map(decodeURIComponent);
+  const [name = '', ...rest] = location.hash.replace(/^#\/?/, '').split('/').map(part => {
+    try { return decodeURIComponent(part); } catch { return part; } // a link that was cut
+  });
   if (name && views[name]) return {name, rest};
   const [[first] = ['tried']] = isSaved ? tabs() : [['']];
   return {name: first, rest: []};

@@ -177,10 +177,10 @@ export function player(sides) {
     if (e.target.tagName === 'INPUT' || e.ctrlKey || e.metaKey || e.altKey) return;
     const key = {
       ArrowRight: () => { stop(); step(index(at) + 1); }, ArrowLeft: () => { stop(); step(index(at) - 1); },
-      ' ': () => e.target.tagName !== 'BUTTON' && play(e.shiftKey ? -1 : 1), Home: () => { stop(); go(0); }, End: () => { stop(); go(ends); },
+      ' ': () => play(e.shiftKey ? -1 : 1), Home: () => { stop(); go(0); }, End: () => { stop(); go(ends); },
       '+': () => zoom(0.5), '-': () => zoom(2), ArrowUp: () => { slider.value = Number(slider.value) + 5; paintSpeed(); }, ArrowDown: () => { slider.value = Number(slider.value) - 5; paintSpeed(); },
     }[e.key];
-    if (!key || e.key === ' ' && e.target.tagName === 'BUTTON') return;
+    if (!key || e.key === ' ' && ['BUTTON', 'SUMMARY'].includes(e.target.tagName)) return;
     e.preventDefault();
     key();
   });
