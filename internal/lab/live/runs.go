@@ -130,7 +130,9 @@ func (s *Server) predict(p prediction) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.IndexFunc(s.runs, func(r *run) bool { return r.State == running && r.Load == 0 && r.Shops == 0 && r.cellName == p.cellName }); i >= 0 {
+	if i := slices.IndexFunc(s.runs, func(r *run) bool {
+		return r.State == running && r.Load == 0 && r.Shops == 0 && r.cellName == p.cellName
+	}); i >= 0 {
 		return fmt.Errorf("%s under %s runs already: predict before", p.Strategy, p.Scenario)
 	}
 	if p.Word == "" {
