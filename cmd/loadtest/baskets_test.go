@@ -21,7 +21,6 @@ func TestBaskets(t *testing.T) { runsAsPredicted(t, "baskets") }
 func TestReservations(t *testing.T) { runsAsPredicted(t, "reservations") }
 
 func runsAsPredicted(t *testing.T, group string) {
-	t.Parallel()
 	testserver.NeedsServers(t)
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), []string{"run", group}, &out, &errs); code != exitExpected {
@@ -51,7 +50,6 @@ func TestACellOfReservationsIsExplained(t *testing.T) {
 // TestSchedulesOfReservations: each way that breaks has a schedule that shows it, and the shop's own has none among
 // all with one switch.
 func TestSchedulesOfReservations(t *testing.T) {
-	t.Parallel()
 	testserver.NeedsServers(t)
 	expired := "B.insert B.select B.insert2 B.insert3 B.insert4 B.update B.select2 B.insert5 B.commit C.select C.select2 C.select3 C.update C.update2 C.update3 C.insert C.commit"
 	for _, tt := range []struct {
@@ -99,7 +97,6 @@ func TestACrossedCellIsExplained(t *testing.T) {
 // TestCrossedSchedules: the exploration of an unsorted way finds the circle at once, and that of a sorted one
 // finds nothing. A circle of rows is a deadlock, which MySQL ends.
 func TestCrossedSchedules(t *testing.T) {
-	t.Parallel()
 	testserver.NeedsServers(t)
 	shortest := map[string]string{ // by the way
 		"locks-unsorted": "A.set B.set", "locks-parallel": "A.set B.set", "locks-sorted": "", "rows-unsorted": "", "rows-sorted": "",

@@ -21,7 +21,6 @@ import (
 // TestTopologies: each property and the fact of the topology decide in both directions, and each cell that lied or
 // oversold names its cause, which the records of the servers show. `run topologies` runs all strategies.
 func TestTopologies(t *testing.T) {
-	t.Parallel()
 	testserver.NeedsServers(t)
 	const telling = "none,reentrant,redis-async,redis-stream,reservation-unchecked,fenced,conditional"
 	saved := filepath.Join(t.TempDir(), "results.json")
