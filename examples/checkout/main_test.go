@@ -8,15 +8,17 @@ import (
 	"testing/synctest"
 )
 
-// answers are those of a shop, in this order.
+// answers are those of a shop, in this order. A 409 has the problem of conflict.
 type answers []int
+
+var conflict string
 
 func (a *answers) RoundTrip(*http.Request) (*http.Response, error) {
 	status := (*a)[0]
 	*a = (*a)[1:]
 	body := "{}"
 	if status == http.StatusConflict {
-		body = `{"type": "/problems/too-many-references"}`
+		body = `{"type": "/problems/` + conflict + `"}`
 	}
 	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(body))}, nil
 }
@@ -33,12 +35,14 @@ func TestPaidAsksUntilTheOutcomeIsKnown(t *testing.T) {
 	})
 }
 
-// TestMoneyThatIsNotRecordedGoesBack, of which the shop knows nothing to note.
-func TestMoneyThatIsNotRecordedGoesBack(t *testing.T) {
-	shop := answers{http.StatusConflict, http.StatusNotFound}
-	client.Transport = &shop
+// TestMoneyGoesBack: of money that the shop has not recorded, there is nothing to note. Of any other, a 404 is an error.
+func TestMoneyGoesBack(t *testing.T) {
 	defer func() { client.Transport = nil }()
-	if err := paid(listener{url: "http://shop"}, "r", "stub"); err != nil || len(shop) > 0 {
-		t.Errorf("%v; not asked for: %v", err, shop)
+	for problem, noted := range map[string]bool{"too-many-references": true, "payment-must-be-returned": false} {
+		shop := answers{http.StatusConflict, http.StatusNotFound}
+		client.Transport, conflict = &shop, problem
+		if err := paid(listener{url: "http://shop"}, "r", "stub"); (err == nil) != noted || len(shop) > 0 {
+			t.Errorf("%s: %v; not asked for: %v", problem, err, shop)
+		}
 	}
 }
