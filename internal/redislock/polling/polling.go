@@ -120,8 +120,9 @@ func (p *Locker) acquire(ctx context.Context, key string, wait bool) (held conte
 			err = p.lastOf(t, unanswered)
 		}
 		_, undecided := errors.AsType[*noMajority](err)
-		if wait && asks && !undecided && errors.Is(err, redislock.ErrUnavailable) { // the last try had no time
-			err = p.lastOf(t, err)
+		unasked := ctx.Err() != nil && errors.Is(err, redislock.ErrNotAcquired) && errors.Is(err, context.Cause(ctx))
+		if wait && asks && !undecided && (unasked || errors.Is(err, redislock.ErrUnavailable)) { // the last try had no time
+			err = p.lastOf(t, unanswered)
 			_, undecided = errors.AsType[*noMajority](err)
 		}
 		taken := errors.Is(err, redislock.ErrNotAcquired)
