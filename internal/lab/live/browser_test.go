@@ -529,11 +529,7 @@ func TestStopShowsTheRunOfBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 		if verdict != "" {
-			s.end(added[0], verdict)
-			s.feed.publish("ended", struct {
-				*run
-				Score score `json:"score"`
-			}{added[0], s.score})
+			s.publishEnd(added[0], verdict)
 		}
 	}
 	b := browsertest.Open(t, time.Minute)

@@ -224,6 +224,11 @@ func (s *Server) ask(about subject) (any, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if about.Schedule == "" {
+		if err := s.runsAlready(about.cellName); err != nil {
+			return nil, err
+		}
+	}
 	c := s.class
 	c.last++
 	c.now = &ballot{ID: c.last, subject: about, Words: predictable(verdict.OfSchedules), Open: true}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"stocklock"
 	"stocklock/internal/lab/browsertest"
@@ -319,4 +320,6 @@ func TestAPhoneThatWasRefused(t *testing.T) {
 	b.Until(`document.getElementById('cut')`)
 	<-s.class.heard
 	b.Until(`document.querySelector('.guess') && !document.getElementById('cut')`)
+	b.Run(chromedp.Focus("[data-word=held]"), chromedp.KeyEvent(kb.Enter)) // what is voted has the focus
+	b.Until(`document.querySelector('[data-word=held]').getAttribute('aria-pressed') === 'true' && document.activeElement.dataset.word === 'held'`)
 }

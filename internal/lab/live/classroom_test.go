@@ -159,6 +159,10 @@ func TestOneVoteAPhone(t *testing.T) {
 	if _, err := s.ask(subject{cellName: cellName{"none", "nothing"}}); err == nil {
 		t.Error("the class is asked about a cell that does not exist")
 	}
+	added[0].State = running
+	if _, err := s.ask(subject{cellName: cell}); err == nil {
+		t.Error("the class is asked about a cell that runs")
+	}
 }
 
 // TestPhonesAreBounded: there is no place for one more than the most.

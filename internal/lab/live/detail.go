@@ -42,6 +42,7 @@ type replay struct {
 	EndsMS  float64          `json:"ends_ms"`
 	Initial int64            `json:"initial"`
 	LeaseMS float64          `json:"lease_ms"`
+	Ignore  []string         `json:"ignore,omitempty"` // keys of the first server that are not the lock
 	Shapes  string           `json:"shapes"`
 	Entries []Entry          `json:"entries"`
 	// Decisive is when the cell was decided, in milliseconds of the entries; 0 where there is no
@@ -105,7 +106,7 @@ func besides(of run, runs []*run) (all []trial.Timeline) {
 func newReplay(of *record, result trial.Result) *replay {
 	drawn := of.replay(result.Verdict)
 	r := &replay{Columns: drawn.Columns, Height: drawn.height, EndsMS: of.ends(), Initial: of.scene.Initial, LeaseMS: of.scene.LeaseMS,
-		Shapes: drawn.Take(), Entries: of.entries}
+		Ignore: of.scene.Ignore, Shapes: drawn.Take(), Entries: of.entries}
 	if x := result.Explanation; x != nil && x.Moment != nil {
 		r.Decisive = of.decided(x.StartMS + x.Moment.AtMS)
 	}

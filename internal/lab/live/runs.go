@@ -130,10 +130,8 @@ func (s *Server) predict(p prediction) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.IndexFunc(s.runs, func(r *run) bool {
-		return r.State == running && r.Load == 0 && r.Shops == 0 && r.cellName == p.cellName
-	}); i >= 0 {
-		return fmt.Errorf("%s under %s runs already: predict before", p.Strategy, p.Scenario)
+	if err := s.runsAlready(p.cellName); err != nil {
+		return err
 	}
 	if p.Word == "" {
 		delete(s.predictions, p.cellName)
@@ -141,6 +139,16 @@ func (s *Server) predict(p prediction) error {
 		s.predictions[p.cellName] = p.Word
 	}
 	s.feed.publish("predicted", p)
+	return nil
+}
+
+// runsAlready refuses what has to be asked before a cell runs. It is called with mu.
+func (s *Server) runsAlready(of cellName) error {
+	if slices.ContainsFunc(s.runs, func(r *run) bool {
+		return r.State == running && r.Load == 0 && r.Shops == 0 && r.cellName == of
+	}) {
+		return words.Of("refused.runs", "strategy", of.Strategy, "scenario", of.Scenario)
+	}
 	return nil
 }
 
@@ -155,6 +163,7 @@ func (r *run) conclude(result trial.Result) {
 func (s *Server) concluded(r *run, result trial.Result) {
 	r.conclude(result)
 	v := verdict.Of(r.Verdict)
+	s.forget(r)
 	if r.Load == 0 && r.Shops == 0 {
 		s.decided(r.cellName, "", r.Verdict)
 	}
@@ -164,6 +173,20 @@ func (s *Server) concluded(r *run, result trial.Result) {
 		s.score.Of++
 		if word == string(r.Verdict) {
 			s.score.Right++
+		}
+	}
+}
+
+// forget drops what the earlier runs of a cell came to: pages show the last run. The one before stays, for a page that
+// is just asking for it. It is called with mu.
+func (s *Server) forget(last *run) {
+	kept := 0
+	for _, r := range slices.Backward(s.runs) {
+		if r.result == nil || r.Load != 0 || r.cellName != last.cellName || r.Shops != last.Shops {
+			continue
+		}
+		if kept++; kept > 2 {
+			r.result, r.told = nil, nil
 		}
 	}
 }

@@ -169,6 +169,26 @@ func TestOldRecordsAreForgotten(t *testing.T) {
 	}
 }
 
+// TestOldResultsAreForgotten: pages show the last run of each cell.
+func TestOldResultsAreForgotten(t *testing.T) {
+	s := unserved(t)
+	cells := []wanted{{cellName{"none", "contention"}, 1, 0}, {cellName{"none", "pause"}, 1, 0}, {cellName{"none", "contention"}, 1, 5}}
+	for range 4 {
+		added, err := s.enqueue(cells, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range added {
+			s.end(r, verdict.Oversold)
+		}
+	}
+	for i, r := range s.runs {
+		if kept := r.result != nil; kept != (i >= 2*len(cells)) {
+			t.Errorf("run %d of %d: kept is %t, want the last two of each cell", r.ID, len(s.runs), kept)
+		}
+	}
+}
+
 // TestRecordsStay: another session in the same folder has numbers behind them.
 func TestRecordsStay(t *testing.T) {
 	folder := t.TempDir()

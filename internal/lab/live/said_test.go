@@ -100,6 +100,12 @@ func TestWhatIsRefusedIsSaidInChinese(t *testing.T) {
 	} {
 		all = append(all, s.checkLoad(&c))
 	}
+	cell := cellName{"none", "contention"}
+	if _, err := s.enqueue([]wanted{{cell, 1, 0}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.runs[0].State = running
+	all = append(all, s.predict(prediction{cell, "held"}))
 	for _, err := range all {
 		content, _ := json.Marshal(words.Why(err))
 		if text := words.Why(err); text.Key == "" || words.Chinese.Say(text) == words.English.Say(text) {

@@ -56,11 +56,14 @@ const forgets = `for (const name of ['localStorage', 'sessionStorage']) Object.d
 // TestASavedPage goes from the matrix to an oversell and back, by mouse and by keyboard, in both themes and languages, from
 // disk, in a browser that keeps nothing.
 func TestASavedPage(t *testing.T) {
+	r := savedReport(t)
+	r.Cells[0].WouldHold = []string{"owner-checked", "fenced"} // one of which was run
+	r.Cells = append(r.Cells, trial.Result{Strategy: "fenced", Scenario: r.Cells[0].Scenario, Verdict: verdict.Held, Expected: verdict.Held})
 	b := browsertest.Open(t, 2*time.Minute)
 	b.Run(chromedp.ActionFunc(func(ctx context.Context) error {
 		_, err := cdpage.AddScriptToEvaluateOnNewDocument(forgets).Do(ctx)
 		return err
-	}), theme("light"), chromedp.Navigate(savedAs(t, savedReport(t))))
+	}), theme("light"), chromedp.Navigate(savedAs(t, r)))
 	b.Until(savedShown)
 	if loud := browsertest.Says[string](b, `document.querySelector('.matrix .surprise').textContent`); !strings.HasPrefix(loud, "!!") {
 		t.Errorf("the surprise reads %q in the matrix", loud)
@@ -70,6 +73,9 @@ func TestASavedPage(t *testing.T) {
 	b.Until(opened)
 	if alarms := browsertest.Says[int](b, `document.querySelectorAll('.walk .moment.alarm, .walk b.alarm').length`); alarms < 2 {
 		t.Errorf("%d marks of the oversell, want its line and its text", alarms)
+	}
+	if to := browsertest.Says[string](b, `[...document.querySelectorAll('.holding a')].map(a => a.hash).join(' ')`); to != "#/cell/fenced/late-release #/pair/late-release/set-ex-nx/fenced" {
+		t.Errorf("what would have held links to %q", to)
 	}
 	if steps := browsertest.Says[string](b, `document.querySelector('.steps-of').textContent`); !strings.Contains(steps, "has the lock") {
 		t.Errorf("the steps are %q", steps)

@@ -1,4 +1,4 @@
-import {fill, h, hideHint} from './dom.js';
+import {entitled, fill, focused, h, hideHint} from './dom.js';
 import {chooseLanguage, language, languages, preferredLanguage, t, under} from './words.js';
 import {kept} from './kept.js';
 import {isSaved} from './saved.js';
@@ -32,12 +32,6 @@ const route = () => {
   return {name: first, rest: []};
 };
 
-// focused returns how to give the focus back to what has its id, when all is drawn anew.
-function focused() {
-  const {id} = document.activeElement;
-  return () => { if (id && document.activeElement === document.body) document.getElementById(id)?.focus(); };
-}
-
 let leave = null;
 function show() {
   const refocus = focused();
@@ -47,6 +41,7 @@ function show() {
   const body = h('div', {class: 'view view-' + (name || 'matrix')});
   fill(main, body);
   leave = views[name](body, rest) || null;
+  entitled(main.querySelector('h1')?.firstChild.textContent);
   main.dataset.shows = location.hash;
   header();
   refocus();
@@ -103,7 +98,7 @@ function strip() {
   element.lang = language();
   element.classList.toggle('cut', store.connected === false);
   fill(element, text && h('span', {class: 'pulse', 'aria-hidden': 'true'}), text,
-    run && h('a', {href: `#/cell/${run.strategy}/${run.scenario}`}, t('watch')));
+    run && !run.shops && h('a', {href: run.load ? '#/load' : `#/cell/${run.strategy}/${run.scenario}`}, t('watch')));
 }
 
 root.dataset.theme = kept.getItem('theme') || '';

@@ -91,7 +91,8 @@ export function cellView(body, [strategyName, scenarioName]) {
 
   function update(force) {
     const last = runOf(s.name, c.name);
-    const next = !last || last.state === 'dropped' ? 'none' : last.state + last.id;
+    const place = last?.state === 'waiting' ? waitingRuns().findIndex(r => r.id === last.id) + 1 : '';
+    const next = !last || last.state === 'dropped' ? 'none' : [last.state, last.id, place].join(' ');
     heading(last);
     if (next === phase && !force) return;
     phase = next;
@@ -99,7 +100,7 @@ export function cellView(body, [strategyName, scenarioName]) {
     live = null;
     content.classList.remove('broken');
     switch (last ? last.state : 'none') {
-      case 'waiting': fill(content, about(true), h('p', {class: 'queued'}, h('span', {class: 'spinner'}), ' ', t('waits', {n: waitingRuns().findIndex(r => r.id === last.id) + 1}))); break;
+      case 'waiting': fill(content, about(true), h('p', {class: 'queued'}, h('span', {class: 'spinner'}), ' ', t('waits', {n: place}))); break;
       case 'running': live = topology || of.few ? storyView() : liveView(); end = () => live.end(); break;
       case 'ended': end = endedView(content, last, s, c, run, of); break;
       case 'failed': fill(content, h('p', {class: 'notice'}, t('failed'), ' ', inWords(last.error)), about(true), guesses()); break;
@@ -132,14 +133,14 @@ function endedView(content, of, s, c, run, {topology, baskets, few}) {
   details(of.id).then(d => {
     if (gone) return;
     replay = d.replay && player([{replay: d.replay, title: `${s.name} · ${c.name}`}]);
-    const links = d.holding || [];
+    const links = d.holding || [], there = name => !isSaved || runOf(name, c.name), beside = links.find(there);
     fill(content,
       h('section', {class: 'ended is-' + d.verdict},
         h('p', {class: 'cause'}, d.cause),
         d.surprise && h('p', {class: 'bad'}, t('expected.long', {word: t('verdict.' + d.expected), because: d.because})),
         d.promised && h('p', {id: 'promised'}, t('promised', {units: d.promised.split('/')[0], stock: d.promised.split('/')[1]})),
         !d.surprise && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('as.expected', {because: d.because})),
-        links.length > 0 && h('p', {class: 'holding'}, t('would.hold'), ' ', links.map(name => [h('a', {href: `#/cell/${name}/${c.name}`}, name), ' ']), h('a', {class: 'more', href: `#/pair/${c.name}/${s.name}/${links[0]}`}, t('side.by.side', {a: s.name, b: links[0]}))),
+        links.length > 0 && h('p', {class: 'holding'}, t('would.hold'), ' ', links.map(name => [there(name) ? h('a', {href: `#/cell/${name}/${c.name}`}, name) : h('span', {}, name), ' ']), beside && h('a', {class: 'more', href: `#/pair/${c.name}/${s.name}/${beside}`}, t('side.by.side', {a: s.name, b: beside}))),
         h('div', {class: 'bar'},
           mayDrive() && !(topology && topology.missing) && [h('button', {type: 'button', id: 'again', onclick: () => run(of.seed)}, '↻ ', t('run.again', {seed: of.seed})),
             h('button', {type: 'button', id: 'reseed', onclick: () => run(of.seed + 1)}, '↻ ', t('run.reseed', {seed: of.seed + 1}))],

@@ -43,6 +43,15 @@ export const fill = (element, ...children) => {
   return element;
 };
 
+// focused returns how to give the focus back to what has its id, when all is drawn anew.
+export function focused() {
+  const {id} = document.activeElement;
+  return () => { if (id && document.activeElement === document.body) document.getElementById(id)?.focus(); };
+}
+
+// entitled names what is shown in the browser's tab and in its history.
+export const entitled = title => { document.title = [title, 'stocklock'].filter(Boolean).join(' · '); };
+
 export const ms = v => (Math.abs(v) >= 100 ? Math.round(v) : Math.round(v * 10) / 10) + ' ms';
 
 // Hints: what a mark of a drawing stands for, under the pointer or the focus.

@@ -1,4 +1,4 @@
-import {fill, h, markup} from './dom.js';
+import {entitled, fill, h, markup} from './dom.js';
 import {explained} from './columns.js';
 import {details} from './details.js';
 import {language, pageIn, said as inWords, t, under} from './words.js';
@@ -20,6 +20,7 @@ export function lessonsView(body, [number = '', at = 'read']) {
     const lesson = course.lessons.find(l => String(l.number) === number);
     const menu = h('nav', {class: 'lessons', 'aria-label': t('tab.lessons')}, h('a', {href: '#/lessons', 'aria-current': lesson ? null : 'page'}, t('lesson.plan')),
       course.lessons.map(l => h('a', {href: '#/lessons/' + l.number, title: l.title, 'aria-label': l.title, 'aria-current': l === lesson ? 'page' : null}, String(l.number))));
+    entitled(lesson?.title);
     if (!lesson) { fill(body, menu, markup('prose', course.plan)); return; }
     const kinds = lesson.steps.map(s => s.kind), tried = stepped(lesson);
     if (tried.length) kinds.splice(3, 0, 'step');
@@ -66,6 +67,8 @@ function commandCard({line, output, action}, leaving) {
   const baskets = action && action.strategies && several(action.strategies[0]);
   const asked = strategy => ({strategy, customers: action.customers, schedule: action.schedule || '', baskets, lang: language()});
   let results = [];
+  const away = new AbortController();
+  leaving.push(() => away.abort());
   async function run() {
     begin.disabled = true;
     say('');
@@ -75,12 +78,12 @@ function commandCard({line, output, action}, leaving) {
         results = [];
         for (const strategy of action.strategies) {
           fill(out, results.map(exploredWords), h('p', {class: 'soft'}, h('span', {class: 'spinner'}), ' ', t('shortest.running', {runs: 0, event: kindsOf(action.events)})));
-          results.push(await ask('POST', 'api/explorations', {...asked(strategy), events: action.events || []}));
+          results.push(await ask('POST', 'api/explorations', {...asked(strategy), events: action.events || []}, away.signal));
         }
         fill(out, results.map(exploredWords));
       } else {
         fill(out, h('p', {class: 'soft'}, h('span', {class: 'spinner'}), ' ', t('playing')));
-        played({...asked(action.strategies[0]), position: await ask('POST', 'api/positions', {...asked(action.strategies[0]), to_end: true})});
+        played({...asked(action.strategies[0]), position: await ask('POST', 'api/positions', {...asked(action.strategies[0]), to_end: true}, away.signal)});
       }
     } catch (e) { say(e.message); if (!action.cells) fill(out); } finally { begin.disabled = false; }
   }
@@ -112,6 +115,7 @@ function commandCard({line, output, action}, leaving) {
   function matches(p) { return p && !action.explore && p.to_end && p.strategy === action.strategies[0] && p.schedule === action.schedule; }
   if (action) {
     leaving.push(on((name, data) => {
+      if (name === 'state') why.clear(); // of another lab, perhaps, whose runs have the same numbers
       if (action.cells && ['state', 'queued', 'running', 'ended', 'dropped'].includes(name) && (out.firstChild || action.cells.some(c => lastRun(c.strategy, c.scenario, shops)))) cells();
       else if (name === 'played' && action.schedule !== undefined && matches(data)) played(data);
       else if (name === 'explored' && action.explore && !mayDrive() && action.strategies.includes(data.strategy)) fill(out, exploredWords(data));

@@ -31,6 +31,8 @@ export function loadView(body) {
   const found = new Map();
   let gone = false;
   const runsOf = c => [...store.runs.values()].filter(r => r.load === c.id).sort((a, b) => a.id - b.id);
+  const stateOf = run => run.state === 'running' && store.seen && store.seen.run === run.id
+    ? `${t('orders')} ${store.seen.sold} · ${t('rate')} ${Math.round(store.seen.rate)} · ${t('p99')} ${Math.round(store.seen.p99_ms)}` : inWords(run.error) || t('state.' + run.state);
   const draw = () => {
     if (gone) return;
     fill(place, [...store.loads].reverse().map(c => {
@@ -44,8 +46,7 @@ export function loadView(body) {
           h('table', {class: 'numbers load-table'}, h('thead', {}, h('tr', {}, [t('strategy'), t('verdict'), ...shown.map(c => t('metric.' + c.name))].map(title => h('th', {scope: 'col'}, title)))),
             h('tbody', {}, rows.map(({run, n}) => h('tr', {}, h('th', {scope: 'row'}, run.strategy),
               n ? [h('td', {}, verdictChip(run)), shown.map(c => numberCell(n[c.i], c.most))]
-                : h('td', {colspan: 1 + shown.length, class: 'soft'}, (run.state === 'running' || run.state === 'waiting') && h('span', {class: 'spinner'}), ' ', run.state === 'running' && store.seen && store.seen.run === run.id
-                  ? `${t('orders')} ${store.seen.sold} · ${t('rate')} ${Math.round(store.seen.rate)} · ${t('p99')} ${Math.round(store.seen.p99_ms)}` : inWords(run.error) || t('state.' + run.state))))))),
+                : h('td', {colspan: 1 + shown.length, class: 'soft'}, (run.state === 'running' || run.state === 'waiting') && h('span', {class: 'spinner'}), ' ', h('span', {'data-run': run.id}, stateOf(run)))))))),
         rows.filter(r => r.n).map(({run}) => { const d = found.get(run.id); return [h('h3', {}, run.strategy), h('div', {class: 'charts'}, chart(t('chart.rate'), d.outcomes), chart(t('chart.latency'), d.latency), chart(t('chart.buckets'), d.buckets))]; }),
         known.length > 0 && h('ul', {class: 'knees'}, rows.map(({run}) => [run.strategy, inWords((found.get(run.id) || {}).knee)]).filter(([, words]) => words).map(([name, words]) => h('li', {}, h('b', {}, name), t('colon'), words))),
         !isSaved && ended > 0 && h('p', {class: 'bar'}, h('a', {class: 'button', href: `api/loads/${c.id}/report.html`, download: `comparison-${c.id}.html`}, t('download.html')), h('a', {class: 'button', href: `api/loads/${c.id}/result.json`, download: `comparison-${c.id}.json`}, t('download.json'))));
@@ -66,7 +67,13 @@ export function loadView(body) {
   fetchEnded();
   let last = 0;
   const off = on((name, data) => {
-    if (name === 'seen') { if (store.runs.get(data.run)?.load && Date.now() - last > 300) { last = Date.now(); draw(); } return; }
+    if (name === 'seen') { // its line alone: what has the focus, or is being clicked, stays
+      const line = place.querySelector(`[data-run="${data.run}"]`);
+      if (line && Date.now() - last > 300) { last = Date.now(); line.textContent = stateOf(store.runs.get(data.run)); }
+      return;
+    }
+    if (!['state', 'queued', 'load', 'running', 'ended', 'dropped'].includes(name)) return;
+    if (name === 'state') found.clear(); // of another lab, perhaps, whose runs have the same numbers
     draw();
     fetchEnded();
   });

@@ -104,12 +104,11 @@ function grid(body, {strategies: all, scenarios}, name, above) {
   opened = '';
   table.addEventListener('focusin', e => e.target.matches('.cell-button') && reach(e.target));
   return on((name, data) => {
-    if (name === 'seen' || name === 'preparing' || name === 'attempt' || name === 'told' || name === 'connected') return;
     if ((name === 'running' || name === 'ended' || name === 'predicted') && data.strategy) {
       const cell = cells.get(keyOf(data.strategy, data.scenario));
       if (cell && !data.load) paint(cell);
       paintStop();
-    } else paintAll();
+    } else if (['state', 'queued', 'dropped'].includes(name)) paintAll();
   });
 }
 

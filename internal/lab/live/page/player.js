@@ -43,7 +43,7 @@ function states(replay) {
         if (e.point === 'released' || e.point === 'written' && !known.has(e.request) || (e.fault || '').endsWith('kill')) { leave(); wrote.add(e.request); }
         break;
       case 'lock':
-        if (!first || e.server !== first.name) break;
+        if (!first || e.server !== first.name || (replay.ignore || []).includes(e.key)) break;
         if (['del', 'expired', 'evicted', 'rename_from', 'move_from', 'gone'].includes(e.what)) now.lock = {...now.lock, held: false};
         else if (e.what === 'expire') now.lock = {...now.lock, expires: true, from_ms: e.at_ms};
         else if (e.what === 'persist') now.lock = {...now.lock, expires: false};

@@ -119,7 +119,7 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
     const p = store.played;
     if (!p) { fill(place, h('p', {class: 'soft'}, t('step.watch'))); return; }
     const of = (p.baskets ? 'baskets:' : '') + p.strategy;
-    if (of !== strategy || p.customers !== customers || p.schedule !== schedule || p.to_end !== (how === 'end')) location.hash = linkOf(of, p.customers, p.schedule) + (p.to_end ? '/end' : '');
+    if (of !== strategy || p.customers !== customers || p.schedule !== schedule || p.to_end !== (how === 'end')) location.replace(linkOf(of, p.customers, p.schedule) + (p.to_end ? '/end' : '')); // Back leaves the view
     else show(p.position);
   };
   if (!mayDrive()) { notice(said, t('drive.how')); follow(); }

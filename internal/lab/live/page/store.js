@@ -84,7 +84,7 @@ export const connect = () => listen('api/events', Object.keys(apply), take);
 
 // listen is the same with the events of any address that have these names.
 export function listen(address, names, take) {
-  let source, last = '', heard = Date.now();
+  let source = null, last = '', heard = Date.now();
   const came = (name, e) => {
     heard = Date.now();
     connected(true);
@@ -97,11 +97,16 @@ export function listen(address, names, take) {
     for (const name of [...names, 'heartbeat', 'begun']) source.addEventListener(name, e => came(name, e));
     source.onerror = () => connected(false);
   };
-  open();
+  const isOpen = () => source && source.readyState !== EventSource.CLOSED;
+  // A browser has six connections to a server, which all its tabs share: a hidden tab leaves them to the others.
+  const visible = () => { if (document.hidden) source?.close(); else if (!isOpen()) open(); };
+  document.addEventListener('visibilitychange', visible);
+  visible();
   setInterval(() => {
-    if (source.readyState === EventSource.CLOSED || Date.now() - heard > silence) {
+    if (document.hidden) return;
+    if (!isOpen() || Date.now() - heard > silence) {
       connected(false);
-      source.close();
+      source?.close();
       open();
     }
   }, 1000);

@@ -1,0 +1,172 @@
+package live
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"stocklock/internal/lab/browsertest"
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/verdict"
+	"stocklock/internal/testserver"
+)
+
+// publishEnd ends a run, and tells the pages.
+func (s *Server) publishEnd(r *run, how verdict.Kind) {
+	s.end(r, how)
+	s.feed.publish("ended", struct {
+		*run
+		Score score `json:"score"`
+	}{r, s.score})
+}
+
+// publishBegin has a run begin for the pages.
+func (s *Server) publishBegin(r *run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.State = running
+	s.feed.publish("running", r)
+}
+
+// TestWhatIsShownStays: of a page, only what an event is about is drawn anew.
+func TestWhatIsShownStays(t *testing.T) {
+	s := unserved(t)
+	b := browsertest.Open(t, 2*time.Minute)
+	b.Run(chromedp.Navigate(addressOf(t, s) + "#token=" + testToken))
+	b.Until(matrixShown)
+	b.Until(`document.getElementById('strip').dataset.connected === 'true'`)
+	title := browsertest.Says[string](b, `document.title`)
+
+	// One event of a search, and one of a vote, change no cell.
+	b.Run(chromedp.Evaluate(`window.painted = 0; new MutationObserver(all => { painted += all.length; }).observe(document.querySelector('.matrix'), {childList: true, subtree: true})`, nil))
+	s.searching(stepRequest{Strategy: "none"}, "", 1)
+	s.feed.publish("votes", s.class.tally())
+	s.say("MySQL")
+	b.Until(`document.getElementById('strip').textContent !== ''`) // it came behind them
+	if n := browsertest.Says[int](b, `painted`); n != 0 {
+		t.Errorf("a search and a vote have changed the matrix %d times", n)
+	}
+	s.say("")
+
+	// A cell that waits says for how many.
+	added, err := s.enqueue([]wanted{{cellName{"none", "contention"}, 1, 0}, {cellName{"none", "pause"}, 1, 0}, {cellName{"none", "crash"}, 1, 0}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open(b, "#/cell/none/crash")
+	b.Until(`document.querySelector('.queued')?.textContent.includes('3')`)
+	if now := browsertest.Says[string](b, `document.title`); now == title || title == "stocklock" {
+		t.Errorf("the matrix has the title %q, and a cell %q", title, now)
+	}
+	s.publishBegin(added[0])
+	b.Until(`document.querySelector('.queued')?.textContent.includes('2')`)
+	s.drop()
+	s.publishEnd(added[0], verdict.Oversold)
+
+	// A comparison that runs changes its own line.
+	if _, err := s.compare(comparison{Strategies: []string{"none", "conditional"}, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	runs := s.runs[len(s.runs)-2:]
+	s.publishEnd(runs[0], verdict.Oversold)
+	s.publishBegin(runs[1])
+	b.Until(`document.querySelector('#strip a')?.hash === '#/load'`)
+	open(b, "#/load")
+	b.Until(`document.querySelector('.load a[download]') && document.querySelector('.load .v')`)
+	b.Run(chromedp.Evaluate(`old = document.querySelector('.load a[download]'); old.focus()`, nil))
+	s.feed.publish("seen", seen{Run: runs[1].ID, counts: counts{Sold: 7}})
+	b.Until(`document.querySelector('[data-run]').textContent.includes(' 7 ')`)
+	if !browsertest.Says[bool](b, `old.isConnected && document.activeElement === old`) {
+		t.Error("what has the focus was drawn anew")
+	}
+
+	// A hidden tab leaves its connection to the others, and misses nothing.
+	hide := func(is bool) chromedp.Action {
+		return chromedp.Evaluate(fmt.Sprintf(`Object.defineProperty(document, 'hidden', {value: %t, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))`, is), nil)
+	}
+	b.Run(hide(true))
+	testserver.Await(t, "a hidden page to give back its connection", func() bool { return len(s.streams) == 0 })
+	s.publishEnd(runs[1], verdict.Held)
+	b.Run(hide(false))
+	b.Until(`document.querySelectorAll('.load .v').length === 2`)
+}
+
+// TestALabThatWasStartedAgain: its runs have the numbers of those of before.
+func TestALabThatWasStartedAgain(t *testing.T) {
+	s := unserved(t)
+	b := browsertest.Open(t, time.Minute)
+	if _, err := s.compare(comparison{Strategies: []string{"none"}, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	s.end(s.runs[0], verdict.Oversold)
+	b.Run(chromedp.Navigate(addressOf(t, s) + "#token=" + testToken))
+	b.Until(matrixShown)
+	open(b, "#/load")
+	b.Until(`document.querySelector('.load .v')`)
+	again := unserved(t)
+	if _, err := again.compare(comparison{Strategies: []string{"none"}, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	now, _ := again.state()
+	content, err := json.Marshal(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Run(chromedp.Evaluate(`import('/store.js').then(({take}) => take('state', `+string(content)+`))`, nil))
+	b.Until(`document.querySelector('.load [data-run]')`)
+	if shown := browsertest.Says[int](b, `document.querySelectorAll('.load .v').length`); shown != 0 {
+		t.Errorf("a run that waits shows %d verdicts of another lab", shown)
+	}
+}
+
+// TestASearchOfALessonEnds when the lesson is left.
+func TestASearchOfALessonEnds(t *testing.T) {
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.Navigate(unservedFor(t) + "#token=" + testToken))
+	b.Until(matrixShown)
+	open(b, "#/lessons/9/run")
+	b.Run(chromedp.Evaluate(`signals = []; fetch = (_, {signal}) => { signals.push(signal); return new Promise(() => {}); };
+		for (const begin of document.querySelectorAll('.begin')) begin.click()`, nil))
+	b.Until(`signals.some(s => s)`)
+	b.Run(goTo("#/"))
+	b.Until(`signals.filter(s => s).every(s => s.aborted)`)
+}
+
+// TestWhoWatchesGoesBack to where they were before they followed a schedule.
+func TestWhoWatchesGoesBack(t *testing.T) {
+	s := unserved(t)
+	s.played = &played{stepRequest: stepRequest{Strategy: "none", Customers: 2, Schedule: "A.select"}}
+	s.played.Position.Entries = []schedule.Entry{}
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.Navigate(addressOf(t, s)))
+	b.Until(matrixShown)
+	open(b, "#/load")
+	b.Run(goTo("#/step"))
+	b.Until(`location.hash.includes('A.select')`)
+	b.Run(chromedp.Evaluate(`history.back()`, nil))
+	b.Until(`location.hash === '#/load'`)
+}
+
+// TestTheReplayKnowsTheLock: a counter in Redis is none.
+func TestTheReplayKnowsTheLock(t *testing.T) {
+	s := unserved(t)
+	added, err := s.enqueue([]wanted{{cellName{"ack-first", "crash"}, 1, 0}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.end(added[0], verdict.Lied)
+	added[0].record = &record{
+		scene:   scene{Shops: []string{"shop 1"}, Servers: []string{explain.Primary}, Ignore: []string{"{stock:7}:left"}, LeaseMS: 100, Initial: 1, Rows: 1},
+		entries: []Entry{{AtMS: 1, Kind: Lock, Server: explain.Primary, Key: "{stock:7}:left", What: "decrby"}},
+	}
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.Navigate(addressOf(t, s) + "#/cell/ack-first/crash"))
+	b.Until(`document.querySelector('.player .gauge-box')?.dataset.state`)
+	if state := browsertest.Says[string](b, `document.querySelector('.player .gauge-box').dataset.state`); state != "free" {
+		t.Errorf("the replay shows a lock that is %s", state)
+	}
+}
