@@ -196,6 +196,10 @@ func TestOddServices(t *testing.T) {
 	t.Parallel()
 	path := described(t, "scripted", "")
 	on := started(t, path)
+	if _, err := on.DB.ExecContext(t.Context(), "CREATE TABLE locks (item BIGINT PRIMARY KEY, until DATETIME)"); err != nil {
+		t.Fatal(err)
+	}
+	const inTable, outOfTable = "~INSERT IGNORE INTO locks SELECT {item}, NOW() + INTERVAL 1 MINUTE FROM DUAL WHERE 1 AND 1", "-DELETE FROM locks WHERE item = {item}"
 	var scripts [2]string // that no proxy sees
 	for i, text := range []string{"return redis.call('EXISTS', 'sold:' .. ARGV[1]) == 0", "return redis.call('SET', 'sold:' .. ARGV[1], 1)"} {
 		if scripts[i], _ = on.Redis().Do(t.Context(), "SCRIPT", "LOAD", text).Text(); scripts[i] == "" {
@@ -219,6 +223,8 @@ func TestOddServices(t *testing.T) {
 		{"lock by SADD", []string{"~redis SADD lock:{item} me", "redis PEXPIRE lock:{item} 1500", read, write, order, unlock}, "A.sadd A.pexpire wait B.sadd B.pexpire B.select", "overrun"},
 		{"lock by a script that does not name it", []string{"~redis EVAL return_redis.call('SET','lock:'..ARGV[1],'x','NX','PX',1500) 0 {item}", read, write, order, unlock}, "A.eval wait B.eval B.select", "overrun"},
 		{"a try that is taken back", []string{"~redis INCR lock:{item} else redis DECR lock:{item}", read, write, order, "-redis DECR lock:{item}"}, "", ""},
+		{"a row that is tried for", []string{inTable, read, write, order, outOfTable}, "", ""},
+		{"a row that is tried for, with a look at its end", []string{inTable + " else UPDATE locks SET until = until + INTERVAL 1 MINUTE WHERE item = {item} AND until < NOW()", read, write, order, outOfTable}, "", ""},
 		{"lock in a transaction", []string{begin, "SELECT 1 FROM items WHERE id = {item}", "~redis SET lock:{item} {customer} NX PX 9000", readRow, write, order, commit, rollback, unlock}, "", ""},
 		{"lock beside a session", []string{"redis SET session:{item} x EX 600", "~redis SET lock:{item} {customer} NX PX 1500", read, write, order, unlock}, "A.set A.set2 wait B.set B.set2 B.select", "overrun"},
 		{"lock inside of a renewed one", []string{"redis SET user:{customer} x NX PX 1500", "renew user:{customer}", "~redis SET lock:{item} {customer} NX PX 1500", read, write, order, unlock, "-redis DEL user:{customer}"}, "A.set A.set2 wait B.set B.set2 B.select", "unexplained"},

@@ -195,7 +195,8 @@ func (r *serviceRun) landed(c *caller, x *wire.Exchange) {
 		return
 	}
 	reads := r.reads(c.buyer, h)
-	t := try{what: poll(x.Text, reads), nothing: !x.Matched || !r.writes(c.buyer, h), refused: !reads && !x.Matched && !x.Failed, sql: x.Server == wire.MySQL, own: r.own}
+	inSQL := x.Server == wire.MySQL
+	t := try{what: poll(x.Text, reads, inSQL), nothing: !x.Matched || !r.writes(c.buyer, h), refused: !reads && !x.Matched && !x.Failed, sql: inSQL, own: r.own}
 	c.tries = append(r.triesOf(c), t)
 	if x.Server == wire.MySQL || !t.nothing {
 		for _, other := range r.customers {
@@ -300,20 +301,22 @@ func (r *serviceRun) touches(b *buyer) []schedule.Touch {
 
 // pointless says whether a step repeats a try that failed, although nobody else has made a step since. Who
 // reads the same again is believed twice, as is who has read before it tries again, and who counts it up, as a lock by INCR
-// does, three times. What a sale repeats although nobody keeps it out is no poll. What was changed and undone is none.
+// does, three times. What a sale repeats although nobody keeps it out is no poll. What was changed and undone is none, and
+// neither is what a transaction with locks does.
 func (r *serviceRun) pointless(b *buyer) bool {
 	tries, h := r.triesOf(r.of(b)), b.queue[0]
-	if h.Server != wire.Redis && !strings.Contains(h.Text, "GET_LOCK(") || slices.ContainsFunc(b.holds(), mayLock) {
+	inSQL := h.Server == wire.MySQL
+	if inSQL && !tried.MatchString(h.Text) || slices.ContainsFunc(b.holds(), mayLock) {
 		return false
 	}
 	reads := r.reads(b, h)
-	what, same, changed, looked := poll(h.Text, reads), 0, false, false
-	alone := r.service.probe.Repeats(func(sent string) bool { return service.Shape(poll(sent, reads)) == service.Shape(what) })
+	what, same, changed, looked := poll(h.Text, reads, inSQL), 0, false, false
+	alone := r.service.probe.Repeats(func(sent string) bool { return service.Shape(poll(sent, reads, inSQL)) == service.Shape(what) })
 	for _, t := range slices.Backward(tries) {
+		if t.sql && !t.nothing {
+			break
+		}
 		if t.what != what {
-			if !t.nothing && t.sql {
-				break
-			}
 			changed, looked = changed || !t.nothing, looked || t.nothing && !t.refused
 			continue
 		}
@@ -322,7 +325,7 @@ func (r *serviceRun) pointless(b *buyer) bool {
 		}
 		believed := 3
 		switch {
-		case t.refused && !looked:
+		case t.refused && !looked && !inSQL:
 			believed = 1
 		case t.nothing:
 			believed = 2
@@ -341,6 +344,7 @@ func mayLock(s schedule.Statement) bool {
 
 var (
 	plain   = regexp.MustCompile(`^SELECT\b`)
+	tried   = regexp.MustCompile(`(?i)^(INSERT|REPLACE|UPDATE|DELETE|SELECT|DO)\b`) // statements that a poll can consist of
 	locking = regexp.MustCompile(`(?i)LOCK|\bFOR\b|\bINTO\b`)
 )
 
@@ -349,7 +353,10 @@ func (r *serviceRun) reads(b *buyer, h *held) bool { return h.Server == wire.Red
 
 // poll is what a poll repeats: its command, its key, and what it reads there or the field that it changes. An owner's name
 // and a time can be others in each try.
-func poll(text string, reads bool) string {
+func poll(text string, reads, inSQL bool) string {
+	if inSQL {
+		return service.Shape(text)
+	}
 	words := strings.Fields(text)
 	n := 2
 	switch name := words[0]; {
