@@ -18,7 +18,7 @@ import (
 
 type soakCommand struct {
 	Strategies    []string      `arg:"" optional:"" name:"strategy" help:"How to sell, all at the same time, or all: see loadtest list strategies. Without one: fenced-relative, for-update, conditional and batched. Strategies that may be mixed sell the same items, which are restocked and corrected meanwhile, and their orders cancelled. Any other strategy has items of its own. redlock is not among them: it needs several Redis servers."`
-	For           time.Duration `default:"10m" min:"6s" max:"168h" help:"How long faults are injected. Warming up and counting take about half a minute more."`
+	For           time.Duration `default:"10m" min:"6s" max:"168h" help:"How long faults are injected. Making all items before and counting them afterwards take half a minute more, and minutes for a day."`
 	Seed          uint64        `default:"1" help:"The seed of the fault schedule: the same seed makes the same schedule."`
 	Faults        []string      `placeholder:"WORD" help:"Inject only faults with one of these words in their names, such as failover. Without it all: ${faults}."`
 	Shops         int           `default:"3" min:"1" max:"16" help:"How many shop processes sell."`

@@ -17,6 +17,8 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"stocklock/internal/stock"
@@ -65,20 +67,49 @@ func NewID(strategy, scenario string, seed uint64, room int) string {
 // Start creates an item of its own for the run, with the run's initial stock, prepares it for the
 // run's strategy, and returns the run with the item's id.
 func Start(ctx context.Context, store *stock.Store, run Run) (Run, error) {
-	item, err := store.CreateItem(ctx, run.ID, run.InitialStock)
+	runs := []Run{run}
+	if err := StartAll(ctx, store, runs); err != nil {
+		return Run{}, err
+	}
+	return runs[0], nil
+}
+
+// atOnce is how many runs StartAll starts in a transaction: one commit for each item is hours for a million.
+const atOnce = 500
+
+// StartAll is [Start] for each of the runs, whose ids are different. It sets the ids of their items.
+func StartAll(ctx context.Context, store *stock.Store, runs []Run) error {
+	for some := range slices.Chunk(runs, atOnce) {
+		if err := store.Transact(ctx, func(tx stock.Tx) error { return start(tx, some) }); err != nil {
+			return fmt.Errorf("start run %s: %w", some[0].ID, err)
+		}
+	}
+	return nil
+}
+
+func start(tx stock.Tx, runs []Run) error {
+	var items, names, rows []any
+	for _, run := range runs {
+		items, names = append(items, run.ID, run.InitialStock), append(names, run.ID)
+	}
+	_, first, err := tx.Exec("INSERT INTO items (name, stock) VALUES (?, ?)"+strings.Repeat(", (?, ?)", len(runs)-1), items...)
 	if err != nil {
-		return Run{}, fmt.Errorf("start run %s: %w", run.ID, err)
+		return err
 	}
-	run.ItemID = item.ID
-	if err := Prepare(ctx, store, run.State, item.ID); err != nil {
-		return Run{}, fmt.Errorf("start run %s: prepare the item for %s: %w", run.ID, run.Strategy, err)
+	var made []uint64 // with gaps, where the server counts in steps
+	if err := tx.Query(&made, "SELECT id FROM items WHERE id >= ? AND name IN ? ORDER BY id", first, names); err != nil {
+		return err
 	}
-	_, err = store.Pool().ExecContext(ctx, "INSERT INTO runs (id, item_id, strategy, scenario, initial_stock) VALUES (?, ?, ?, ?, ?)",
-		run.ID, run.ItemID, run.Strategy, run.Scenario, run.InitialStock)
-	if err != nil {
-		return Run{}, fmt.Errorf("start run %s: %w", run.ID, err)
+	for i, id := range made {
+		runs[i].ItemID = id
+		rows = append(rows, runs[i].ID, id, runs[i].Strategy, runs[i].Scenario, runs[i].InitialStock)
+		if err := prepare(tx, runs[i].State, id); err != nil {
+			return fmt.Errorf("prepare the item for %s: %w", runs[i].Strategy, err)
+		}
 	}
-	return run, nil
+	_, _, err = tx.Exec("INSERT INTO runs (id, item_id, strategy, scenario, initial_stock) VALUES (?, ?, ?, ?, ?)"+
+		strings.Repeat(", (?, ?, ?, ?, ?)", len(runs)-1), rows...)
+	return err
 }
 
 // Prepare makes the units of an item's row ready to be sold by a strategy with this state. It is called for a
@@ -87,14 +118,16 @@ func Prepare(ctx context.Context, store *stock.Store, state declared.State, item
 	if len(state.Setup) == 0 {
 		return nil
 	}
-	return store.Transact(ctx, func(tx stock.Tx) error {
-		for _, statement := range state.Setup {
-			if _, _, err := tx.Exec(statement, itemID); err != nil {
-				return err
-			}
+	return store.Transact(ctx, func(tx stock.Tx) error { return prepare(tx, state, itemID) })
+}
+
+func prepare(tx stock.Tx, state declared.State, itemID uint64) error {
+	for _, statement := range state.Setup {
+		if _, _, err := tx.Exec(statement, itemID); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // Count counts what a run sold. While orders are in flight, a lost update is one of those. It is one

@@ -67,6 +67,9 @@ func (s *soak) gauge(ctx context.Context, before *Gauges) (*Gauges, error) {
 }
 
 func (s *soak) gaugeNow(ctx context.Context) (*Gauges, error) {
+	if err := s.revive(ctx); err != nil {
+		return nil, err
+	}
 	g := &Gauges{}
 	known := s.store.Pool().Stats().OpenConnections
 	for _, shop := range s.testbed.Shops {
@@ -84,7 +87,7 @@ func (s *soak) gaugeNow(ctx context.Context) (*Gauges, error) {
 	g.MySQL = max(g.MySQL-known, 0) // negative where MySQL closed some that were not used since
 	locks := map[string]bool{}
 	for _, items := range s.items {
-		for _, item := range items.all {
+		for _, item := range items.sold() {
 			locks[sale.Key(item.ItemID)] = true
 		}
 	}

@@ -26,6 +26,9 @@ func (s *soak) injectAll(ctx, selling context.Context) (recoveries, error) {
 		if seen.Pause(selling, e.calm) != nil {
 			break
 		}
+		if err := s.revive(ctx); err != nil {
+			return nil, err
+		}
 		s.say("%d: %s · %d sold", n, e, s.customers.forget())
 		ended, err := s.inject(ctx, e)
 		if err != nil {
@@ -73,6 +76,9 @@ func (s *soak) inject(ctx context.Context, e episode) (last time.Time, err error
 		injecting.Go(func() (err error) {
 			_ = seen.Pause(ctx, f.after)
 			ended[i], err = f.do(ctx, s, f)
+			if err != nil && f.onShop && !f.ends && !s.testbed.Shops[f.shop].Alive() {
+				ended[i], err = time.Now(), errMissed // the shop ended by itself: the next episode finds that
+			}
 			if e.faults[i].missed = errors.Is(err, errMissed); err != nil && !e.faults[i].missed {
 				return fmt.Errorf("%s: %w", f, err)
 			}

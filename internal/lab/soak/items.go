@@ -101,7 +101,8 @@ func (i *items) next(from audit.Run) {
 // stockUp makes more items than the load can sell, before any fault is injected. A soak of kills has
 // one item.
 func (s *soak) stockUp(ctx context.Context) error {
-	const tail = 3 * time.Minute // for warming up, and for servers that are slow to come back
+	// For warming up, for servers that are slow to come back, and for the longest wait of the last episode.
+	tail := 3*time.Minute + 3*s.RecoverWithin
 	s.items = arrange(s.Strategies)
 	s.customers = newCustomers(s.Seed, s.testbed.Shops, s.items)
 	for _, of := range s.items {
@@ -113,6 +114,7 @@ func (s *soak) stockUp(ctx context.Context) error {
 				of.ahead = mostLines - 1
 			}
 			number, units = orders*(of.ahead+1)/stockOf+2+of.ahead, stockOf
+			s.say("making %d items for %s", number, of.name())
 			if of.takeChanges() {
 				s.staff = &staff{soak: s, items: of}
 			}
@@ -126,17 +128,13 @@ func (s *soak) stockUp(ctx context.Context) error {
 
 // create makes so many items with so many units each.
 func (s *soak) create(ctx context.Context, of *items, number int, units int64) error {
-	for range number {
-		item, err := audit.Start(ctx, s.store, audit.Run{
-			ID:       fmt.Sprintf("soak-%d-%s-%d", s.Seed, of.name(), len(of.all)),
+	for i := range number {
+		of.all = append(of.all, audit.Run{
+			ID:       fmt.Sprintf("soak-%d-%s-%d", s.Seed, of.name(), i),
 			Strategy: of.name(), Scenario: "soak", InitialStock: units, State: of.strategies[0].State,
 		})
-		if err != nil {
-			return err
-		}
-		of.all = append(of.all, item)
 	}
-	return nil
+	return audit.StartAll(ctx, s.store, of.all)
 }
 
 // Popularity says which items customers buy. The zero value has each item in turn.

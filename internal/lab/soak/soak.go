@@ -13,6 +13,7 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,19 +84,21 @@ type soak struct {
 	store     *stock.Store
 	items     []*items
 	customers *customers
-	staff     *staff // nil where no items take changes
+	staff     *staff   // nil where no items take changes
+	ended     []string // the shops that ended without a fault, and why
 }
 
 // Run soaks private servers and shops, which end with it. An error means that the harness failed or
 // that ctx ended. The report has the shops' failures.
-func Run(ctx context.Context, o Options) (r Report, err error) {
-	s := &soak{Options: o}
+func Run(ctx context.Context, o Options) (Report, error) { return (&soak{Options: o}).whole(ctx) }
+
+func (s *soak) whole(ctx context.Context) (r Report, err error) {
 	testbed := rig.TestbedOptions{Faults: true, ProxyMySQL: true, Env: map[string]string{
 		"SHOP_LAB": "true", "SHOP_LOG_LEVEL": "error", "SHOP_MAX_IN_FLIGHT": "300",
 		"SHOP_LEASE": lease.String(), "SHOP_WAIT": wait.String(), "SHOP_LAB_WORK": work.String(),
 		"SHOP_STAFF_SUBJECT_HEADER": staffHeader, "SHOP_SUBJECT_HEADER": load.SubjectHeader, "SHOP_LIMIT": fmt.Sprint(limit),
 	}}
-	if o.ofKills() {
+	if s.ofKills() {
 		testbed = rig.TestbedOptions{Env: map[string]string{"SHOP_LAB": "true", "SHOP_LOG_LEVEL": "error", "SHOP_LAB_WORK": "0s"}}
 	}
 	err = s.onServers(ctx, testbed, func() error {
@@ -185,6 +188,9 @@ func (s *soak) run(ctx context.Context) (Report, error) {
 	}()
 	go func() { loaded <- s.staff.work(selling, running) }()
 	recovered, err := s.injectAll(ctx, selling)
+	if err == nil {
+		err = s.revive(ctx) // the staff waits for its answers
+	}
 	if stop(); err != nil {
 		end() // nobody waits for what the staff is answered
 	}
@@ -215,8 +221,30 @@ func (s *soak) run(ctx context.Context) (Report, error) {
 	if r.Versions, err = s.versions(ctx); err != nil {
 		return r, err
 	}
+	for n, shop := range s.testbed.Shops { // also where a kill came before the end was noticed
+		if panicked := shop.Panic(); !strings.Contains(strings.Join(s.ended, "\n"), panicked) {
+			s.ended = append(s.ended, fmt.Sprintf("shop %d logged %s", n+1, panicked))
+		}
+	}
+	r.Findings = append(s.ended, r.Findings...)
 	r.close()
 	return r, nil
+}
+
+// revive starts the shops again that have ended without a fault, and keeps why they did. No fault may be under way.
+func (s *soak) revive(ctx context.Context) error {
+	for n, shop := range s.testbed.Shops {
+		if shop.Alive() {
+			continue
+		}
+		ended := fmt.Sprintf("shop %d ended by itself: %s", n+1, cmp.Or(shop.Panic(), shop.LogTail(), "it printed nothing"))
+		s.say("%s", ended)
+		s.ended = append(s.ended, ended)
+		if _, err := s.startAfter(ctx, 0, shop.Process); err != nil {
+			return fmt.Errorf("%s; start it again: %w", ended, err)
+		}
+	}
+	return nil
 }
 
 // say prints what is going on, with the time since faults began.

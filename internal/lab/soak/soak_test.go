@@ -18,6 +18,7 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/redislock"
 	"stocklock/internal/shop"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
 	"stocklock/internal/testserver"
@@ -133,6 +134,78 @@ func TestLocksInUseAreCounted(t *testing.T) {
 		}
 		if time.Now().After(giveUp) {
 			t.Fatalf("counted %+v, want two locks, one waiter, and the five keys of both", g)
+		}
+	}
+}
+
+// logged is a log that calls this with each line.
+type logged func(line string)
+
+func (l logged) Write(line []byte) (int, error) {
+	l(string(line))
+	return len(line), nil
+}
+
+// TestAShopThatEndsByItself has a shop end while an episode of other faults begins, and once more before the end.
+func TestAShopThatEndsByItself(t *testing.T) {
+	by, err := ladder.ByName("conditional")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &soak{Options: Options{
+		Shop: catalogtest.Shop(t).Program, Strategies: []declared.Strategy{by.Describe()}, Shops: 1,
+		Seed: 1, Duration: 6 * time.Second, Rate: 60, RecoverWithin: 100 * time.Millisecond, Faults: []string{"SIGSTOP of shop"},
+	}}
+	ends := 0
+	s.Log = logged(func(line string) {
+		t.Log(line)
+		if strings.Contains(line, "s  2: +") && !s.testbed.Shops[0].Alive() {
+			t.Error("an episode of a shop that has ended")
+		}
+		if strings.Contains(line, "s  1: +") || strings.Contains(line, "waiting for the requests under way") {
+			ends++
+			if err := s.testbed.Shops[0].Kill(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	r, err := s.whole(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, finding := range r.Findings {
+		found += one(strings.HasPrefix(finding, "shop 1 ended by itself"))
+	}
+	if found != 2 || ends != 2 || r.After == nil {
+		t.Errorf("a shop ended %d times, found %d times: %q", ends, found, r.Findings)
+	}
+}
+
+// TestItemsAreMadeTogether: a soak of a day has a hundred thousand.
+func TestItemsAreMadeTogether(t *testing.T) {
+	const number = 1100
+	store := stocktest.Open(t)
+	s, of := &soak{store: store}, &items{strategies: []declared.Strategy{{Name: "any"}}}
+	before, err := audit.Statements(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.create(t.Context(), of, number, 5); err != nil {
+		t.Fatal(err)
+	}
+	after, err := audit.Statements(t.Context(), store)
+	if err != nil || after-before > number/10 {
+		t.Errorf("%d statements for %d items, %v", after-before, number, err)
+	}
+	for n, item := range of.all {
+		if n%100 > 0 {
+			continue
+		}
+		var name string
+		err := store.Pool().QueryRowContext(t.Context(), "SELECT name FROM items WHERE id = ? AND stock = 5", item.ItemID).Scan(&name)
+		if counted, countErr := audit.Count(t.Context(), store, item); err != nil || countErr != nil || name != item.ID || counted.Remaining != 5 {
+			t.Errorf("item %d of the run %s is %q: %+v, %v, %v", item.ItemID, item.ID, name, counted, err, countErr)
 		}
 	}
 }
