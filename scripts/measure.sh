@@ -16,8 +16,8 @@ set -eu
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- lock hot items crowds topologies baskets shops soaks
 
-repeat=3 seconds=0.5 each=800ms longer=2s crowd=5s soak='--for 1m' sales=100000 scenarios=all runs=3 millions='3 6'
-[ -z "${SHORT:-}" ] || repeat=1 seconds=0.1 each=200ms longer=200ms crowd=200ms soak='--for 6s' sales=4000 scenarios=crash,pause runs=1 millions=1
+repeat=3 seconds=0.5 each=800ms longer=2s crowd=5s soak='--for 1m' kills='--sales 100000' scenarios=all runs=3 millions='3 6'
+[ -z "${SHORT:-}" ] || repeat=1 seconds=0.1 each=200ms longer=200ms crowd=200ms soak='--for 6s' kills='--sales 4000 --kill-every 300ms' scenarios=crash,pause runs=1 millions=1
 
 make ready
 scripts/lab-go.sh -C bench build -o ../bin/ . ./shops
@@ -75,7 +75,7 @@ for name; do
 	soaks) # shellcheck disable=SC2086 # flags
 		measure bin/loadtest soak --seed 1 $soak
 		measure bin/loadtest soak --seed 2 $soak
-		measure bin/loadtest soak --sales $sales
+		measure bin/loadtest soak $kills
 		;;
 	peers)
 		peers

@@ -103,6 +103,7 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"soak --for 10", "missing unit"},
 		{"soak fenced redlock", "redlock needs several"},
 		{"soak --rate 1e9", "--rate"},
+		{"soak --shops 16 --rate 10", "want --rate 52 at least"},
 		{"soak hope", `no strategy "hope"`},
 		{"soak redlock", "redlock needs several"},
 		{"sprint", "sprint"},
@@ -117,6 +118,18 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(temp); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestASoakThatMeetsNoFaultDecidesNothing: all is sold before the first kill.
+func TestASoakThatMeetsNoFaultDecidesNothing(t *testing.T) {
+	needsShop(t)
+	testserver.NeedsServers(t)
+	saved := filepath.Join(t.TempDir(), "soak.txt")
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{"soak", "--sales", "1", "--shops", "2", "--save", saved}, &out, &errs)
+	if _, err := os.Stat(saved); code != exitFailed || !strings.Contains(errs.String(), "the soak decides nothing: all was sold before the first kill") || err == nil {
+		t.Errorf("exit code %d, want %d; saved: %v\n%s\n%s", code, exitFailed, err == nil, &out, &errs)
 	}
 }
 

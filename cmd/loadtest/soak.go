@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -40,7 +41,9 @@ func (*soakCommand) Help() string {
 
     loadtest soak --for 1m --faults 'kill -9 of MySQL'
     loadtest soak none set-ex-nx --for 1m            # strategies that do not survive
-    loadtest soak --sales 1000000                    # a million sales, and a kill every two seconds`
+    loadtest soak --sales 1000000                    # a million sales, and a kill every two seconds
+
+Exit codes: 0 survived, 1 something was found, 2 bad usage, 3 the harness failed, or no fault was met, which decides nothing.`
 }
 
 func (c *soakCommand) Run(ctx context.Context, s streams, parsed *kong.Context) error {
@@ -66,6 +69,9 @@ func (c *soakCommand) Run(ctx context.Context, s streams, parsed *kong.Context) 
 		return err
 	}
 	report.Print(s.out)
+	if why := report.Undecided(); why != "" {
+		return errors.New("the soak decides nothing: " + why) // nor is it saved as a measurement
+	}
 	if c.Save != "" {
 		if err := wholefile.Write(c.Save, report.Save); err != nil {
 			return err
@@ -113,6 +119,11 @@ func (c *soakCommand) options(shop *catalog.Catalog) (o soak.Options, err error)
 	}
 	o = soak.Options{Shop: shop.Program, Redis: string(c.RedisServer), MySQLSet: c.MySQLSet, Strategies: strategies, Shops: c.Shops}
 	if c.Sales == nil {
+		// Half of the turns are for repeats, and a sold-out item or a subject's limit can take one away.
+		if least := 4 * float64(c.Shops*len(strategies)) / c.RecoverWithin.Seconds(); float64(c.Rate) < least {
+			return o, usage("--rate %d: too few to see within --recover-within %s that each of %d shops sells by each of %d strategies: want --rate %.0f at least",
+				c.Rate, c.RecoverWithin, c.Shops, len(strategies), math.Ceil(least))
+		}
 		o.Faults, o.Duration, o.Seed, o.Rate, o.RecoverWithin = c.Faults, c.For, c.Seed, c.Rate, c.RecoverWithin
 		return o, nil
 	}

@@ -34,6 +34,12 @@ func awaitGroup(group int, states string) error {
 	}
 }
 
+// Stopped says whether the process is stopped now, by whomever.
+func (p *Process) Stopped() bool {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+	return bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" T"))
+}
+
 // awaitStopped returns when a child is stopped, or has ended. It leaves what it learns to whoever waits for the end.
 func awaitStopped(pid int) error {
 	for {

@@ -106,9 +106,11 @@ func killShop(ctx context.Context, s *soak, f fault) (time.Time, error) {
 // killInSale kills the shop when a sale reaches the point. If the sale never does, it kills the
 // shop afterwards.
 func killInSale(ctx context.Context, s *soak, f fault) (time.Time, error) {
-	answer, err := s.placeAndWait(ctx, f, labmode.Fault{Point: f.point, Action: labmode.Kill})
-	if err != nil {
-		return time.Time{}, err
+	var answer load.Answer
+	select {
+	case answer = <-s.customers.place(f.shop, labmode.Fault{Point: f.point, Action: labmode.Kill}):
+	case <-ctx.Done():
+		return time.Time{}, context.Cause(ctx)
 	}
 	missed := errMissed
 	if answer.Outcome == load.Unknown { // a connection breaks before its process has ended
@@ -133,28 +135,28 @@ func stopShop(ctx context.Context, s *soak, f fault) (time.Time, error) {
 }
 
 // stopInSale tries again when the sale did not reach the point: it may have been rejected as busy,
-// or have found no stock.
+// or have found no stock. Only the process shows that: a sale can be slow by another fault.
 func stopInSale(ctx context.Context, s *soak, f fault) (time.Time, error) {
+	shop := s.testbed.Shops[f.shop]
 	for range 5 {
-		answer, err := s.placeAndWait(ctx, f, labmode.Fault{Point: f.point, Action: labmode.Stop, For: f.lasts})
-		if err != nil {
-			return time.Time{}, err
+		answered := s.customers.place(f.shop, labmode.Fault{Point: f.point, Action: labmode.Stop, For: f.lasts})
+		met := false
+		for over, stopped := false, false; !over || stopped; {
+			select {
+			case <-answered:
+				over = true
+			case <-ctx.Done():
+				return time.Time{}, context.Cause(ctx)
+			case <-time.After(50 * time.Millisecond): // a stop is many times as long
+			}
+			stopped = shop.Stopped()
+			met = met || stopped
 		}
-		if answer.Latency >= f.lasts {
+		if met {
 			return time.Now(), nil
 		}
 	}
 	return time.Now(), errMissed
-}
-
-// placeAndWait returns the answer to the request that had the fault.
-func (s *soak) placeAndWait(ctx context.Context, f fault, placed labmode.Fault) (load.Answer, error) {
-	select {
-	case answer := <-s.customers.place(f.shop, placed):
-		return answer, nil
-	case <-ctx.Done():
-		return load.Answer{}, context.Cause(ctx)
-	}
 }
 
 // startAfter starts a process that has ended. The start of a shop is part of its recovery.

@@ -112,6 +112,25 @@ func (r *Report) close() {
 // Survived says whether nothing was found.
 func (r *Report) Survived() bool { return len(r.Findings) == 0 }
 
+// Undecided says why a report without findings decides nothing. It is empty for one that decides.
+func (r *Report) Undecided() string {
+	switch {
+	case !r.Survived() || r.faults() > 0:
+		return ""
+	case r.ofKills():
+		return "all was sold before the first kill: want more --sales, or a shorter --kill-every"
+	}
+	return "no fault was met: want it longer, or other --faults"
+}
+
+// faults counts those that were met.
+func (r *Report) faults() (met int) {
+	for _, f := range r.Recoveries {
+		met += f.Times
+	}
+	return met
+}
+
 // Print writes tables for people.
 func (r *Report) Print(out io.Writer) {
 	tables := []string{r.recoveryTable(), r.accountTable()}
@@ -136,7 +155,9 @@ func (r *Report) Print(out io.Writer) {
 		fmt.Fprintln(out, "found:", finding)
 	}
 	verdict := "survived"
-	if !r.Survived() {
+	if why := r.Undecided(); why != "" {
+		verdict = "undecided: " + why
+	} else if !r.Survived() {
 		verdict = fmt.Sprintf("not survived: %d findings", len(r.Findings))
 	}
 	fmt.Fprintf(out, "%s · %s, %d shops, %s\n", verdict, r.Versions, r.Shops, plan)
@@ -149,13 +170,13 @@ func (r *Report) Save(out io.Writer) error {
 		all.Orders, all.Lines, all.Doubtful = all.Orders+a.Orders, all.Lines+a.Lines, all.Doubtful+a.Doubtful
 		all.Sold, all.Left = all.Sold+a.Sold, all.Left+a.Left
 	}
-	faults, worst := 0, time.Duration(0)
+	worst := time.Duration(0)
 	for _, f := range r.Recoveries {
-		faults, worst = faults+f.Times, max(worst, f.Worst)
+		worst = max(worst, f.Worst)
 	}
-	name := fmt.Sprintf("seed=%d %d %.2f worst-recovery-s", r.Seed, faults, worst.Seconds())
+	name := fmt.Sprintf("seed=%d %d %.2f worst-recovery-s", r.Seed, r.faults(), worst.Seconds())
 	if r.ofKills() {
-		name = fmt.Sprintf("kills %d", faults)
+		name = fmt.Sprintf("kills %d", r.faults())
 	}
 	_, err := fmt.Fprintf(out, "BenchmarkSoak/%s %.0f seconds %d customers %d in-doubt-at-first %d orders %d lines %d units %d findings\n",
 		name, r.Lasted.Seconds(), r.Purchases, all.Doubtful, all.Orders, all.Lines, all.Sold+all.Left, len(r.Findings))
@@ -164,14 +185,12 @@ func (r *Report) Save(out io.Writer) error {
 
 func (r *Report) recoveryTable() string {
 	w := newTable("fault", "times", "worst\nrecovery", "average\nrecovery")
-	times := 0
 	for i := range kinds {
 		if f := r.Recoveries[&kinds[i]]; f != (Recovery{}) {
 			w.AppendRow(table.Row{kinds[i].title(), f.Times, r.seconds(f.Worst), r.seconds(f.Total / time.Duration(max(f.Times, 1)))})
-			times += f.Times
 		}
 	}
-	w.AppendFooter(table.Row{"all", times})
+	w.AppendFooter(table.Row{"all", r.faults()})
 	return w.Render()
 }
 

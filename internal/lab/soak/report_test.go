@@ -12,7 +12,9 @@ import (
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
+	"stocklock/internal/testserver"
 )
 
 // TestEachWayToBeWrongIsFound compares one customer's answer with the orders under the customer's
@@ -137,22 +139,43 @@ func TestAFaultThatNoSaleMet(t *testing.T) {
 	if !strings.Contains(r.recoveryTable(), kinds[3].title()) {
 		t.Error("a finding has a fault that the table leaves out")
 	}
-	for latency, missed := range map[time.Duration]bool{time.Second: true, lease: false} {
-		s := &soak{customers: newCustomers(1, []*rig.TestbedShop{{Shop: &rig.Shop{}}}, []*items{{strategies: []declared.Strategy{{}}, all: []audit.Run{{}}, inTurn: true}})}
+	processes, err := testserver.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer processes.Close()
+	process := &testserver.Process{Program: testserver.Program{
+		Name: "sleep", Args: []string{"sleep", "600"}, Dir: t.TempDir(), Ready: func(context.Context) error { return nil }}}
+	if err := processes.Launch(t.Context(), process); err != nil {
+		t.Fatal(err)
+	}
+	shops := []*rig.TestbedShop{{Shop: &rig.Shop{Process: process}}}
+	for _, stopped := range []bool{false, true} {
+		s := &soak{testbed: &rig.Testbed{Shops: shops}}
+		s.customers = newCustomers(1, shops, []*items{{strategies: []declared.Strategy{{}}, all: []audit.Run{{}}, inTurn: true}})
 		f := fault{kind: &kinds[3], lasts: lease}
 		buying, stop := context.WithCancel(t.Context())
 		var customer sync.WaitGroup
 		customer.Go(func() {
 			for buying.Err() == nil {
 				order, _ := s.customers.next()
-				s.customers.answered(load.Answer{Order: order, Outcome: load.Busy, Latency: latency})
+				if stopped && order.Fault.Action == labmode.Stop {
+					if err := process.Pause(); err != nil {
+						t.Error(err)
+					}
+					time.Sleep(time.Second) // many looks
+					if err := process.Resume(); err != nil {
+						t.Error(err)
+					}
+				}
+				s.customers.answered(load.Answer{Order: order, Outcome: load.Busy, Latency: lease})
 			}
 		})
 		e := episode{faults: []fault{f}}
 		_, err := s.inject(t.Context(), e)
 		stop()
-		if customer.Wait(); err != nil || e.faults[0].missed != missed {
-			t.Errorf("a request that took %s: missed %t, %v", latency, e.faults[0].missed, err)
+		if customer.Wait(); err != nil || e.faults[0].missed == stopped {
+			t.Errorf("a slow request, whose shop was stopped %t: missed %t, %v", stopped, e.faults[0].missed, err)
 		}
 	}
 }
@@ -175,6 +198,23 @@ func TestSlowRecoveryIsFound(t *testing.T) {
 	}
 	if first := r.Recoveries[&kinds[0]]; first.Times != 3 || first.Worst != 3*time.Second || first.Never != 1 {
 		t.Errorf("counted %+v", first)
+	}
+}
+
+// TestASoakWithoutAFaultIsUndecided: what was not met is not survived. What was found counts all the same.
+func TestASoakWithoutAFaultIsUndecided(t *testing.T) {
+	for _, test := range []struct {
+		Report
+		says string // empty for one that decides
+	}{
+		{Report{Options: Options{Sales: 10}}, "a shorter --kill-every"},
+		{Report{Recoveries: recoveries{&kinds[3]: {Worst: 1}}}, "no fault was met"},
+		{Report{Recoveries: recoveries{&kinds[3]: {Times: 1}}}, ""},
+		{Report{Findings: []string{"one"}}, ""},
+	} {
+		if why := test.Undecided(); (why != "") != (test.says != "") || !strings.Contains(why, test.says) {
+			t.Errorf("%+v: undecided since %q, want %q", test.Recoveries, why, test.says)
+		}
 	}
 }
 
