@@ -151,7 +151,7 @@ func (c *scaleCommand) measure(ctx context.Context, demands []demand, config []b
 			first := cmp.Or(base[d.base], got)
 			base[d.base] = first
 			s := measure.Sample{Operations: int(got.Sold * c.Each.Seconds()), Values: []benchfmt.Value{
-				{Value: got.Sold / first.Sold, Unit: measure.OfFirst}, {Value: got.Sold, Unit: unitsSold}, {Value: got.Rejected / got.Sold, Unit: rejectedOf},
+				{Value: got.Sold / first.Sold, Unit: measure.OfFirst}, {Value: got.Sold, Unit: unitsSold}, {Value: got.Rejected / got.Orders, Unit: rejectedOf},
 				{Value: got.P99.Seconds() / first.P99.Seconds(), Unit: p99OfFirst}}}
 			if busy[i] > 0 {
 				s.Values = append(s.Values, benchfmt.Value{Value: busy[i], Unit: busiestUnit})

@@ -26,14 +26,56 @@ type Demand struct {
 	Customers  int                         // at once
 	Created    func(context.Context) error // waits until all servers have the items; nil for one server
 	WarmUp     time.Duration
-	Each       time.Duration // how long sales are counted after the warm-up: longer where nothing was sold by then
+	Each       time.Duration // how long sales are counted after the warm-up; where nothing was sold by then, until so long after the first sale
 }
 
 // Supply is what became of a demand.
 type Supply struct {
 	Sold     float64       // units a second
+	Orders   float64       // sold, a second
 	Rejected float64       // orders a second: answered otherwise, or closed without an answer
 	P99      time.Duration // of a sale
+}
+
+// window counts the answers to a demand, by times since its start.
+type window struct {
+	each, end      time.Duration
+	sold, rejected int             // orders that were answered in it
+	took           []time.Duration // by sales that were sent in it: the longest of them end after it
+}
+
+// answered counts an answer, and says whether the window is over.
+func (w *window) answered(a load.Answer, sent time.Duration) (over bool) {
+	at, sold := sent+a.Latency, a.Outcome == load.Sold
+	if w.sold > 0 {
+		over = at > w.end
+	} else if over = at > longestMeasure; !over && at > w.end {
+		if w.end = at; sold {
+			w.end += w.each
+		}
+	}
+	if sold && at >= 0 && sent <= w.end && (sent >= 0 || len(w.took) == 0) {
+		w.took = append(w.took, a.Latency)
+	}
+	switch {
+	case over || at < 0:
+	case sold:
+		w.sold++
+	default:
+		w.rejected++
+	}
+	return over
+}
+
+// supply is what the window has counted, of orders of so many units.
+func (w *window) supply(units int) (of Supply) {
+	seconds := w.end.Seconds()
+	of.Orders, of.Rejected = float64(w.sold)/seconds, float64(w.rejected)/seconds
+	of.Sold = of.Orders * float64(units)
+	if slices.Sort(w.took); len(w.took) > 0 {
+		of.P99 = load.Percentile(w.took, 99)
+	}
+	return of
 }
 
 // longestMeasure is how long a first sale is waited for.
@@ -58,30 +100,15 @@ func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err 
 	from := time.Now().Add(d.WarmUp)
 	measuring, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var lasted time.Duration
-	var took []time.Duration
+	counted := window{each: d.Each, end: d.Each}
 	orders := load.Load{Workers: d.Customers, Timeout: time.Minute}
 	err = orders.Run(measuring, s.customers.next, func(a load.Answer) {
 		s.customers.answered(a)
-		after := a.Sent.Add(a.Latency).Sub(from)
-		switch {
-		case after < 0:
-			return
-		case after > d.Each && of.Sold > 0 || after > longestMeasure:
+		if counted.answered(a, a.Sent.Sub(from)) {
 			cancel()
-			return
-		case a.Outcome == load.Sold:
-			of.Sold += float64(d.Units * s.customers.lines)
-			took = append(took, a.Latency)
-		default:
-			of.Rejected++
 		}
-		lasted = max(after, d.Each)
 	})
-	of.Sold, of.Rejected = of.Sold/lasted.Seconds(), of.Rejected/lasted.Seconds()
-	if slices.Sort(took); len(took) > 0 {
-		of.P99 = load.Percentile(took, 99)
-	}
+	of = counted.supply(d.Units * s.customers.lines)
 	if err := errors.Join(err, context.Cause(ctx)); err != nil {
 		return of, err
 	}
