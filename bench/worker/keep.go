@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"stocklock/bench/lock"
-	"stocklock/bench/section"
 )
 
 // openers is the number of locks that are acquired concurrently.
 const openers = 16
 
-// keep holds o.Hold different locks for o.For and counts the lost ones.
-func keep(ctx context.Context, start func() error, locker lock.Locker, _ section.Work, o Order) (Result, error) {
+// keep holds o.Hold different locks for o.For and counts the lost ones. The others are left to release: what that costs
+// is no part of keeping them.
+func keep(ctx context.Context, start func() error, locker lock.Locker, o Order) (_ Result, release func() error, err error) {
 	holds := make([]lock.Hold, o.Hold)
 	t := &tally{holds: []int64{int64(o.Hold)}, waits: NewWaits()}
 	var taking errgroup.Group
@@ -30,29 +30,30 @@ func keep(ctx context.Context, start func() error, locker lock.Locker, _ section
 		})
 	}
 	if err := taking.Wait(); err != nil {
-		return Result{}, err
+		return Result{}, nil, err
 	}
 	// A library that batches renewals needs up to a lease to batch locks that were acquired one by
 	// one.
 	time.Sleep(o.Lease)
+	if err := start(); err != nil {
+		return Result{}, nil, err
+	}
 	before := mallocs()
-	err := start()
-	if err == nil {
-		before = mallocs()
-		time.Sleep(o.For)
-	}
+	time.Sleep(o.For)
 	allocs := mallocs() - before
-	if err != nil {
-		return Result{}, err
-	}
+	var kept []lock.Hold
 	for _, h := range holds {
 		if h.Context.Err() != nil {
 			t.failed("hold", context.Cause(h.Context))
+		} else {
+			kept = append(kept, h)
 		}
-		taking.Go(func() error { return h.Release(ctx) })
 	}
-	if err := taking.Wait(); err != nil {
-		t.failed("release", err)
-	}
-	return t.result(float64(allocs))
+	result, err := t.result(float64(allocs))
+	return result, func() error {
+		for _, h := range kept {
+			taking.Go(func() error { return h.Release(ctx) })
+		}
+		return taking.Wait()
+	}, err
 }

@@ -104,10 +104,13 @@ func run(ctx context.Context, in *bufio.Reader, out *json.Encoder) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, job.Close()) }()
-	measure := contend
+	measure, release := contend, func() error { return nil }
 	switch {
 	case o.Hold > 0:
-		measure = keep
+		measure = func(ctx context.Context, start func() error, locker lock.Locker, _ section.Work, o Order) (kept Result, err error) {
+			kept, release, err = keep(ctx, start, locker, o)
+			return kept, err
+		}
 	case len(o.Beside) > 0:
 		measure = pairs
 	}
@@ -135,7 +138,7 @@ func run(ctx context.Context, in *bufio.Reader, out *json.Encoder) (err error) {
 		return err
 	}
 	in.ReadBytes('\n') // wait for the end, so that closing is not measured
-	return nil
+	return release()
 }
 
 // open opens the lock of that name with clients for all goroutines. Close of the result closes them too.
