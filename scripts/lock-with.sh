@@ -30,6 +30,6 @@ fi
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-printf '%s\n' "${text/"$old"/"$new"}" >"$dir/$(basename "$file")"
+printf '%s%s%s\n' "${text%%"$old"*}" "$new" "${text#*"$old"}" >"$dir/$(basename "$file")"
 printf '{"Replace": {"%s": "%s"}}\n' "$file" "$dir/$(basename "$file")" >"$dir/overlay.json"
 GOFLAGS="${GOFLAGS:-} -overlay=$dir/overlay.json" "$@"

@@ -36,6 +36,10 @@ clean_up() {
 }
 trap clean_up EXIT
 
+case $(date +%N) in
+*N) nanoseconds() { perl -MTime::HiRes=time -e 'printf "%d", time * 1e9'; } ;; # the date of BSD
+*) nanoseconds() { date +%s%N; } ;;
+esac
 subject_header=$(sed -n 's/^SHOP_SUBJECT_HEADER=//p' "$secrets") # without which the shops refuse a sale
 buy() { # what each line says: when the answer came in nanoseconds, its status, and the request
 	for ((n = 0; ; n++)); do
@@ -44,7 +48,7 @@ buy() { # what each line says: when the answer came in nanoseconds, its status, 
 		status=$(curl --silent --max-time 10 --output /dev/null --write-out '%{http_code}' --data '{"quantity":1}' \
 			--header 'Content-Type: application/json' --header "X-Request-Id: $request" --header "${subject_header:-X-Subject}: customer-$1" \
 			"http://$address/api/v1/items/$item/orders") || true
-		echo "$(date +%s%N) $status $request" >>"$answers"
+		echo "$(nanoseconds) $status $request" >>"$answers"
 	done
 }
 for customer in 1 2 3 4 5 6 7 8; do
@@ -52,7 +56,7 @@ for customer in 1 2 3 4 5 6 7 8; do
 	customers="$customers $!"
 done
 
-sold() { awk '$2 == 201' "$answers" | wc -l; }
+sold() { awk '$2 == 201 { n++ } END { print n + 0 }' "$answers"; }
 # hundred_more waits for so many sales.
 hundred_more() {
 	local limit=$((SECONDS + 60)) wanted=$(($(sold) + 100))
@@ -81,7 +85,7 @@ writer=$(for node in galera-1 galera-2 galera-3; do # the one with the shops' co
 	[ "$(galera exec -T "$node" mariadb --batch --skip-column-names --execute \
 		"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'shop'" 2>/dev/null || echo 0)" -eq 0 ] || echo "$node"
 done)
-[ "$(wc -w <<<"$writer")" = 1 ] || { echo "failover.sh: the shops have connections to these nodes: ${writer:-none}: want one" >&2; exit 1; }
+[ "$(wc -w <<<"$writer")" -eq 1 ] || { echo "failover.sh: the shops have connections to these nodes: ${writer:-none}: want one" >&2; exit 1; }
 kill_one "$writer"
 primary=$(galera exec -T sentinel-1 redis-cli -p 26379 sentinel get-master-addr-by-name shop | sed -n 1p)
 primary=$(for server in redis-1 redis-2; do # by its address
@@ -99,4 +103,4 @@ remaining=$(sql "SELECT stock FROM items WHERE id = $item")
 orders=$(wc -l <"$end")
 oversold=$((orders + remaining - stock))
 echo "answered as sold $(sold), orders $orders ($unknown without such an answer), lied $lied, oversold $oversold, $remaining of $stock left"
-[ -z "$late" ] && [ "$lied" = 0 ] && [ "$oversold" = 0 ]
+[ -z "$late" ] && [ "$lied" -eq 0 ] && [ "$oversold" -eq 0 ]
