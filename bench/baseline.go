@@ -60,14 +60,21 @@ func comparedRows(t measure.Table) []measure.Row {
 }
 
 // printChanges prints which of the compared numbers differ from the baseline beyond noise, and returns how many
-// are worse.
-func printChanges(out io.Writer, path string, baseline, now []measure.Table) (worse int) {
+// are worse. It fails where nothing can be compared.
+func printChanges(out io.Writer, path string, baseline, now []measure.Table) (worse int, err error) {
 	w := tabular.New()
 	w.AppendHeader(table.Row{"", "number", "baseline", "now", "change", "test", ""})
 	compared, differ, blind := 0, 0, 0
+	var versions []string
 	for _, t := range baseline {
 		for _, before := range comparedRows(t) {
 			after := measure.TableOf(now, t.Name).Row(before.Name)
+			if len(before.Results) > 0 && len(after.Results) > 0 {
+				var settings []string
+				if settings, versions = measure.Otherwise(before.Results[0], after.Results[0]); len(settings) > 0 {
+					return 0, fmt.Errorf("nothing can be compared with %s, which was measured otherwise: %s", path, strings.Join(settings, "; "))
+				}
+			}
 			for _, c := range changesOf(before, after) {
 				compared++
 				if c.blind() {
@@ -86,6 +93,9 @@ func printChanges(out io.Writer, path string, baseline, now []measure.Table) (wo
 		}
 	}
 	fmt.Fprintf(out, "compared with %s: %d numbers, %d worse beyond noise\n", path, compared, worse)
+	for _, version := range versions {
+		fmt.Fprintln(out, "another version:", version)
+	}
 	if blind > 0 {
 		fmt.Fprintf(out, "of %d of them there are too few repetitions to tell\n", blind)
 	}
@@ -93,5 +103,8 @@ func printChanges(out io.Writer, path string, baseline, now []measure.Table) (wo
 		fmt.Fprintln(out, w.Render())
 	}
 	fmt.Fprintln(out)
-	return worse
+	if compared == blind {
+		return 0, fmt.Errorf("nothing can be compared with %s: it has no number of what was measured, or there are too few repetitions", path)
+	}
+	return worse, nil
 }

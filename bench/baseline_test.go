@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -39,19 +40,44 @@ func TestChangesBeyondNoise(t *testing.T) {
 		now   []measure.Table
 		worse int
 		says  string
+		wrong bool // nothing is compared
 	}{
-		{"the same", tableOf(2, 2.01, 2), 0, "2 numbers, 0 worse"},
-		{"more", tableOf(2.5, 2.6, 2.5), 1, "worse"},
-		{"fewer", tableOf(1.5, 1.6, 1.5), 0, "better"},
-		{"certainly more, but hardly", tableOf(2.05, 2.06, 2.05), 0, "2 numbers, 0 worse"},
-		{"once more", tableOf(2, 3, 2), 0, "2 numbers, 0 worse"},
-		{"too few", tableOf(9), 0, "of 2 of them there are too few repetitions to tell"},
-		{"a table that was not measured", nil, 0, "0 numbers, 0 worse"},
+		{"the same", tableOf(2, 2.01, 2), 0, "2 numbers, 0 worse", false},
+		{"more", tableOf(2.5, 2.6, 2.5), 1, "worse", false},
+		{"fewer", tableOf(1.5, 1.6, 1.5), 0, "better", false},
+		{"certainly more, but hardly", tableOf(2.05, 2.06, 2.05), 0, "2 numbers, 0 worse", false},
+		{"once more", tableOf(2, 3, 2), 0, "2 numbers, 0 worse", false},
+		{"too few", tableOf(9), 0, "of 2 of them there are too few repetitions to tell", true},
+		{"a table that was not measured", nil, 0, "0 numbers", true},
 	} {
 		var out bytes.Buffer
-		worse := printChanges(&out, "baseline.txt", baseline, test.now)
-		if worse != test.worse || !strings.Contains(out.String(), test.says) || strings.Contains(out.String(), "redsync") {
-			t.Errorf("%s: %d worse, want %d and %q:\n%s", test.name, worse, test.worse, test.says, &out)
+		worse, err := printChanges(&out, "baseline.txt", baseline, test.now)
+		if (err != nil) != test.wrong || worse != test.worse || !strings.Contains(out.String(), test.says) || strings.Contains(out.String(), "redsync") {
+			t.Errorf("%s: %d worse, %v, want %d and %q:\n%s", test.name, worse, err, test.worse, test.says, &out)
+		}
+	}
+}
+
+// TestABaselineThatWasMeasuredOtherwise is not compared, but where versions alone differ.
+func TestABaselineThatWasMeasuredOtherwise(t *testing.T) {
+	of := func(keysAndValues ...string) []measure.Table {
+		tables := scaleOf(1, 1.01, 1.02, 1, 1.01, 0.99)
+		for _, r := range tables[0].Rows[0].Results {
+			r.Config = measure.Configure(keysAndValues...)
+		}
+		return tables
+	}
+	baseline := of("cores", "2", "go", "go1.26.8", "each", "1s", "date", "2026-11-28", "etcd", "")
+	for says, now := range map[string][]measure.Table{
+		"each 1s, now 5s":                   of("cores", "2", "each", "5s"),
+		"cores 2, now 8":                    of("cores", "8", "each", "1s"),
+		"another version: go go1.26.8, now": of("cores", "2", "go", "go1.27", "each", "1s", "etcd", "3.5"),
+		"0 worse":                           of(),
+	} {
+		var out bytes.Buffer
+		_, err := printChanges(&out, "baseline.txt", baseline, now)
+		if said := fmt.Sprint(&out, err); !strings.Contains(said, says) || (err != nil) == strings.Contains(said, "0 worse") {
+			t.Errorf("%s, want %q", said, says)
 		}
 	}
 }

@@ -65,13 +65,22 @@ func (k *kept) finish(ctx context.Context, out io.Writer, results []*benchfmt.Re
 	if len(results) == 0 {
 		return exitFailed, errors.New("nothing was measured")
 	}
-	if k.Baseline != "" && printChanges(out, k.Baseline, k.before, tables) > 0 {
-		code = exitWorse
+	if k.Save != "" && ctx.Err() == nil {
+		if err := wholefile.Write(k.Save, func(to io.Writer) error { return measure.Write(to, results) }); err != nil {
+			return exitFailed, err
+		}
 	}
-	if k.Save == "" || ctx.Err() != nil {
-		return code, nil
+	if k.Baseline == "" {
+		return exitMeasured, nil
 	}
-	return code, wholefile.Write(k.Save, func(to io.Writer) error { return measure.Write(to, results) })
+	worse, err := printChanges(out, k.Baseline, k.before, tables)
+	switch {
+	case err != nil:
+		return exitFailed, err
+	case worse > 0:
+		return exitWorse, nil
+	}
+	return exitMeasured, nil
 }
 
 // run measures the plan and returns the exit code.
@@ -88,7 +97,7 @@ func (p plan) run(ctx context.Context, stdout, stderr io.Writer) (code int, err 
 		return exitFailed, err
 	}
 	defer func() { err = cmp.Or(err, bench.Close()) }()
-	config := bench.Environment(ctx)
+	config := append(bench.Environment(ctx), measure.Configure("seconds", fmt.Sprint(p.Seconds))...)
 	results, err := p.locksInCells(ctx, bench, config, stderr)
 	if err == nil && p.Loadtest != "" && ctx.Err() == nil {
 		var sales []*benchfmt.Result

@@ -103,7 +103,8 @@ func (c *scaleCommand) run(ctx context.Context, stdout, stderr io.Writer) (code 
 	if err != nil {
 		return exitFailed, err
 	}
-	config := []benchfmt.Config{{Key: "cores", Value: []byte(strconv.Itoa(runtime.NumCPU())), File: true}, {Key: "go", Value: []byte(runtime.Version()), File: true}}
+	config := measure.Configure("cores", strconv.Itoa(runtime.NumCPU()), "go", runtime.Version(),
+		"each", c.Each.String(), "work", c.Work.String(), "workers", strconv.Itoa(c.Workers))
 	results, err := c.measure(ctx, demands, config)
 	if err != nil {
 		return exitFailed, err

@@ -110,8 +110,8 @@ func TestScaleIsCompared(t *testing.T) {
 		}
 	}
 	before, after := scaleOf(1, 1.01, 1.02, 1, 1.01, 0.99), scaleOf(0.5, 0.51, 0.5, 0.5, 0.52, 0.5)
-	if worse := printChanges(&out, file, before, after); worse != 1 || !strings.Contains(out.String(), "64_items") {
-		t.Errorf("%d worse:\n%s", worse, &out)
+	if worse, err := printChanges(&out, file, before, after); err != nil || worse != 1 || !strings.Contains(out.String(), "64_items") {
+		t.Errorf("%d worse, %v:\n%s", worse, err, &out)
 	}
 }
 

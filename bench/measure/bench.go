@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -78,7 +80,8 @@ func (b *Bench) Environment(ctx context.Context) []benchfmt.Config {
 	if b.etcd != nil {
 		etcd, _ = b.etcd.Version(ctx)
 	}
-	return configure(strings.TrimPrefix(version, "Redis "), etcd)
+	return Configure("goos", runtime.GOOS, "goarch", runtime.GOARCH, "cores", strconv.Itoa(runtime.NumCPU()), "go", runtime.Version(),
+		"redis", strings.TrimPrefix(version, "Redis "), "etcd", etcd)
 }
 
 // Trial is one measurement of one lock in one shape around one section.

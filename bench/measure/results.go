@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -207,18 +206,31 @@ func (r Row) Show(unit string) string {
 	return Units[i].Show(r)
 }
 
-// configure returns the environment as the configuration of results.
-func configure(redis, etcd string) []benchfmt.Config {
-	var config []benchfmt.Config
-	for _, c := range [][2]string{
-		{"goos", runtime.GOOS}, {"goarch", runtime.GOARCH}, {"cores", fmt.Sprint(runtime.NumCPU())},
-		{"go", runtime.Version()}, {"redis", redis}, {"etcd", etcd},
-	} {
+// Configure returns keys, each with its value, as the configuration of results. It leaves out those without a value.
+func Configure(keysAndValues ...string) (config []benchfmt.Config) {
+	for c := range slices.Chunk(keysAndValues, 2) {
 		if c[1] != "" {
 			config = append(config, benchfmt.Config{Key: c[0], Value: []byte(c[1]), File: true})
 		}
 	}
 	return config
+}
+
+// Otherwise says in which settings, and in which versions, two results were measured otherwise, of those that both have.
+func Otherwise(before, after *benchfmt.Result) (settings, versions []string) {
+	for _, c := range before.Config {
+		now := after.GetConfig(c.Key)
+		if now == "" || now == string(c.Value) {
+			continue
+		}
+		differs := fmt.Sprintf("%s %s, now %s", c.Key, c.Value, now)
+		if slices.Contains([]string{"go", "redis", "etcd"}, c.Key) {
+			versions = append(versions, differs)
+		} else {
+			settings = append(settings, differs)
+		}
+	}
+	return settings, versions
 }
 
 // Environment says where a result was measured.

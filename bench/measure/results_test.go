@@ -38,7 +38,7 @@ func rated(lock string, rate float64) *benchfmt.Result {
 	s.add(rate, Rate)
 	s.add(0.001, TripSec)
 	shape, _ := ParseShape("8x1/1ms")
-	return NewResult(Cell{shape, section.Section{Name: "redis"}}.Name(), lock, configure("7.0.15", ""), s)
+	return NewResult(Cell{shape, section.Section{Name: "redis"}}.Name(), lock, Configure("go", "go1.26.8", "redis", "7.0.15", "etcd", ""), s)
 }
 
 // TestRatiosAreTakenWithinARepetition, and come out of a file as they went into it.
