@@ -6,6 +6,7 @@
 #   scripts/check.sh explore            every schedule of two and three sales: pruning loses nothing, and
 #                                       defects are found; hours
 #   scripts/check.sh fuzz               each fuzz test for a minute, or for FUZZTIME
+#   scripts/check.sh macos              all that is built here compiles for macOS, too; minutes
 #   scripts/check.sh migration          three million orders, or MILLIONS, are migrated while three shops sell; minutes
 #   scripts/check.sh model              the lock's protocol in the large; minutes, and a few gigabytes
 #   scripts/check.sh mutations          the shop, its lock and the lab get known defects, one at a time: each is
@@ -13,7 +14,7 @@
 #   scripts/check.sh mutations-lock     the code of the lock is broken in one place at a time: a test fails;
 #                                       goes on where it ended, by out/mutations-lock.json; hours
 #   scripts/check.sh mysql-on SERVER    the shop's tests on another server, such as /opt/mysql/bin/mysqld
-#   scripts/check.sh nightly            all of alerts, copies, explore, fuzz, migration, model, mutations,
+#   scripts/check.sh nightly            all of alerts, copies, explore, fuzz, macos, migration, model, mutations,
 #                                       mutations-lock, programs and soak; hours
 #   scripts/check.sh programs           5,000 random programs: pruning loses no outcome; minutes
 #   scripts/check.sh soak               a soak of ten minutes, with another seed each day
@@ -68,6 +69,11 @@ fuzz)
 		done
 	done
 	;;
+macos)
+	export GOOS=darwin CGO_ENABLED=0
+	scripts/lab-go.sh vet ./...
+	scripts/lab-go.sh -C bench vet ./...
+	;;
 migration)
 	scripts/servers.sh redis mysql
 	LAB_TAGS=migration scripts/lab-go.sh test -run TestAMigrationOfMillionsOfOrders -count=1 -timeout 30m -v "$@" ./internal/lab/shoptest
@@ -98,7 +104,7 @@ programs)
 	;;
 nightly)
 	failed=
-	for check in alerts copies explore fuzz migration model mutations mutations-lock programs soak; do
+	for check in alerts copies explore fuzz macos migration model mutations mutations-lock programs soak; do
 		echo "== $check"
 		scripts/check.sh "$check" || failed="$failed $check"
 	done

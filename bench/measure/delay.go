@@ -3,7 +3,6 @@ package measure
 import (
 	"net"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -87,14 +86,5 @@ func (d *delayed) carry(to, from net.Conn) {
 			return
 		}
 		parcels <- parcel{append([]byte(nil), buffer[:n]...), time.Now().Add(d.oneWay)}
-	}
-}
-
-// sleepUntil is more accurate than time.Sleep, which wakes an idle process up to a millisecond
-// late.
-func sleepUntil(due time.Time) {
-	for left := time.Until(due); left > 0; left = time.Until(due) {
-		t := syscall.NsecToTimespec(left.Nanoseconds())
-		syscall.Nanosleep(&t, nil)
 	}
 }
