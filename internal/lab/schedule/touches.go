@@ -199,6 +199,7 @@ type Party struct {
 	Next    Request     // what it sends next, or waits with
 	AtStep  bool        // it can send that now
 	Waiting bool        // it has sent it, and MySQL makes it wait
+	Ended   bool        // it sends nothing any more, and what it holds stays
 	Held    []Statement // those by which its connection may hold locks
 }
 
@@ -244,12 +245,12 @@ func other(than int, all []Party, is func(Party) bool) int {
 
 // IsHeld says whether the next step of a customer waits for certain until another one goes on, so that
 // it can as well be sent later. Of customers who would all wait for each other one has to begin: of
-// those it is false.
+// those it is false, as it is where who holds has ended: MySQL is seen to make it wait.
 func (s Schema) IsHeld(of int, all []Party) bool {
 	var seen []int
 	for at := of; ; {
 		seen = append(seen, at)
-		holder := other(at, all, func(p Party) bool { return s.MustWait(all[at].Next, p.Held) })
+		holder := other(at, all, func(p Party) bool { return !p.Ended && s.MustWait(all[at].Next, p.Held) })
 		switch {
 		case holder < 0:
 			return at != of

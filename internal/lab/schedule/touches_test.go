@@ -214,3 +214,26 @@ func TestScriptsThatMakeUpKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoIsHeld by the next step of another customer: not by one who has ended, and keeps what it holds.
+func TestWhoIsHeld(t *testing.T) {
+	write := []Statement{{writeItem, true}}
+	for _, tt := range []struct {
+		what   string
+		holder Party
+		want   bool
+	}{
+		{"who can go on", Party{Held: write, AtStep: true}, true},
+		{"who waits for something else", Party{Held: write}, true},
+		{"who is waited for in a circle", Party{Held: write, AtStep: true, Waiting: true}, false},
+		{"who has ended", Party{Held: write, Ended: true}, false},
+		{"who has ended, by a named lock", Party{Held: []Statement{{getLock, true}}, Ended: true}, false},
+	} {
+		for _, next := range []string{lockItem, getLock} {
+			all := []Party{tt.holder, {Next: Request{Server: "mysql", Text: next, Tx: true}, AtStep: true}}
+			if got := shop.IsHeld(1, all); got != (tt.want && next == lockItem) {
+				t.Errorf("%s: %s is held: %t", tt.what, next, got)
+			}
+		}
+	}
+}

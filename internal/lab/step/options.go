@@ -52,7 +52,7 @@ func (r *run) lastToBegin(b *buyer) bool {
 func (r *run) parties() []schedule.Party {
 	all := make([]schedule.Party, len(r.buyers))
 	for i, b := range r.buyers {
-		all[i] = schedule.Party{Next: b.request(b.next()), AtStep: b.atStep(), Waiting: b.state == onRow, Held: b.holds()}
+		all[i] = schedule.Party{Next: b.request(b.next()), AtStep: b.atStep(), Waiting: b.state == onRow, Ended: b.state == ended, Held: b.holds()}
 	}
 	return all
 }
@@ -118,6 +118,9 @@ func (r *run) whoWaits() string {
 		switch {
 		case b.flying != nil:
 			what += " with " + b.flying.Text
+			if by := r.mayWaitFor(b); b.state == onRow && by != 0 {
+				what += ", for what " + by.String() + " holds"
+			}
 		case len(b.queue) > 0:
 			what = "is held at " + b.queue[0].Text
 		case b.state == moving:

@@ -175,6 +175,14 @@ func (r *run) Take(ctx context.Context, next explore.Next, i int) error {
 	return r.send(ctx, o.Choice.Customer, false)
 }
 
+// rowPatience is for how long nobody may be able to go on while a statement waits: by default, InnoDB ends that after 50 s.
+const rowPatience = time.Minute
+
+func (r *run) endless(idle time.Duration) bool {
+	waits := slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state == onRow })
+	return idle > r.patience && !(waits && idle < rowPatience)
+}
+
 // Pass is what happens when nobody can go on as things are: those who poll try again, and what is
 // silent fails.
 func (r *run) Pass(ctx context.Context, next explore.Next) error {
@@ -182,8 +190,8 @@ func (r *run) Pass(ctx context.Context, next explore.Next) error {
 		r.endSegment()
 		r.idle, r.forgotten = time.Now(), 0
 	}
-	if time.Since(r.idle) > r.patience {
-		return fmt.Errorf("%w: nothing has happened for %s: %s", ErrEndless, r.patience, r.whoWaits())
+	if idle := time.Since(r.idle); r.endless(idle) {
+		return fmt.Errorf("%w: nothing has happened for %s: %s", ErrEndless, idle.Round(time.Second), r.whoWaits())
 	}
 	if done, err := r.passTime(ctx, false); done || err != nil {
 		return err
