@@ -72,6 +72,9 @@ func (c *inquiry) whyStuck(s *section) (verdict.Cause, words.Text) {
 	case c.waitsForItself(s):
 		f.LastedMS = words.Rounded(first(s.at[sale.Releasing], s.Answered, c.Ended).Sub(s.enter()))
 		return verdict.SelfDeadlock, say("waits-for-itself", f)
+	case s.killed() && len(c.Locks) > 0 && c.Locks[0].TTL >= 0:
+		f.Point = s.fault.Point
+		return verdict.Prolonged, say("killed-inside", f)
 	case s.killed() && s.fault.Point == sale.Acquiring:
 		return verdict.DiedTaking, say("killed-taking", f)
 	case s.killed():

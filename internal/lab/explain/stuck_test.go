@@ -42,7 +42,7 @@ func TestStuck(t *testing.T) {
 			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquiring: 10, sale.Acquired: 10, sale.Read: 12}, reads: 2, fault: "read kill", outcome: "unknown"})
 			e.redis(9.0, "set")
 			e.Locks = []Lock{{Key: "stock:7", TTL: 5 * time.Minute}}
-		}, verdict.NoExpiry, []string{"its lock outlasts the cell", "for another 300000 ms"}},
+		}, verdict.Prolonged, []string{"its lock outlasts the cell", "for another 300000 ms"}},
 		{"a fence that refuses everybody", func(e *Evidence) {
 			e.Fenced = true
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 15, 16), reads: 2, wrote: 1})
