@@ -249,7 +249,8 @@ func (d *drawing) others() {
 	var spans []Span
 	more := 0
 	for _, s := range d.sections {
-		if slices.Contains(d.holders, s) || !s.entered() || s.enter().Before(d.from) || s.enter().After(d.to) {
+		over := s.enter().Before(d.from) && !s.leave().After(d.from) // or it is not known when it left
+		if slices.Contains(d.holders, s) || !s.entered() || over || s.enter().After(d.to) {
 			continue
 		}
 		if len(spans) == maxSpans {
@@ -291,9 +292,6 @@ func (d *drawing) stock() []Span {
 		}
 	}
 	slices.SortStableFunc(values[1:], func(a, b value) int { return a.from.Compare(b.from) })
-	if over := len(values) - maxSpans; over > 0 {
-		values = slices.Delete(values, maxSpans/2, maxSpans/2+over) // the middle: the ends show what happened
-	}
 	var spans []Span
 	for i, v := range values {
 		until := d.to
@@ -303,6 +301,9 @@ func (d *drawing) stock() []Span {
 		if span, ok := d.span(v.from, until, Value, words.AsItStands(fmt.Sprint(v.stock))); ok {
 			spans = append(spans, span)
 		}
+	}
+	if over := len(spans) - maxSpans; over > 0 {
+		spans = slices.Delete(spans, maxSpans/2, maxSpans/2+over) // the middle: the ends show what happened
 	}
 	return spans
 }

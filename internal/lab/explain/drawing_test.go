@@ -70,6 +70,54 @@ func TestDrawingAgreesWithTheOrders(t *testing.T) {
 	}
 }
 
+// TestManyValuesOfTheRow: what is left out of the middle is a gap, and no value lasts longer for that.
+func TestManyValuesOfTheRow(t *testing.T) {
+	e := evidence(func(e *Evidence) {
+		e.InitialStock = 61
+		e.add(customer{id: 1, shop: 1, points: whole(10, 12, 1199, 1200), reads: 61, wrote: 60, fault: "read sleep 1180ms"}, customer{id: 2, shop: 2, sent: 300, points: whole(520, 521, 539, 540), reads: 61, wrote: 60})
+		e.order(2, 61)
+		for n := range int64(60) {
+			e.order(int(3+n), 60-n)
+			e.Orders[n+1].CreatedAt = at(600 + float64(n))
+		}
+		e.order(1, 61)
+	})
+	spans := 0
+	for _, l := range explained(e).Columns {
+		for _, s := range l.Spans {
+			if l.Kind != RowColumn {
+				continue
+			}
+			spans++
+			for n := range 60 {
+				if written := 590 + float64(n); s.FromMS < written && written < s.ToMS {
+					t.Fatalf("%s from %v to %v, and an order was written at %v", words.English.Say(s.Text), s.FromMS, s.ToMS, written)
+				}
+			}
+		}
+	}
+	if spans != maxSpans {
+		t.Errorf("%d values are drawn, want %d", spans, maxSpans)
+	}
+}
+
+// TestOneWhoWasInsideBefore the frame is among the others.
+func TestOneWhoWasInsideBefore(t *testing.T) {
+	e := evidence(overlap("read sleep 1180ms"))
+	e.add(customer{id: 4, shop: 1, sent: -2001, points: whole(-2000, -1999, 1250, 1251), reads: 3, wrote: 2}, customer{id: 5, shop: 1, sent: -2501, points: whole(-2500, -2499, -2401, -2400), reads: 3, wrote: 2})
+	var others []string
+	for _, l := range explained(e).Columns {
+		for _, s := range l.Spans {
+			if l.Kind == OthersColumn {
+				others = append(others, words.English.Say(s.Text))
+			}
+		}
+	}
+	if got := strings.Join(others, " "); got != "#4" {
+		t.Errorf("the others are %q, want #4", got)
+	}
+}
+
 // TestALockIsDrawnWithItsOwnLease, and with no number where nobody is known to have had it.
 func TestALockIsDrawnWithItsOwnLease(t *testing.T) {
 	e := evidence(overlap("read sleep 1180ms"))
