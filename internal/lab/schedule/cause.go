@@ -431,11 +431,12 @@ func lastTwo(orders []Order) (first, second Customer) {
 	return first, second
 }
 
-// overwritten finds two orders that were made of the same stock.
+// overwritten finds two orders that were made of the same stock. Those that say neither what was read nor what was
+// written are no evidence.
 func overwritten(orders []Order) (first, second Customer) {
 	for i, a := range orders {
 		for _, b := range orders[:i] {
-			if a.Item == b.Item && a.Read == b.Read && len(a.Customer) == 1 && len(b.Customer) == 1 {
+			if a.Item == b.Item && a.Read == b.Read && a.Read != a.Written && len(a.Customer) == 1 && len(b.Customer) == 1 {
 				return Customer(b.Customer[0]), Customer(a.Customer[0])
 			}
 		}

@@ -123,6 +123,16 @@ func TestALockThatIsTakenAfterALook(t *testing.T) {
 	}
 }
 
+// TestOrdersWithoutNumbers: the last of them is too many, by who ended the lock under which the one before was made.
+func TestOrdersWithoutNumbers(t *testing.T) {
+	r := Record{Wire: true, Entries: played("A SET k a NX = OK\nA DEL k = 1\nB SET k b NX = OK\nC DEL k = 1\nC SET k c NX = OK"),
+		Holds:   []Hold{{Customer: 'A', To: 1, EndedBy: 'A'}, {Customer: 'B', From: 2, To: 3, EndedBy: 'C'}, {Customer: 'C', From: 4, To: -1}},
+		Outcome: Outcome{Verdict: verdict.Oversold, Orders: []Order{{Customer: "A"}, {Customer: "B"}, {Customer: "C"}}}}
+	if r.Conclude(State{}, false); r.Outcome.Cause != verdict.ForeignDelete {
+		t.Errorf("%s, want %s", r.Outcome.Cause, verdict.ForeignDelete)
+	}
+}
+
 // TestLocksOfDifferentKeys: a key that each customer has taken and released is a lock, and one that stays is none.
 func TestLocksOfDifferentKeys(t *testing.T) {
 	for lines, want := range map[string]verdict.Cause{

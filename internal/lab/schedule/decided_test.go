@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"strings"
 	"testing"
 
 	"stocklock/internal/lab/verdict"
@@ -168,5 +169,13 @@ func TestARoundWithAUnitForEach(t *testing.T) {
 	}
 	if d.Held() {
 		t.Error("the places with a unit for each customer decided nothing: " + d.String())
+	}
+}
+
+// TestWhoHasCrashed is named, and not who was killed.
+func TestWhoHasCrashed(t *testing.T) {
+	r := Record{Customers: 2, Played: Schedule{{Event: Kill, Customer: 'A'}}, Outcome: Outcome{Verdict: verdict.Crashed, Stock: 1, Answers: map[string]string{"A": "no answer", "B": "500: panic"}}}
+	if said := r.Sentence().String(); !strings.Contains(said, "B was") {
+		t.Error(said)
 	}
 }

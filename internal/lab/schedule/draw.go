@@ -272,8 +272,8 @@ func (r Record) Sentence() words.Text {
 	case verdict.Crashed:
 		key = "schedule.crashed"
 		for _, c := range Customers(r.Customers) {
-			if answer := o.Answers[c.String()]; failed(answer) {
-				facts = append(facts, "who", c.String(), "answer", answer)
+			if r.crashed(c) {
+				facts = append(facts, "who", c.String(), "answer", o.Answers[c.String()])
 				break
 			}
 		}

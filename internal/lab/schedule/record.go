@@ -164,14 +164,17 @@ func (r *Record) rule(f verdict.Facts) {
 // crashes counts the customers whose sale failed although nothing had happened to them. A shop that an event has left
 // without what it needs may say that it is unavailable, and a service may fail.
 func (r *Record) crashes() (n int64) {
-	quiet := r.Played.quiet()
 	for _, c := range Customers(r.Customers) {
-		answer := r.Outcome.Answers[c.String()]
-		if quiet && failed(answer) || !r.Wire && !r.hit(c) && (answer == load.NoAnswer || inShort(answer) == "500") {
+		if r.crashed(c) {
 			n++
 		}
 	}
 	return n
+}
+
+func (r *Record) crashed(c Customer) bool {
+	answer := r.Outcome.Answers[c.String()]
+	return r.Played.quiet() && failed(answer) || !r.Wire && !r.hit(c) && (answer == load.NoAnswer || inShort(answer) == "500")
 }
 
 // quiet says whether nothing but the steps of the sales happened.
