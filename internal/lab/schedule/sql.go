@@ -13,7 +13,7 @@ type Schema map[string]Table
 // Table is one table of InnoDB without triggers.
 type Table struct {
 	Primary  []string // columns
-	Unique   []string // all columns of unique keys, those of the primary key included
+	Unique   []string // all columns of unique keys, those of the primary key included, and those that foreign keys name
 	Foreign  []string // all columns of foreign keys
 	Parents  []string // tables that its foreign keys name
 	Children []string // tables whose foreign keys name it

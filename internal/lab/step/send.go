@@ -164,10 +164,10 @@ func (r *run) answeredByMySQL(b *buyer, h *held, a answer) {
 		if strings.HasSuffix(a.text, "=1") {
 			b.named[h.under] = append(b.named[h.under], statement)
 		}
-	case strings.Contains(upper, "_LOCK("):
+	case strings.Contains(upper, "RELEASE_LOCK("), strings.Contains(upper, "RELEASE_ALL_LOCKS("):
 		freed := r.schema.Touches(schedule.Request{Server: h.Server, Text: h.Text})
 		b.named[h.under] = slices.DeleteFunc(b.named[h.under], func(taken schedule.Statement) bool {
-			return schedule.Dependent(freed, r.schema.Locks([]schedule.Statement{taken})) != ""
+			return !locksTables(taken) && schedule.Dependent(freed, r.schema.Locks([]schedule.Statement{taken})) != ""
 		})
 		r.change(r.wrote, b.customer)
 	case a.open && (!a.ends || strings.Contains(h.Text, ";")):

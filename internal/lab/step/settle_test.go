@@ -2,6 +2,7 @@ package step
 
 import (
 	"database/sql"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +42,20 @@ func TestWhyACustomerIsSilent(t *testing.T) {
 	} {
 		if now, blocked := tt.of.why(); now != tt.now || blocked.String() != tt.blocked {
 			t.Errorf("%s: state %d, %q, want %d, %q", tt.what, now, blocked, tt.now, tt.blocked)
+		}
+	}
+}
+
+// TestHowLongNobodyMayGoOn: a statement that waits for a row comes to an end.
+func TestHowLongNobodyMayGoOn(t *testing.T) {
+	b := newBuyer('A', "a", nil)
+	r := newRun(Plan{}, nil, 1, pace{patience: longIdle})
+	r.buyers = []*buyer{b}
+	for idle, endless := range map[time.Duration][2]bool{longIdle: {false, false}, 2 * longIdle: {true, false}, rowPatience: {true, true}} {
+		for i, now := range []state{onLock, onRow} {
+			if b.state = now; r.endless(idle) != endless[i] {
+				t.Errorf("state %d for %s: it is without an end: %v", now, idle, !endless[i])
+			}
 		}
 	}
 }
@@ -137,7 +152,8 @@ func TestWhatIsAPoll(t *testing.T) {
 	}
 }
 
-// TestWhatAServerSays of its level, and of a unique key that a statement changes without its name.
+// TestWhatAServerSays of its level, of a unique key that a statement changes without its name, and of a key that is named
+// by a foreign one and not unique.
 func TestWhatAServerSays(t *testing.T) {
 	server, err := testserver.Start(t).MySQL(t.Context(), "--transaction-isolation=READ-COMMITTED")
 	if err != nil {
@@ -154,12 +170,23 @@ func TestWhatAServerSays(t *testing.T) {
 	if _, err = db.ExecContext(t.Context(), "CREATE TABLE reservations (id BIGINT PRIMARY KEY, item_id BIGINT, status VARCHAR(9), active BIGINT AS (IF(status = 'active', item_id, NULL)) STORED, UNIQUE (active))"); err != nil {
 		t.Fatal(err)
 	}
+	for _, table := range []string{"parents (id BIGINT PRIMARY KEY, sku VARCHAR(9), KEY (sku))", "children (id BIGINT PRIMARY KEY, sku VARCHAR(9), n INT, FOREIGN KEY (sku) REFERENCES parents (sku) ON UPDATE CASCADE)"} {
+		if _, err = db.ExecContext(t.Context(), "CREATE TABLE "+table); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s, err := LoadSchema(t.Context(), db)
 	update := func(id string) []schedule.Touch {
 		return s.Touches(schedule.Request{Server: wire.MySQL, Text: "UPDATE reservations SET status = 'active' WHERE id = " + id})
 	}
 	if err != nil || schedule.Dependent(update("5"), update("6")) == "" {
 		t.Errorf("two rows of one unique key are independent: %+v %v", s, err)
+	}
+	sends := func(text string) []schedule.Touch {
+		return s.Touches(schedule.Request{Server: wire.MySQL, Text: text, Tx: true})
+	}
+	if schedule.Dependent(sends("UPDATE parents SET sku = 'b' WHERE id = 7"), sends("UPDATE children SET n = 1 WHERE id = 3")) == "" {
+		t.Error("an UPDATE that is carried on to another table is independent of what that table is sent")
 	}
 }
 
@@ -179,6 +206,30 @@ func TestALevelOfTheServer(t *testing.T) {
 		}
 		if got := len(r.schema.Locks(b.holds())) > 0; got != holds {
 			t.Errorf("%s: it holds what it has read: %v", level, got)
+		}
+	}
+}
+
+// TestHowANamedLockEnds: by a release, and not by a question.
+func TestHowANamedLockEnds(t *testing.T) {
+	for text, held := range map[string]string{
+		"SELECT RELEASE_LOCK('x')": "LOCK TABLES items READ", "SELECT RELEASE_LOCK('y')": "LOCK TABLES items READ, SELECT GET_LOCK('x', 10)", "DO RELEASE_ALL_LOCKS()": "LOCK TABLES items READ",
+		"SELECT IS_USED_LOCK('x')": "LOCK TABLES items READ, SELECT GET_LOCK('x', 10)", "SELECT IS_FREE_LOCK('x')": "LOCK TABLES items READ, SELECT GET_LOCK('x', 10)",
+		"SELECT IS_USED_LOCK('x') = CONNECTION_ID()": "LOCK TABLES items READ, SELECT GET_LOCK('x', 10)", "UNLOCK TABLES": "SELECT GET_LOCK('x', 10)",
+	} {
+		r, b := &serviceRun{run: newRun(Plan{}, schedule.Schema{}, 1, pace{}), service: &Service{}, conns: map[uint64]*wire.Conn{}}, newBuyer('A', "a", nil)
+		r.entries = []schedule.Entry{{}}
+		for _, sent := range []string{"LOCK TABLES items READ", "SELECT GET_LOCK('x', 10)", text} {
+			x := &wire.Exchange{Conn: &wire.Conn{Thread: 1}, Server: wire.MySQL, Text: sent}
+			b.flying = r.held(&holding{x, nil})
+			r.answered(b, x, answer{text: "lock=1", matched: true})
+		}
+		var got []string
+		for _, s := range b.holds() {
+			got = append(got, s.Text)
+		}
+		if strings.Join(got, ", ") != held {
+			t.Errorf("%s: it holds %q, want %q", text, got, held)
 		}
 	}
 }

@@ -65,6 +65,12 @@ func LoadSchema(ctx context.Context, db *sql.DB) (schedule.Schema, error) {
 				change(parent, func(t *schedule.Table) { t.Children = append(t.Children, table) })
 			})
 	}
+	if err == nil { // InnoDB lets foreign keys name columns that are not unique
+		err = each("SELECT referenced_table_name, referenced_column_name, '' FROM information_schema.key_column_usage"+here+" AND referenced_table_name IS NOT NULL",
+			func(parent, column, _ string) {
+				change(parent, func(t *schedule.Table) { t.Unique = append(t.Unique, column) })
+			})
+	}
 	if err == nil {
 		err = each("SELECT table_name, column_name, '' FROM information_schema.columns"+here+" AND generation_expression <> ''",
 			func(table, column, _ string) {
