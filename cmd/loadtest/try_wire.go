@@ -88,6 +88,9 @@ func (t *try) step(ctx context.Context, on *step.Service) []task {
 		on.Spare(t.Spare)
 		record, err := on.InTime(ctx, "", 2, t.order)
 		t.moving("")
+		if err == nil {
+			err = explore.Followed(t.order, record)
+		}
 		if errors.Is(err, explore.ErrCannot) {
 			t.mistake = fmt.Errorf("--step: %w", err)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/words"
 )
 
 // Thing is one run of something that can be stepped: customers who make one step after the other, and events
@@ -140,6 +141,19 @@ func Follow(s schedule.Schedule) Chooser {
 		}
 		return 0, cannotError{next.Why(left[0])}
 	}
+}
+
+// Followed says what of a schedule a run by [Follow] has not come to, because everyone had ended. It is nil where it has
+// played all.
+func Followed(s schedule.Schedule, r schedule.Record) error {
+	if len(r.Played) >= len(s) {
+		return nil
+	}
+	left, why := s[len(r.Played)], words.Of("cannot.nothing")
+	if answer, came := r.Outcome.Answers[left.Customer.String()]; came {
+		why = words.Of("cannot.ended", "who", left.Customer.String(), "answer", answer)
+	}
+	return cannotError{words.Of("cannot", "choice", left.String(), "why", why)}
 }
 
 // cannotError is an order of steps that cannot be.

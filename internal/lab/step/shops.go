@@ -173,7 +173,11 @@ func (a As) Slots(events []schedule.Event) int {
 
 // PlaySchedule plays a schedule as [Shops.PlaySchedule] does.
 func (a As) PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error) {
-	return a.Play(ctx, a.plan(strategy, customers, order), func() explore.Chooser { return explore.Follow(order) })
+	record, err := a.Play(ctx, a.plan(strategy, customers, order), func() explore.Chooser { return explore.Follow(order) })
+	if err == nil {
+		err = explore.Followed(order, record)
+	}
+	return record, err
 }
 
 // Position plays a schedule and what follows it, and returns how things stood in between. So no
@@ -207,11 +211,14 @@ func (a As) Position(ctx context.Context, strategy string, customers int, order 
 			return play(next)
 		}
 	})
+	if err != nil {
+		return Position{}, err
+	}
 	at.Record = record
 	if !at.Ended {
 		at.Entries = at.Entries[:entries]
 	}
-	return at, err
+	return at, explore.Followed(order, record)
 }
 
 // LocalClock says whether a strategy goes by other times than those of keys in Redis, as far as it
@@ -221,9 +228,11 @@ func LocalClock(of declared.Strategy) bool {
 }
 
 // Inapplicable says why an event says nothing about a strategy, and nothing where it does.
-func Inapplicable(of declared.Strategy, e schedule.Event) words.Text {
+func Inapplicable(of declared.Strategy, as schedule.Sales, e schedule.Event) words.Text {
 	breaksRedis := e == schedule.FlushAll || e == schedule.Failover
 	switch {
+	case e == schedule.Kill && as.OneShop:
+		return words.Of("inapplicable.one-shop")
 	case e.AtTheWire():
 		return words.Of("inapplicable.service")
 	case of.NeedsEtcd && (breaksRedis || e == schedule.Forget):

@@ -14,7 +14,9 @@ import (
 	"stocklock/internal/shop/labmode"
 )
 
-func (r *shopsRun) inapplicable(e schedule.Event) words.Text { return Inapplicable(r.of, e) }
+func (r *shopsRun) inapplicable(e schedule.Event) words.Text {
+	return Inapplicable(r.of, r.plan.Sales, e)
+}
 
 func (r *shopsRun) canHappen(e schedule.Event) bool {
 	if r.plan.Everything {

@@ -17,6 +17,7 @@ import (
 	"stocklock/internal/lab/step/steptest"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/words"
+	"stocklock/internal/strategy/declared"
 )
 
 // TestARunThatIsGivenUp while its slots start leaves them to the next one.
@@ -79,7 +80,9 @@ func TestStage(t *testing.T) {
 			"kill:B A.select":    "B has not come yet",
 			"A.select C.select":  "there is no customer C: this run has A to B",
 			"A.select B.release": "B's next step is B.select",
-			"A.select B.select wait A.update B.update B.insert": "B waits for the row",
+			"A.select B.select wait A.update B.update B.insert":     "B waits for the row",
+			"A.select A.update A.insert A.commit B.select B.updaet": "B has ended",
+			"A.select A.update A.insert A.commit B.select wait":     "wait cannot be here",
 		} {
 			plan := steptest.Parse(t, text)
 			_, err := s.PlaySchedule(t.Context(), "none", 2, plan)
@@ -166,6 +169,25 @@ func TestStage(t *testing.T) {
 			t.Errorf("%+v, %v", at, err)
 		}
 	})
+	t.Run("how things stood in a run that was given up", func(t *testing.T) {
+		for patience, given := range map[time.Duration]bool{lease: true, 2 * lease: true, time.Minute: false} { // B waits for three leases, and two pass
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			at, err := step.As{Shops: s}.Position(ctx, "setnx", 2, steptest.Parse(t, "lose:A A.setnx"))
+			if (err != nil) != given || (len(at.Entries) == 2) == given {
+				t.Errorf("after %s: %+v, %v", patience, at, err)
+			}
+		}
+	})
+}
+
+// TestAKillAtOneShop would take away customers to whom nothing is to happen.
+func TestAKillAtOneShop(t *testing.T) {
+	for _, event := range schedule.Events() {
+		if got := step.Inapplicable(declared.Strategy{}, schedule.Sales{OneShop: true}, event); got.IsZero() == (event == schedule.Kill) {
+			t.Errorf("%s: %q", event, got)
+		}
+	}
 }
 
 // TestALeaseIsEndedEarly where nothing but Redis goes by it.

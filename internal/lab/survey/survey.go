@@ -95,7 +95,7 @@ func LeftOut(in *words.Language, of declared.Strategy, surveys []Plan) string {
 		})
 	}
 	for _, e := range schedule.Events() {
-		if !played(e, 2, false) && !played(e, 3, false) && step.Inapplicable(of, e).IsZero() {
+		if !played(e, 2, false) && !played(e, 3, false) && step.Inapplicable(of, schedule.Sales{}, e).IsZero() {
 			left = append(left, string(e))
 		}
 	}
@@ -177,7 +177,7 @@ func (p Plan) Run(ctx context.Context, on *step.Shops, progress func(of Result, 
 		events = []schedule.Event{""}
 	}
 	for _, event := range events {
-		result := Result{Strategy: p.Strategy, Event: event, Customers: p.Customers, Switches: p.Switches, Sales: p.Sales, Skipped: step.Inapplicable(of, event), AtPoints: of.AtPoints()}
+		result := Result{Strategy: p.Strategy, Event: event, Customers: p.Customers, Switches: p.Switches, Sales: p.Sales, Skipped: step.Inapplicable(of, p.Sales, event), AtPoints: of.AtPoints()}
 		if !result.Skipped.IsZero() {
 			each(result)
 			continue
