@@ -338,6 +338,9 @@ var bounds = []struct {
 	{"a panic that a crowd alone meets", verdict.Crash, "panic: nobody recovers it",
 		`if wanted.Quantity > 1 { go panic("nobody recovers it") }; return store.Decrement(ctx, wanted)`},
 	{"a loop without an end", verdict.TooManyRequests, "the sales do not end", `for { store.Read(ctx, wanted.ItemID) }`},
+	{"its own context", verdict.WithoutContext, "to MySQL was sent without the context of its sale", `return store.Decrement(context.Background(), wanted)`},
+	{"its own context behind the answer", verdict.WithoutContext, "pass ctx on",
+		`go store.Decrement(context.Background(), wanted); return stock.Order{ID: 1, PublicID: wanted.RequestID, ItemID: wanted.ItemID, Quantity: wanted.Quantity}, nil`},
 }
 
 func unbounded(t *testing.T) (all []task) {

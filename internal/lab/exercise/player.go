@@ -46,7 +46,10 @@ type player struct {
 func (p player) Play(ctx context.Context, plan step.Plan, choose func() explore.Chooser) (schedule.Record, error) {
 	plan.MaxSteps, plan.MaxSilence = maxSteps, p.silence
 	record, err := p.Shops.Play(ctx, plan, choose)
+	unheld, loose := errors.AsType[step.UnheldError](err)
 	switch {
+	case loose:
+		return record, failure{verdict.WithoutContext, words.Of("exercise.without-context", "server", unheld.Server)}
 	case errors.Is(err, step.ErrEndless):
 		return record, failure{verdict.TooManyRequests, words.Why(err)}
 	case errors.Is(err, step.ErrSilent) && !errors.Is(err, explore.ErrGivenUp):

@@ -84,7 +84,7 @@ func (s *Shops) Play(ctx context.Context, p Plan, choose func() explore.Chooser)
 		if silent++; p.MaxSilence == 0 || !errors.Is(err, ErrSilent) {
 			silent = 0
 		}
-		endless := silent == sureTries || errors.As(err, new(manyError)) ||
+		endless := silent == sureTries || errors.As(err, new(manyError)) || errors.As(err, new(UnheldError)) ||
 			errors.As(err, new(rehearsalError)) && (try >= rehearsalTries || errors.Is(err, ErrEndless))
 		final := err == nil || errors.Is(err, explore.ErrStop) || errors.Is(err, explore.ErrCannot) && try >= sureTries || endless
 		if final || ctx.Err() != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +14,8 @@ import (
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/seen"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -76,10 +80,17 @@ func (s *Shops) rehearseAt(ctx context.Context, l *slot, shop *rig.TestbedShop, 
 		heard = func() { alarm.Reset(limit) }
 	}
 	var sent atomic.Int64
+	var recorded atomic.Bool // the request that records an order was held
 	defer s.reports.follow(l.name, []uint64{item}, ids, func(r heldReport) {
 		heard()
+		if r.loose() && p.MaxSilence > 0 {
+			cancel(UnheldError{"Redis"})
+		}
 		if r.Hold == 0 {
 			return
+		}
+		if r.Name == "insert" && strings.Contains(r.Text, "orders") {
+			recorded.Store(true)
 		}
 		if sent.Add(1) == maxRehearsal {
 			cancel(fmt.Errorf("%s: two sales by %s have sent %d requests: %w", shop.Name, by.Name, maxRehearsal, ErrEndless))
@@ -96,13 +107,41 @@ func (s *Shops) rehearseAt(ctx context.Context, l *slot, shop *rig.TestbedShop, 
 	}
 	answer := l.buy(ctx, shop.URL, []uint64{item}, by.Name, ids[0])
 	other := <-second
-	if cause := context.Cause(ctx); errors.Is(cause, ErrEndless) || errors.Is(cause, ErrSilent) {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrEndless) || errors.Is(cause, ErrSilent) || errors.As(cause, new(UnheldError)) {
 		return cause
 	}
 	if answer != string(load.Sold) && other != string(load.Sold) { // one may be in the other's way
 		return UnsoldError{shop.Name, by.Name, answer}
 	}
-	return nil
+	if p.MaxSilence == 0 {
+		return nil
+	}
+	// Who answers first records later. An order is there after its request was held, or was not held at all.
+	waiting, done := context.WithTimeout(ctx, dropAfter)
+	defer done()
+	_, err = seen.Until(waiting, lookAfter, func() (bool, error) {
+		orders, err := l.database.store.ItemOrders(ctx, item)
+		if err == nil && len(orders) > 0 && !recorded.Load() {
+			err = UnheldError{"MySQL"}
+		}
+		return recorded.Load(), err
+	})
+	return err
+}
+
+// UnheldError is about sales that have sent a request with another context than that of the sale. It cannot be held.
+type UnheldError struct{ Server string }
+
+func (e UnheldError) Error() string {
+	return "a request to " + e.Server + " was sent without the context of its sale"
+}
+
+// loose says that a request to Redis was sent without the context of a sale, and that it is no renewal, which is not held
+// in any case.
+func (r heldReport) loose() bool {
+	command, _, _ := strings.Cut(r.Text, " ")
+	renews := slices.Contains([]string{"EVALSHA", "FCALL", "EXPIRE", "PEXPIRE"}, command)
+	return r.Own && r.Sale == "" && r.Server == labmode.RedisServer && !renews
 }
 
 // UnsoldError is about a strategy that does not sell: of two customers who wanted the two units that there were, none was

@@ -114,6 +114,9 @@ func (r *shopsRun) handle(_ context.Context, m any) error {
 		return nil
 	}
 	report := m.(heldReport)
+	if r.plan.MaxSilence > 0 && report.loose() {
+		return UnheldError{"Redis"}
+	}
 	if report.Own && report.Server != labmode.MySQLServer && writesOneOf(r.schema.Touches(report.request()), heldKeys(r.items, r.of.State)) {
 		if name := r.customerOfShop(report.shop); name != "" {
 			r.noteRenewal(schedule.Customer(name[0]), report.at)

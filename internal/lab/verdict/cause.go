@@ -93,6 +93,7 @@ var (
 	Unlocked        = cause("unlocked", "")
 	SameOwner       = cause("same-owner", "")
 
+	WithoutContext  = cause("without-context", "")
 	// Of a run of which the cause is not known.
 	Unexplained = cause("unexplained", "")
 	Untraced    = cause("no-trace", "")

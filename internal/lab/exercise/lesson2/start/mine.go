@@ -4,6 +4,8 @@
 // so that a dead holder's lock ends by itself, whenever the holder dies. The lease is l.Lease. What
 // release does is the subject of exercise 3. The check sells with ReadThenWrite:
 // the lock has to decide.
+//
+// Send every request with ctx, or with context.WithoutCancel(ctx): the check holds it.
 package mine
 
 import (

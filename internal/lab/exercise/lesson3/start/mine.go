@@ -6,6 +6,8 @@
 //
 // The check sells with ReadThenWrite: the lock has to decide. What a holder writes after its lease
 // is exercise 5.
+//
+// Send every request with ctx, or with context.WithoutCancel(ctx): the check holds it.
 package mine
 
 import (

@@ -9,6 +9,9 @@
 // Renew in a goroutine, with a script or with PEXPIRE: the lab lets both pass while a sale is held.
 // Stop it before the point Releasing. The check sells with ReadThenWrite, which checks its context
 // before the read and before the write. The write of a stopped process is exercise 5.
+//
+// Send every other request with ctx, or with context.WithoutCancel(ctx): the check holds what a sale
+// sends.
 package mine
 
 import (

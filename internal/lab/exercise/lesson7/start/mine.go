@@ -9,6 +9,8 @@
 //
 // Its outcomes have the order of each sale, or its error. Several items can be sold at the same
 // time.
+//
+// Send every request with ctx, or with context.WithoutCancel(ctx): the check holds it.
 package mine
 
 import (
