@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"stocklock/internal/lab/catalog"
@@ -164,11 +165,22 @@ func (c *Checker) found(ctx context.Context, a Answer, s Search, on player) (exp
 		return found, err
 	}
 	plan := a.plan(s)
-	found, err := explore.Explore(ctx, plan.On(on), explore.Search{Switches: s.Switches, Slots: on.Slots(plan.Events)}, func(done, left int) {
+	var met atomic.Bool
+	play := func(ctx context.Context, choose func() explore.Chooser) (schedule.Record, error) {
+		record, err := on.Play(ctx, plan, choose)
+		if record.Played.Has(s.Event) {
+			met.Store(true)
+		}
+		return record, err
+	}
+	found, err := explore.Explore(ctx, play, explore.Search{Switches: s.Switches, Slots: on.Slots(plan.Events)}, func(done, left int) {
 		if c.Progress != nil {
 			c.Progress(s.text(), done, left)
 		}
 	})
+	if err == nil && s.Event != "" && !met.Load() && len(found.Shortest) == 0 && found.Unknown() == "" {
+		return found, failure{verdict.NotSeen, words.Of("exercise.not-met", "event", s.Event)}
+	}
 	if err == nil {
 		found.Shortest = slices.DeleteFunc(found.Shortest, func(r schedule.Record) bool { return slices.Contains(s.Allowed, r.Outcome.Cause) })
 		err = explore.Confirm(ctx, on.PlaySchedule, &found)

@@ -337,10 +337,10 @@ var bounds = []struct {
 	{"silence", verdict.TooSilent, "nothing was heard of the shops for 4s", `select {}`},
 	{"a panic that a crowd alone meets", verdict.Crash, "panic: nobody recovers it",
 		`if wanted.Quantity > 1 { go panic("nobody recovers it") }; return store.Decrement(ctx, wanted)`},
-	{"a loop without an end", verdict.TooManyRequests, "the sales do not end", `for { store.Read(ctx, wanted.ItemID) }`},
 	{"its own context", verdict.WithoutContext, "to MySQL was sent without the context of its sale", `return store.Decrement(context.Background(), wanted)`},
 	{"its own context behind the answer", verdict.WithoutContext, "pass ctx on",
 		`go store.Decrement(context.Background(), wanted); return stock.Order{ID: 1, PublicID: wanted.RequestID, ItemID: wanted.ItemID, Quantity: wanted.Quantity}, nil`},
+	{"a loop without an end", verdict.TooManyRequests, "the sales do not end", `for { store.Read(ctx, wanted.ItemID) }`},
 }
 
 func unbounded(t *testing.T) (all []task) {
@@ -393,6 +393,22 @@ func TestBuildSaysWhatTheCompilerSays(t *testing.T) {
 	err := Build(t.Context(), root(t), filepath.Join(t.TempDir(), "shop"), put(t, "wrong", []task{selling(t, "nothing", "return nil")})...)
 	if !errors.As(err, new(errBuild)) || !strings.Contains(err.Error(), "0.go:") {
 		t.Errorf("Build = %v, want what the compiler says of 0.go", err)
+	}
+}
+
+// TestOwnersOnTwoMachines: what two containers share makes no owner.
+func TestOwnersOnTwoMachines(t *testing.T) {
+	now, host := time.Unix(1_800_000_000, 0), "a-host-"
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	for value, want := range map[string]string{
+		"4711-1": "pid-1", "shop 4712 1": "shop pid 1", "47110-1": "47110-1", "1800000000123": "now", "1800000000": "now", "1800000000123456-7": "now-7",
+		"99999999999999999999": "99999999999999999999", host + "-4711-1": host + "-4711-1",
+	} {
+		if got := anywhere(value, []int{4711, 4712}, now); got != want {
+			t.Errorf("%q is %q, want %q", value, got, want)
+		}
 	}
 }
 

@@ -132,6 +132,20 @@ func (s *Shops) Lacks(ctx context.Context, of declared.Strategy) (string, error)
 // Shop is the catalog of the shops that the stage starts.
 func (s *Shops) Shop() *catalog.Catalog { return s.shop }
 
+// PIDs are the numbers of the shops' processes, between two runs.
+func (s *Shops) PIDs() (pids []int) {
+	for _, p := range s.pools {
+		for range len(p.slots) {
+			l := <-p.slots
+			for _, shop := range l.Shops {
+				pids = append(pids, shop.PID())
+			}
+			p.slots <- l
+		}
+	}
+	return pids
+}
+
 // Script is the source of a script that was sent, empty for one that is not known.
 func (s *Shops) Script(sha string) string { return s.reports.script(sha) }
 

@@ -92,8 +92,8 @@ var (
 	NotSeen         = cause("not-seen", "")
 	Unlocked        = cause("unlocked", "")
 	SameOwner       = cause("same-owner", "")
-
 	WithoutContext  = cause("without-context", "")
+
 	// Of a run of which the cause is not known.
 	Unexplained = cause("unexplained", "")
 	Untraced    = cause("no-trace", "")
