@@ -55,6 +55,9 @@ func (p player) Play(ctx context.Context, plan step.Plan, choose func() explore.
 	case errors.Is(err, step.ErrSilent) && !errors.Is(err, explore.ErrGivenUp):
 		return record, failure{verdict.TooSilent, words.Of("exercise.silent", "time", p.silence.String())}
 	}
+	if i := slices.IndexFunc(record.Entries, func(e schedule.Entry) bool { return e.Server == labmode.RedisServer && e.Choice.IsStep() }); p.exercise.WithoutRedis && i >= 0 {
+		return record, failure{verdict.Locked, words.Of("exercise.locked", "who", record.Entries[i].Customer, "sent", record.Entries[i].Sent)}
+	}
 	return p.judged(record), err
 }
 

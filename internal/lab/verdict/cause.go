@@ -91,6 +91,7 @@ var (
 	TooManyCommits  = cause("too-many-commits", "")
 	NotSeen         = cause("not-seen", "")
 	Unlocked        = cause("unlocked", "")
+	Locked          = cause("locked", "")
 	SameOwner       = cause("same-owner", "")
 	WithoutContext  = cause("without-context", "")
 
