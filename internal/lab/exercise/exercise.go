@@ -196,7 +196,7 @@ var exercises = []Exercise{
 		Hints: []string{
 			"How many transactions does a sale have, and what is true between them?",
 			"One transaction for the unit and the order. Choose the order's id before it is sent.",
-			"After an error at COMMIT, look for that id: the order stands, or it does not.",
+			"After an error at COMMIT, look for that id. Found is sold. Not found proves nothing yet: answer unknown, or try again under the same id, and look again.",
 		},
 		Properties: inDatabase,
 		LooksUp:    true,
