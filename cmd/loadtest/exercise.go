@@ -68,8 +68,10 @@ func (c *exerciseCommand) Run(ctx context.Context, s streams) error {
 		return nil
 	}
 	root, err := exercise.Root()
-	if err != nil {
+	if errors.Is(err, exercise.ErrNoCheckout) {
 		return usage("%w", err)
+	} else if err != nil {
+		return err
 	}
 	if !c.Check {
 		return c.begin(s, e, root)
@@ -119,7 +121,7 @@ func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exerc
 	err := exercise.Build(ctx, root, filepath.Join(root, program), e.Mine())
 	built()
 	if said, not := exercise.Compiler(err); not {
-		fmt.Fprintf(s.out, "  %s\n%s\n", s.say("exercise.does-not-build"), said)
+		fmt.Fprintf(s.out, "  %s\n%s\n", s.say("exercise.does-not-build"), s.in().Say(said))
 		return errSurprised
 	}
 	if err != nil {

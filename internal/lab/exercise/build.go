@@ -14,6 +14,7 @@ import (
 	"text/template"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/words"
 )
 
 // registration is the file that is laid over cmd/shop: it offers what a pupil wrote.
@@ -69,12 +70,12 @@ type Answer struct {
 func (e Exercise) Mine() Answer { return Answer{e, path.Join("exercises", e.name()), "Build", "mine"} }
 
 // errBuild is an error of the compiler about the pupil's code.
-type errBuild struct{ said string }
+type errBuild struct{ said words.Text }
 
-func (e errBuild) Error() string { return e.said }
+func (e errBuild) Error() string { return e.said.String() }
 
 // Compiler returns what the compiler said of an answer, where that is the error.
-func Compiler(err error) (said string, not bool) {
+func Compiler(err error) (said words.Text, not bool) {
 	e, not := errors.AsType[errBuild](err)
 	return e.said, not
 }
@@ -106,10 +107,23 @@ func Build(ctx context.Context, root, program string, answers ...Answer) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if _, exited := errors.AsType[*exec.ExitError](err); exited {
-			return errBuild{strings.TrimSpace(said.String())}
-		}
-		return fmt.Errorf("exercise: build the shop: %w", err)
+		return aboutAnswer(err, strings.TrimSpace(said.String()), answers)
 	}
 	return nil
+}
+
+// aboutAnswer tells what is wrong with an answer from all else that the go command fails for, such as a module that cannot
+// be fetched. The compiler says nothing of an answer where Build is not what the registration calls.
+func aboutAnswer(err error, said string, answers []Answer) error {
+	if _, exited := errors.AsType[*exec.ExitError](err); exited {
+		for _, a := range answers {
+			switch {
+			case strings.Contains(said, a.Folder):
+				return errBuild{words.AsItStands(said)}
+			case strings.Contains(said, "mine.go:"):
+				return errBuild{words.Of("exercise.no-build", "folder", a.Folder, "func", a.Func, "said", said)}
+			}
+		}
+	}
+	return fmt.Errorf("exercise: build the shop: %w: %s", err, said)
 }

@@ -321,10 +321,13 @@ func code(file []byte) int { return max(bytes.Index(file, []byte("package mine")
 // ErrNoCheckout means that an exercise needs what is not there: Go, and a checkout of stocklock.
 var ErrNoCheckout = errors.New("exercises need go in the PATH, and a checkout of stocklock: clone it, and run this in it")
 
-// Root returns the folder of the checkout that the working directory is in, or [ErrNoCheckout].
+// Root returns the folder of the checkout that the working directory is in, or [ErrNoCheckout]. Another error has what the
+// go command said.
 func Root() (string, error) {
 	out, err := exec.Command("go", "env", "GOMOD").Output()
-	if err != nil {
+	if exited, is := errors.AsType[*exec.ExitError](err); is {
+		return "", fmt.Errorf("go env GOMOD: %w: %s", err, bytes.TrimSpace(exited.Stderr))
+	} else if err != nil {
 		return "", ErrNoCheckout
 	}
 	file := strings.TrimSpace(string(out))

@@ -394,6 +394,37 @@ func TestBuildSaysWhatTheCompilerSays(t *testing.T) {
 	if !errors.As(err, new(errBuild)) || !strings.Contains(err.Error(), "0.go:") {
 		t.Errorf("Build = %v, want what the compiler says of 0.go", err)
 	}
+	all := put(t, "without", []task{selling(t, "renamed", "return stock.Order{}, nil")})
+	all[0].Func = "Build"
+	err = Build(t.Context(), root(t), filepath.Join(t.TempDir(), "shop"), all...)
+	if said, not := Compiler(err); !not || !strings.Contains(said.String(), "exercises/test/without has to have func Build(") {
+		t.Errorf("Build = %v, want what its folder has to have", err)
+	}
+}
+
+// goThat puts a go command into the PATH, and in the place of that of Build.
+func goThat(t *testing.T, does string) {
+	t.Helper()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "go")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+does), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GO", program)
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+}
+
+// TestAGoCommandThatFailsIsNoAnswer: what it says is not about the pupil's code.
+func TestAGoCommandThatFailsIsNoAnswer(t *testing.T) {
+	here := root(t)
+	goThat(t, "echo 'dial tcp: lookup proxy.golang.org' >&2; exit 1")
+	err := Build(t.Context(), here, filepath.Join(t.TempDir(), "shop"), exercises[1].Mine())
+	if _, not := Compiler(err); not || err == nil || !strings.Contains(err.Error(), "dial tcp") {
+		t.Errorf("Build = %v, compiler's: %t", err, not)
+	}
+	if _, err := Root(); err == nil || errors.Is(err, ErrNoCheckout) || !strings.Contains(err.Error(), "dial tcp") {
+		t.Errorf("Root: %v", err)
+	}
 }
 
 // TestOwnersOnTwoMachines: what two containers share makes no owner.
