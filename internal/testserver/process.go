@@ -65,7 +65,7 @@ func (g *Group) Launch(ctx context.Context, p *Process) error {
 // before.
 func (g *Group) Run(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: g.reaper.group()}
-	cmd.WaitDelay = time.Second // for children that outlive it and keep its output open
+	cmd.WaitDelay = cmp.Or(cmd.WaitDelay, time.Second) // for children that outlive it and keep its output open
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w:\n%s", err, out)
 	}

@@ -427,6 +427,24 @@ func TestAGoCommandThatFailsIsNoAnswer(t *testing.T) {
 	}
 }
 
+// TestABuildThatEndsEarlyLeavesNothing: the go command removes its folder.
+func TestABuildThatEndsEarlyLeavesNothing(t *testing.T) {
+	here, folder := root(t), filepath.Join(t.TempDir(), "work")
+	goThat(t, "mkdir "+folder+"; trap 'rmdir "+folder+"; kill $!; exit 1' INT; sleep 30 & wait")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
+			if _, err := os.Stat(folder); err == nil {
+				cancel()
+			}
+		}
+	}()
+	err := Build(ctx, here, filepath.Join(t.TempDir(), "shop"), exercises[1].Mine())
+	if _, left := os.Stat(folder); !errors.Is(err, context.Canceled) || left == nil {
+		t.Errorf("Build = %v, and left its folder: %t", err, left == nil)
+	}
+}
+
 // TestOwnersOnTwoMachines: what two containers share makes no owner.
 func TestOwnersOnTwoMachines(t *testing.T) {
 	now, host := time.Unix(1_800_000_000, 0), "a-host-"

@@ -211,10 +211,12 @@ func (r *Rig) buildShop(ctx context.Context) (string, error) {
 	return program, nil
 }
 
-// GoCommand is the go command in a checkout, with the flags by which the lab is built there.
+// GoCommand is the go command in a checkout, with the flags by which the lab is built there. It removes what it has in the
+// folder for temporary files only where it is asked to end.
 func GoCommand(ctx context.Context, root string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "scripts/lab-go.sh", args...)
 	cmd.Dir = root
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, 10*time.Second
 	return cmd
 }
 
