@@ -383,6 +383,14 @@ func TestAnExerciseThatIsBegunStaysAsItIs(t *testing.T) {
 			t.Errorf("loadtest %s: exit code %d, %q, %q, want %d and %q", tt.args, code, out.String(), errs.String(), tt.code, tt.want)
 		}
 	}
+	for _, in := range [][2]string{{"exercises/lesson3", "../lesson2/mine.go"}, {"../lesson2", "./mine.go"}} { // what is printed can be typed
+		folder, want := in[0], in[1]
+		t.Chdir(folder)
+		var out bytes.Buffer
+		if code := run(t.Context(), []string{"exercise", "2"}, &out, io.Discard); code != 0 || !strings.Contains(out.String(), " "+want+"\n") {
+			t.Errorf("in %s: exit code %d, %q, want %s", folder, code, out.String(), want)
+		}
+	}
 }
 
 // TestThePageStartsTheCommands holds what the page starts for a command of a lesson to the flags that the

@@ -102,8 +102,22 @@ func (c *exerciseCommand) begin(s streams, e exercise.Exercise, root string) err
 	if written {
 		begun = "exercise.begin"
 	}
-	fmt.Fprintf(s.out, "%s\n%s\n%s\n", exerciseTitle(s, e), s.say(begun, "file", e.File()), s.say("exercise.then", "n", e.Lesson))
+	fmt.Fprintf(s.out, "%s\n%s\n%s\n", exerciseTitle(s, e), s.say(begun, "file", fromHere(root, e.File())), s.say("exercise.then", "n", e.Lesson))
 	return nil
+}
+
+// fromHere is a file of the checkout as a command can name it in the working directory.
+func fromHere(root, file string) string {
+	file = filepath.Join(root, file)
+	here, err := os.Getwd()
+	short, apart := filepath.Rel(here, file)
+	if _, gone := os.Stat(short); errors.Join(err, apart, gone) != nil { // a link can lead here
+		return file
+	}
+	if filepath.Base(short) == short { // it would be looked for in the PATH
+		return "." + string(filepath.Separator) + short
+	}
+	return short
 }
 
 func exerciseTitle(s streams, e exercise.Exercise) string {
@@ -115,10 +129,10 @@ func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exerc
 		return usage("%s is not there: loadtest exercise %d writes it", e.File(), e.Lesson)
 	}
 	// The program stays, so that a schedule that fails can be played again.
-	program := filepath.Join(e.Folder(), "shop")
+	program := filepath.Join(root, e.Folder(), "shop")
 	fmt.Fprintln(s.out, exerciseTitle(s, e))
 	built := s.late("compiling the shop")
-	err := exercise.Build(ctx, root, filepath.Join(root, program), e.Mine())
+	err := exercise.Build(ctx, root, program, e.Mine())
 	built()
 	if said, not := exercise.Compiler(err); not {
 		fmt.Fprintf(s.out, "  %s\n%s\n", s.say("exercise.does-not-build"), s.in().Say(said))
@@ -132,7 +146,7 @@ func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exerc
 		fmt.Fprintln(s.out, "  "+s.say("exercise.holds", "what", step))
 	}
 	done(words.Of("exercise.builds"))
-	checker, err := exercise.Open(ctx, filepath.Join(root, program))
+	checker, err := exercise.Open(ctx, program)
 	if err != nil {
 		return err
 	}
@@ -158,7 +172,7 @@ func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exerc
 	}
 	if v.Record != nil {
 		if again := v.StepCommand(); again != "" {
-			fmt.Fprintf(s.out, "%s --shop-binary %s --draw\n\n", again, program)
+			fmt.Fprintf(s.out, "%s --shop-binary %s --draw\n\n", again, fromHere(root, filepath.Join(e.Folder(), "shop")))
 		}
 		schedule.Draw(s.out, s.in(), *v.Record, widthOf(s.out))
 	}
