@@ -1,15 +1,21 @@
 package exercise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explore"
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/verdict"
@@ -43,8 +49,10 @@ type Checker struct {
 	RedisServer string
 
 	background context.Context // of the servers, which outlast a check
+	folder     string          // of the program
 	shop       *catalog.Catalog
-	ownSlots   int // of each stage, 0 for as many as is best
+	broken     Verdict // of a program that tells no strategies
+	ownSlots   int     // of each stage, 0 for as many as is best
 	silence    time.Duration
 	market     *market // nil until a crowd was sent
 	stages     map[time.Duration]*step.Shops
@@ -53,11 +61,36 @@ type Checker struct {
 // Open makes a checker of a program that [Build] has built. It can check as long as ctx lasts. The
 // caller closes it.
 func Open(ctx context.Context, program string) (*Checker, error) {
-	shop, err := catalog.Open(ctx, program)
-	if err != nil {
-		return nil, err
+	c := &Checker{background: ctx, silence: maxSilence, stages: map[time.Duration]*step.Shops{}}
+	return c, c.open(ctx, program)
+}
+
+// open copies the program, which a later build changes while shops are started. To ask it for its strategies
+// runs what the pupil's package does when it is loaded.
+func (c *Checker) open(ctx context.Context, program string) (err error) {
+	if c.folder, err = os.MkdirTemp("", "stocklock-exercise-"); err != nil {
+		return err
 	}
-	return &Checker{background: ctx, shop: shop, silence: maxSilence, stages: map[time.Duration]*step.Shops{}}, nil
+	own := filepath.Join(c.folder, "shop")
+	if os.Link(program, own) != nil { // to another file system
+		if err := exec.CommandContext(ctx, "cp", program, own).Run(); err != nil {
+			return errors.Join(fmt.Errorf("copy %s: %w", program, err), c.Close())
+		}
+	}
+	asking, cancel := context.WithTimeout(ctx, maxSilence)
+	defer cancel()
+	c.shop, err = catalog.Open(asking, own)
+	exited, broken := errors.AsType[*exec.ExitError](err)
+	switch {
+	case broken:
+		said := string(exited.Stderr)
+		c.broken = Verdict{Cause: verdict.Crash, Said: words.Of("exercise.not-loaded", "said", cmp.Or(rig.Panicked(said), strings.TrimSpace(said)))}
+	case asking.Err() != nil && ctx.Err() == nil:
+		c.broken = Verdict{Cause: verdict.TooSilent, Said: words.Of("exercise.silent", "time", maxSilence.String())}
+	case err != nil:
+		return errors.Join(err, c.Close())
+	}
+	return nil
 }
 
 // Close ends what was started.
@@ -69,7 +102,7 @@ func (c *Checker) Close() error {
 	if c.market != nil {
 		errs = append(errs, c.market.Close())
 	}
-	return errors.Join(append(errs, c.shop.Close())...)
+	return errors.Join(append(errs, os.RemoveAll(c.folder))...) // the catalog has built nothing
 }
 
 // player is the one with this lease. Its stage is opened for the first that needs it.
@@ -87,6 +120,9 @@ func (c *Checker) player(e Exercise, lease time.Duration, oneShop bool) (player,
 // Check has explorations decide, in the order of the exercise, then a crowd, and then cells. It ends with the first
 // that fails: a crowd says how code answers that sells nothing, and a cell has met nobody then. Done is called for each step that held. An error means that nothing is known of the code.
 func (c *Checker) Check(ctx context.Context, a Answer, done func(words.Text)) (Verdict, error) {
+	if c.broken.Cause != "" {
+		return c.broken, nil
+	}
 	for _, s := range a.Exercise.Searches {
 		if v, err := c.search(ctx, a, s, done); err != nil || v.Cause != "" {
 			return v, err

@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"go/types"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -442,6 +443,55 @@ func TestABuildThatEndsEarlyLeavesNothing(t *testing.T) {
 	err := Build(ctx, here, filepath.Join(t.TempDir(), "shop"), exercises[1].Mine())
 	if _, left := os.Stat(folder); !errors.Is(err, context.Canceled) || left == nil {
 		t.Errorf("Build = %v, and left its folder: %t", err, left == nil)
+	}
+}
+
+// TestAProgramThatIsNotLoaded is an answer that fails: its package is run when the shop is asked for its strategies.
+func TestAProgramThatIsNotLoaded(t *testing.T) {
+	for _, tt := range []struct {
+		does, said string
+		cause      verdict.Cause
+	}{
+		{`echo 'panic: assignment to entry in nil map' >&2; exit 2`, "panic: assignment to entry in nil map", verdict.Crash},
+		{`exec sleep 60`, "does the code wait for itself?", verdict.TooSilent},
+	} {
+		program := filepath.Join(t.TempDir(), "shop")
+		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+tt.does), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Open(t.Context(), program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := c.Check(t.Context(), exercises[6].Mine(), func(words.Text) {})
+		if err != nil || v.Cause != tt.cause || !strings.Contains(v.Said.String(), tt.said) {
+			t.Errorf("%s: %+v, %v", tt.does, v, err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestABuildChangesNoCheckThatRuns: the shops of a check are those that it began with.
+func TestABuildChangesNoCheckThatRuns(t *testing.T) {
+	all := open(t).shop.Program
+	program := filepath.Join(t.TempDir(), "shop")
+	if out, err := exec.Command("cp", all, program).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	c, err := Open(t.Context(), program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := errors.Join(os.Remove(program), os.WriteFile(program, []byte("#!/bin/sh\nexit 1"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	a := open(t).answers["lesson2/right-set"]
+	a.Exercise.Searches = nil
+	if v, err := c.Check(t.Context(), a, func(words.Text) {}); err != nil || !v.Solved {
+		t.Errorf("%+v, %v", v, err)
 	}
 }
 
