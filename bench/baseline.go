@@ -65,17 +65,19 @@ func printChanges(out io.Writer, path string, baseline, now []measure.Table) (wo
 	w := tabular.New()
 	w.AppendHeader(table.Row{"", "number", "baseline", "now", "change", "test", ""})
 	compared, differ, blind := 0, 0, 0
-	var versions []string
+	var settings, machine, versions []string
 	for _, t := range baseline {
 		for _, before := range comparedRows(t) {
 			after := measure.TableOf(now, t.Name).Row(before.Name)
 			if len(before.Results) > 0 && len(after.Results) > 0 {
-				var settings []string
-				if settings, versions = measure.Otherwise(before.Results[0], after.Results[0]); len(settings) > 0 {
+				if settings, machine, versions = measure.Otherwise(before.Results[0], after.Results[0]); len(settings) > 0 {
 					return 0, fmt.Errorf("nothing can be compared with %s, which was measured otherwise: %s", path, strings.Join(settings, "; "))
 				}
 			}
 			for _, c := range changesOf(before, after) {
+				if c.unit.Ratio && len(machine) > 0 {
+					continue // how much work a lock costs is alike there, and how fast that is done is not
+				}
 				compared++
 				if c.blind() {
 					blind++
@@ -93,8 +95,8 @@ func printChanges(out io.Writer, path string, baseline, now []measure.Table) (wo
 		}
 	}
 	fmt.Fprintf(out, "compared with %s: %d numbers, %d worse beyond noise\n", path, compared, worse)
-	for _, version := range versions {
-		fmt.Fprintln(out, "another version:", version)
+	if others := append(machine, versions...); len(others) > 0 {
+		fmt.Fprintln(out, "measured on another machine, or with other versions:", strings.Join(others, "; "))
 	}
 	if blind > 0 {
 		fmt.Fprintf(out, "of %d of them there are too few repetitions to tell\n", blind)

@@ -58,26 +58,35 @@ func TestChangesBeyondNoise(t *testing.T) {
 	}
 }
 
-// TestABaselineThatWasMeasuredOtherwise is not compared, but where versions alone differ.
+// TestABaselineThatWasMeasuredOtherwise is not compared. That of another machine has no ratios, and versions say nothing.
 func TestABaselineThatWasMeasuredOtherwise(t *testing.T) {
-	of := func(keysAndValues ...string) []measure.Table {
-		tables := scaleOf(1, 1.01, 1.02, 1, 1.01, 0.99)
-		for _, r := range tables[0].Rows[0].Results {
-			r.Config = measure.Configure(keysAndValues...)
+	on := func(tables []measure.Table, keysAndValues ...string) []measure.Table {
+		for _, row := range tables[0].Rows {
+			for _, r := range row.Results {
+				r.Config = measure.Configure(keysAndValues...)
+			}
 		}
 		return tables
 	}
-	baseline := of("cores", "2", "go", "go1.26.8", "each", "1s", "date", "2026-11-28", "etcd", "")
-	for says, now := range map[string][]measure.Table{
-		"each 1s, now 5s":                   of("cores", "2", "each", "5s"),
-		"cores 2, now 8":                    of("cores", "8", "each", "1s"),
-		"another version: go go1.26.8, now": of("cores", "2", "go", "go1.27", "each", "1s", "etcd", "3.5"),
-		"0 worse":                           of(),
+	scale := func() []measure.Table { return scaleOf(1, 1.01, 1.02, 1, 1.01, 0.99) }
+	locks := func() []measure.Table { return tableOf(2, 2.01, 2.02, 2, 2.01, 1.99) }
+	for _, test := range []struct {
+		of    func() []measure.Table
+		now   []string
+		says  string
+		wrong bool
+	}{
+		{scale, []string{"cores", "2", "each", "5s"}, "each 1s, now 5s", true},
+		{scale, []string{"cores", "8", "each", "1s"}, "cores 2, now 8", true},
+		{locks, []string{"cores", "8", "each", "1s"}, "1 numbers, 0 worse", false},
+		{scale, []string{"cores", "2", "go", "go1.27", "each", "1s", "etcd", "3.5"}, "go go1.26.8, now go1.27", false},
+		{scale, nil, "1 numbers, 0 worse", false},
 	} {
 		var out bytes.Buffer
-		_, err := printChanges(&out, "baseline.txt", baseline, now)
-		if said := fmt.Sprint(&out, err); !strings.Contains(said, says) || (err != nil) == strings.Contains(said, "0 worse") {
-			t.Errorf("%s, want %q", said, says)
+		baseline := on(test.of(), "cores", "2", "go", "go1.26.8", "each", "1s", "date", "2026-11-28", "etcd", "")
+		_, err := printChanges(&out, "baseline.txt", baseline, on(test.of(), test.now...))
+		if said := fmt.Sprint(&out, err); !strings.Contains(said, test.says) || (err != nil) != test.wrong {
+			t.Errorf("%v: %s, want %q", test.now, said, test.says)
 		}
 	}
 }

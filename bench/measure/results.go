@@ -216,21 +216,25 @@ func Configure(keysAndValues ...string) (config []benchfmt.Config) {
 	return config
 }
 
-// Otherwise says in which settings, and in which versions, two results were measured otherwise, of those that both have.
-func Otherwise(before, after *benchfmt.Result) (settings, versions []string) {
+// Otherwise says by which settings, on which machine, and with which versions two results were measured otherwise, of
+// what both have.
+func Otherwise(before, after *benchfmt.Result) (settings, machine, versions []string) {
 	for _, c := range before.Config {
 		now := after.GetConfig(c.Key)
 		if now == "" || now == string(c.Value) {
 			continue
 		}
 		differs := fmt.Sprintf("%s %s, now %s", c.Key, c.Value, now)
-		if slices.Contains([]string{"go", "redis", "etcd"}, c.Key) {
+		switch c.Key {
+		case "go", "redis", "etcd":
 			versions = append(versions, differs)
-		} else {
+		case "goos", "goarch", "cores":
+			machine = append(machine, differs)
+		default:
 			settings = append(settings, differs)
 		}
 	}
-	return settings, versions
+	return settings, machine, versions
 }
 
 // Environment says where a result was measured.
