@@ -56,7 +56,54 @@ func (t *try) faults(ctx context.Context, on *step.Service) (tasks []task) {
 		}
 		tasks = append(tasks, task{part: "faults", what: f.name, play: func(until time.Time) error { t.fault(ctx, on, f.event, f.name, until); return nil }})
 	}
-	return tasks
+	return append(tasks, task{part: "faults", what: outwaited, play: func(until time.Time) error { return t.outwait(ctx, on, until) }})
+}
+
+const outwaited = "a wait for the lock that ends before its holder goes on"
+
+// outwait holds one sale behind each of its requests until the other one waits for its lock no more. A service may fail
+// then: the lab made it wait.
+func (t *try) outwait(ctx context.Context, on *step.Service, until time.Time) error {
+	part := report.TriedPart{Part: "faults", Verdict: verdict.Held}
+	var decided schedule.Decided
+	short, outlasted := "", false
+	for steps := 1; steps <= len(t.probe.Sold) && part.Record == nil && short == "" && !outlasted; steps++ {
+		t.progress("%s, after %d of %d requests", outwaited, steps, len(t.probe.Sold))
+		record, err := on.Outwait(ctx, steps)
+		t.moving("")
+		switch {
+		case ctx.Err() != nil:
+			short = "; not all, since it was interrupted"
+		case errors.Is(err, step.ErrOutlasted):
+			outlasted = true
+		case errors.Is(err, step.ErrUnmet), err == nil && record.Outcome.Verdict == verdict.Crashed:
+		case err != nil:
+			decided.Fail(fmt.Sprint(steps), firstLine(err))
+		default:
+			if decided.Add(record); record.Outcome.Bad() {
+				part.Bad, part.Record, part.Verdict = 1, &record, record.Outcome.Verdict
+				t.draw(record)
+			}
+		}
+		if short == "" && time.Now().After(until) {
+			short = "; not all, since time was up: see --for"
+		}
+	}
+	part.Schedules, part.Undecided = decided.Runs, decided.Undecided
+	part.Reason = played(outwaited, "place", part, decided)
+	switch {
+	case part.Record != nil:
+	case outlasted:
+		part.Verdict, part.Reason = verdict.Inapplicable, outwaited+": "+step.ErrOutlasted.Error()
+	case short != "":
+		part.Verdict, part.Reason = verdict.Invalid, part.Reason+short
+	case decided.Runs == 0:
+		part.Verdict, part.Reason = verdict.Inapplicable, outwaited+": no sale goes on when its wait is over"
+	case decided.Undecided == decided.Runs:
+		part.Verdict = verdict.Invalid
+	}
+	t.add(part)
+	return nil
 }
 
 func (t *try) fault(ctx context.Context, on *step.Service, event schedule.Event, name string, until time.Time) {

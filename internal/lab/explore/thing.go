@@ -46,6 +46,8 @@ type Next struct {
 	Arriving bool
 	// Ended are the customers who make no step any more.
 	Ended []schedule.Customer
+	// Timed are those who wait for what another customer has, until a time of their own is over.
+	Timed []schedule.Customer
 	// Entries is how many the record has until now.
 	Entries int
 	// Why says of a choice that is not among the options why it cannot be.
@@ -74,6 +76,11 @@ func (n Next) ByDefault() int { return slices.IndexFunc(n.Options, Option.free) 
 // Index returns the index of the option with a choice, -1 for none.
 func (n Next) Index(c schedule.Choice) int {
 	return slices.IndexFunc(n.Options, func(o Option) bool { return o.Choice == c })
+}
+
+// Of returns the index of a customer's step, -1 for none.
+func (n Next) Of(c schedule.Customer) int {
+	return slices.IndexFunc(n.Options, func(o Option) bool { return o.Choice.IsStep() && o.Choice.Customer == c })
 }
 
 // switches says whether an option is a step of another customer although the last one could go on.
@@ -136,8 +143,8 @@ func Follow(s schedule.Schedule) Chooser {
 			left = left[1:]
 			return listed, nil
 		}
-		if i == LetTimePass {
-			return i, nil // before the listed step is there
+		if i == LetTimePass || slices.Contains(next.Timed, left[0].Customer) {
+			return LetTimePass, nil // before the listed step is there
 		}
 		return 0, cannotError{next.Why(left[0])}
 	}

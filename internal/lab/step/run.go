@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"stocklock/internal/lab/explore"
@@ -147,6 +148,9 @@ func (r *run) Next(ctx context.Context) (next explore.Next, over bool, err error
 	for _, b := range r.buyers {
 		if b.state == ended {
 			next.Ended = append(next.Ended, b.customer)
+		}
+		if b.state == onRow && strings.Contains(strings.ToUpper(b.flying.Text), "GET_LOCK(") {
+			next.Timed = append(next.Timed, b.customer)
 		}
 	}
 	return next, false, nil

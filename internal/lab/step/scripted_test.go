@@ -19,6 +19,7 @@ import (
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/step/steptest"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/words"
@@ -27,7 +28,7 @@ import (
 
 // scripted sells by the lines of the file STEPS: SQL on a connection, behind "2" on another one, behind "&" there and a
 // little later; and commands of Redis behind "redis". What a SELECT finds is {stock}, and less than 1 is sold out, as is an
-// UPDATE with AND of no row. "renew" keeps a key until the sale has ended. A line behind "~" is tried until its answer is OK or 1: behind "?" the sale is busy without, and
+// UPDATE with AND of no row. One behind "|" is tried ten times, and the sale goes on. "renew" keeps a key until the sale has ended. A line behind "~" is tried until its answer is OK or 1: behind "?" the sale is busy without, and
 // sold out behind "%". What is behind "else" is carried out before the next try. One behind "-" is carried out in any case, "!" only where nothing was sold.
 func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, customer string) (sold bool, err error) {
 	lines, err := os.ReadFile(os.Getenv("STEPS"))
@@ -72,7 +73,11 @@ func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, cus
 		case "2":
 			_, err = second.ExecContext(ctx, rest)
 		case "SELECT":
-			err = conn.QueryRowContext(ctx, line).Scan(&stock)
+			found := &stock
+			if strings.Contains(line, "GET_LOCK") {
+				found = new(int)
+			}
+			err = conn.QueryRowContext(ctx, line).Scan(found)
 		default:
 			var result sql.Result
 			if result, err = conn.ExecContext(ctx, line); err == nil && strings.Contains(line, " AND ") {
@@ -90,6 +95,7 @@ func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, cus
 		if goes := err == nil && stock > 0; !always && goes == unsold {
 			continue
 		}
+		line, goesOn := strings.CutPrefix(line, "|")
 		line, once := strings.CutPrefix(line, "?")
 		line, wanted := strings.CutPrefix(line, "%")
 		line, back, takesBack := strings.Cut(line, " else ")
@@ -98,6 +104,10 @@ func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, cus
 			return false, cmp.Or(failed, errBusy)
 		} else if wanted && !got {
 			stock = 0
+		}
+		for try := 0; goesOn && !got && failed == nil && try < 10; try++ {
+			time.Sleep(20 * time.Millisecond)
+			got, failed = do(line)
 		}
 		for try := 0; tries && !got && failed == nil && try < 250; try++ {
 			if takesBack {
@@ -265,6 +275,47 @@ func TestOddServices(t *testing.T) {
 				}
 				t.Errorf("found %q, want %q", got, tt.want)
 			}
+		})
+	}
+}
+
+// TestAWaitThatEnds before the holder of the lock goes on: who then sells without the lock is found, and the schedule plays.
+func TestAWaitThatEnds(t *testing.T) {
+	t.Parallel()
+	path := described(t, "scripted", "")
+	on := started(t, path)
+	const named = "SELECT GET_LOCK('stock:{item}', 1)"
+	for _, tt := range []struct {
+		name string
+		lock string
+		want verdict.Kind
+		err  error
+	}{
+		{"ten tries", "|redis SET lock:{item} {customer} NX PX 9000", verdict.Oversold, nil},
+		{"an answer that nobody reads", named, verdict.Oversold, nil},
+		{"rejected at once", "?redis SET lock:{item} {customer} NX PX 9000", "", step.ErrUnmet},
+		{"a long wait", "~redis SET lock:{item} {customer} NX PX 3000", "", step.ErrOutlasted},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			last := unlock
+			if tt.lock == named {
+				last = "-DO RELEASE_LOCK('stock:{item}')"
+			}
+			sells(t, path, tt.lock, read, write, order, last)
+			_, s := opened(t, on)
+			r, err := s.Outwait(t.Context(), 2)
+			if !errors.Is(err, tt.err) || err == nil && r.Outcome.Verdict != tt.want {
+				schedule.Draw(os.Stdout, words.English, r, 0)
+				t.Fatalf("%s, %v; want %s, %v", r.Outcome.Verdict, err, tt.want, tt.err)
+			}
+			if err != nil {
+				return
+			}
+			again, err := s.PlaySchedule(t.Context(), "", 2, r.Schedule)
+			if err != nil || again.Outcome.Verdict != tt.want {
+				t.Errorf("%s: %s, %v", r.Schedule, again.Outcome.Verdict, err)
+			}
+			schedule.Draw(os.Stdout, words.English, r, 0)
 		})
 	}
 }

@@ -194,3 +194,50 @@ func (s *Service) Fault(ctx context.Context, event schedule.Event, steps int, in
 		}
 	})
 }
+
+// longestOutwait bounds how long a customer is held for another one whose wait is to end.
+const longestOutwait = 10 * time.Second
+
+// ErrOutlasted says that a customer still waited for a lock when its holder had to go on.
+var ErrOutlasted = errors.New("the other customer waits for longer than the first was held")
+
+// Outwait has one customer make so many steps, and then the other one try until it does not wait for the first one any
+// more, and buy. Then the first one goes on. The error is in [ErrUnmet] where nobody waits, and in [ErrOutlasted] where the
+// wait is longer than half of a lease: the first one's would end.
+func (s *Service) Outwait(ctx context.Context, steps int) (schedule.Record, error) {
+	held := longestOutwait
+	if s.lease > 0 {
+		held = min(held, s.lease/2)
+	}
+	p := s.Plan(2)
+	p.MaxSteps = 0 // they are bounded by time
+	return s.Play(ctx, p, func() explore.Chooser {
+		made, waits, since := 0, false, time.Time{}
+		return func(next explore.Next) (int, error) {
+			first, second := next.Of('A'), next.Of('B')
+			switch {
+			case made < steps && first >= 0:
+				made++
+				return first, nil
+			case made < steps && slices.Contains(next.Ended, 'A'):
+				return 0, ErrUnmet
+			case made < steps:
+				return explore.LetTimePass, nil
+			case since.IsZero():
+				since = time.Now()
+			}
+			switch {
+			case slices.Contains(next.Ended, 'B') && !waits:
+				return 0, ErrUnmet
+			case slices.Contains(next.Ended, 'B'):
+				return next.ByDefault(), nil
+			case time.Since(since) > held:
+				return 0, ErrOutlasted
+			case second < 0 && !slices.Contains(next.Timed, 'B'):
+				return 0, ErrUnmet // it waits for a row, or for a message
+			}
+			waits = waits || second < 0 || next.Options[second].Retry
+			return second, nil // [explore.LetTimePass] for none
+		}
+	})
+}
