@@ -104,8 +104,11 @@ func (r *Record) causeOfOversell(keeps bool) verdict.Cause {
 	one, other := r.lastHold(first), r.lastHold(second)
 	early := r.Wire && (r.checkedEarly(first, second) || r.checkedEarly(second, first))
 	if one < 0 && other < 0 {
-		if early {
+		switch {
+		case early:
 			return verdict.CheckedEarly
+		case r.wentOn(first, named), r.wentOn(second, named):
+			return verdict.WithoutLock
 		}
 		return r.causeWithoutLock(keeps)
 	}
@@ -115,6 +118,9 @@ func (r *Record) causeOfOversell(keeps bool) verdict.Cause {
 	}
 	if cause := r.causeUnderLock(first, second, entered, one < 0 || other < 0); cause != "" {
 		return cause
+	}
+	if (one < 0 && r.wentOn(first, taking)) != (other < 0 && r.wentOn(second, taking)) {
+		return verdict.WithoutLock
 	}
 	if one < 0 || other < 0 {
 		return unlessEarly(early)
@@ -388,6 +394,21 @@ func (r *Record) causeOfEnd(h Hold) verdict.Cause {
 		return verdict.Forgotten
 	}
 	return r.causeOfLease(h)
+}
+
+var (
+	taking = regexp.MustCompile(`(?i)^SET(?:NX | .* NX\b)`)
+	named  = regexp.MustCompile(`(?i)\bGET_LOCK ?\(`)
+)
+
+// wentOn says whether the last try of a customer to take a lock by such a request was refused.
+func (r *Record) wentOn(c Customer, by *regexp.Regexp) (refused bool) {
+	for _, e := range r.Entries {
+		if e.Customer == c.String() && by.MatchString(e.Sent) {
+			refused = e.Answer == "(nil)" || e.Answer == "0" || strings.HasSuffix(e.Answer, "=0")
+		}
+	}
+	return refused
 }
 
 // tookOver says whether the step that ended a hold made the lock another's at once.

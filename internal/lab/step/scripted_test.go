@@ -304,9 +304,9 @@ func TestAWaitThatEnds(t *testing.T) {
 			sells(t, path, tt.lock, read, write, order, last)
 			_, s := opened(t, on)
 			r, err := s.Outwait(t.Context(), 2)
-			if !errors.Is(err, tt.err) || err == nil && r.Outcome.Verdict != tt.want {
+			if !errors.Is(err, tt.err) || err == nil && (r.Outcome.Verdict != tt.want || r.Outcome.Cause != verdict.WithoutLock) {
 				schedule.Draw(os.Stdout, words.English, r, 0)
-				t.Fatalf("%s, %v; want %s, %v", r.Outcome.Verdict, err, tt.want, tt.err)
+				t.Fatalf("%s by %s, %v; want %s, %v", r.Outcome.Verdict, r.Outcome.Cause, err, tt.want, tt.err)
 			}
 			if err != nil {
 				return
@@ -315,7 +315,6 @@ func TestAWaitThatEnds(t *testing.T) {
 			if err != nil || again.Outcome.Verdict != tt.want {
 				t.Errorf("%s: %s, %v", r.Schedule, again.Outcome.Verdict, err)
 			}
-			schedule.Draw(os.Stdout, words.English, r, 0)
 		})
 	}
 }

@@ -23,6 +23,7 @@ var (
 	OldSnapshot   = cause("old-snapshot", "lock-in-transaction")
 	CheckedEarly  = cause("checked-early", "conditional")
 	CheckThenSet  = cause("check-then-set", "set-ex-nx")
+	WithoutLock   = cause("sold-without-lock", "")
 	Overrun       = cause("overrun", "fenced")
 	LateWrite     = cause("late-write", "fenced")
 	Unnoticed     = cause("cut-off", "fenced")
