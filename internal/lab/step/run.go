@@ -195,7 +195,11 @@ func (r *run) Pass(ctx context.Context, next explore.Next) error {
 		r.idle, r.forgotten = time.Now(), 0
 	}
 	if idle := time.Since(r.idle); r.endless(idle) {
-		return fmt.Errorf("%w: nothing has happened for %s: %s", ErrEndless, idle.Round(time.Second), r.whoWaits())
+		endless := ErrEndless
+		if r.plan.MaxSilence > 0 {
+			endless = ErrSilent
+		}
+		return fmt.Errorf("%w: nothing has happened for %s: %s", endless, idle.Round(time.Second), r.whoWaits())
 	}
 	if done, err := r.passTime(ctx, false); done || err != nil {
 		return err
