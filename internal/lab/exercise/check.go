@@ -21,6 +21,7 @@ import (
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
+	"stocklock/internal/testserver"
 )
 
 // Verdict is what a check found.
@@ -48,8 +49,8 @@ type Checker struct {
 	// RedisServer is the program that is started as Redis, empty for the one of the machine.
 	RedisServer string
 
-	background context.Context // of the servers, which outlast a check
-	folder     string          // of the program
+	background context.Context   // of the servers, which outlast a check
+	home       *testserver.Group // has the program
 	shop       *catalog.Catalog
 	broken     Verdict // of a program that tells no strategies
 	ownSlots   int     // of each stage, 0 for as many as is best
@@ -68,12 +69,12 @@ func Open(ctx context.Context, program string) (*Checker, error) {
 // open copies the program, which a later build changes while shops are started. To ask it for its strategies
 // runs what the pupil's package does when it is loaded.
 func (c *Checker) open(ctx context.Context, program string) (err error) {
-	if c.folder, err = os.MkdirTemp("", "stocklock-exercise-"); err != nil {
+	if c.home, err = testserver.New(); err != nil {
 		return err
 	}
-	own := filepath.Join(c.folder, "shop")
+	own := filepath.Join(c.home.Dir(), "shop")
 	if os.Link(program, own) != nil { // to another file system
-		if err := exec.CommandContext(ctx, "cp", program, own).Run(); err != nil {
+		if err := c.home.Run(exec.CommandContext(ctx, "cp", program, own)); err != nil {
 			return errors.Join(fmt.Errorf("copy %s: %w", program, err), c.Close())
 		}
 	}
@@ -102,7 +103,7 @@ func (c *Checker) Close() error {
 	if c.market != nil {
 		errs = append(errs, c.market.Close())
 	}
-	return errors.Join(append(errs, os.RemoveAll(c.folder))...) // the catalog has built nothing
+	return errors.Join(append(errs, c.home.Close())...) // the catalog has built nothing
 }
 
 // player is the one with this lease. Its stage is opened for the first that needs it.
