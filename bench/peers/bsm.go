@@ -13,7 +13,7 @@ var bsm = Peer{
 		Name: "bsm-redislock",
 		Doc:  "bsm/redislock: a script with SET NX PX and a random owner; Refresh at every third of the lease, whose error ends the sale",
 		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-			g := guardOf(lock.BSM, d, lock.Config{})
+			g := guardOf(lock.BSM, d, lock.Config{Poll: d.Retry})
 			g.renews = true // as the README shows Refresh; it ends the program when Refresh fails
 			return g, strategy.ReadThenWrite
 		},

@@ -23,9 +23,9 @@ type guard struct {
 	renews      bool // that the caller extends its holds
 }
 
-// guardOf opens a library's lock for a shop, with its lease, its pause between two tries, and its servers.
+// guardOf opens a library's lock for a shop, with its lease and its servers.
 func guardOf(l lock.Lock, d strategy.Deps, c lock.Config) guard {
-	c.Lease, c.Poll, c.Redis = d.Lease, d.Retry, []redis.UniversalClient{d.Redis}
+	c.Lease, c.Redis = d.Lease, []redis.UniversalClient{d.Redis}
 	if l.Quorum > 0 {
 		c.Redis = d.Quorum
 	}

@@ -87,19 +87,6 @@ func TestOurNotesAreInOurDocumentation(t *testing.T) {
 	}
 }
 
-// TestEveryLibraryPollsAtThePauseOfTheLab: of two libraries in a table, the one with the longer pause would look slower.
-func TestEveryLibraryPollsAtThePauseOfTheLab(t *testing.T) {
-	var got lock.Config
-	open := func(c lock.Config) (lock.Locker, error) {
-		got = c
-		return lock.Locker{}, nil
-	}
-	guardOf(lock.Lock{Open: open}, strategy.Deps{Options: strategy.Options{Lease: time.Second, Retry: 7 * time.Millisecond}}, lock.Config{})
-	if got.Poll != 7*time.Millisecond || got.Lease != time.Second {
-		t.Errorf("opened with %+v", got)
-	}
-}
-
 // TestTwoKeysOfThree: rueidislock-two-of-three puts each key on a server of its own, and still excludes
 // others when one server has lost its key.
 func TestTwoKeysOfThree(t *testing.T) {
