@@ -1,9 +1,9 @@
 // Package peers has the locks of other libraries as strategies. They run under the same scenarios as
 // this repository's own, in a shop that the main in bench/peershop builds.
 //
-// Each library is one file. Its settings are those of its documentation, except that the lease, the
-// wait and the pause between two tries are the lab's, as they are for every strategy. What is declared
-// of a library is what its documentation lets a user expect.
+// Each library is one file. Its settings are those of its documentation, except that the lease and the
+// wait are the lab's, as they are for every strategy, and so is the pause of bsm-redislock between two
+// tries. What is declared of a library is what its documentation lets a user expect.
 package peers
 
 import (
