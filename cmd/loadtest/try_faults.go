@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"stocklock/internal/lab/report"
@@ -65,9 +66,18 @@ const outwaited = "a wait for the lock that ends before its holder goes on"
 // then: the lab made it wait.
 func (t *try) outwait(ctx context.Context, on *step.Service, until time.Time) error {
 	part := report.TriedPart{Part: "faults", Verdict: verdict.Held}
+	if unended := t.probe.Unended(); len(unended) > 0 { // they would end while their holder is held
+		part.Verdict, part.Reason = verdict.Inapplicable, outwaited+": "+strings.Join(unended, "; ")
+		t.add(part)
+		return nil
+	}
 	var decided schedule.Decided
 	short, outlasted := "", false
 	for steps := 1; steps <= len(t.probe.Sold) && part.Record == nil && short == "" && !outlasted; steps++ {
+		if time.Now().After(until) {
+			short = "; not all, since time was up: see --for"
+			break
+		}
 		t.progress("%s, after %d of %d requests", outwaited, steps, len(t.probe.Sold))
 		record, err := on.Outwait(ctx, steps)
 		t.moving("")
@@ -85,9 +95,6 @@ func (t *try) outwait(ctx context.Context, on *step.Service, until time.Time) er
 				t.draw(record)
 			}
 		}
-		if short == "" && time.Now().After(until) {
-			short = "; not all, since time was up: see --for"
-		}
 	}
 	part.Schedules, part.Undecided = decided.Runs, decided.Undecided
 	part.Reason = played(outwaited, "place", part, decided)
@@ -99,7 +106,7 @@ func (t *try) outwait(ctx context.Context, on *step.Service, until time.Time) er
 		part.Verdict, part.Reason = verdict.Invalid, part.Reason+short
 	case decided.Runs == 0:
 		part.Verdict, part.Reason = verdict.Inapplicable, outwaited+": no sale goes on when its wait is over"
-	case decided.Undecided == decided.Runs:
+	case !decided.Held():
 		part.Verdict = verdict.Invalid
 	}
 	t.add(part)

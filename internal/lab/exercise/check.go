@@ -78,7 +78,8 @@ func (c *Checker) open(ctx context.Context, program string) (err error) {
 			return errors.Join(fmt.Errorf("copy %s: %w", program, err), c.Close())
 		}
 	}
-	asking, cancel := context.WithTimeout(ctx, maxSilence)
+	const patience = 3 * maxSilence // a silence counts when it was seen more than once
+	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	c.shop, err = catalog.Open(asking, own)
 	exited, broken := errors.AsType[*exec.ExitError](err)
@@ -87,7 +88,7 @@ func (c *Checker) open(ctx context.Context, program string) (err error) {
 		said := string(exited.Stderr)
 		c.broken = Verdict{Cause: verdict.Crash, Said: words.Of("exercise.not-loaded", "said", cmp.Or(rig.Panicked(said), strings.TrimSpace(said)))}
 	case asking.Err() != nil && ctx.Err() == nil:
-		c.broken = Verdict{Cause: verdict.TooSilent, Said: words.Of("exercise.silent", "time", maxSilence.String())}
+		c.broken = Verdict{Cause: verdict.TooSilent, Said: words.Of("exercise.silent", "time", patience.String())}
 	case err != nil:
 		return errors.Join(err, c.Close())
 	}

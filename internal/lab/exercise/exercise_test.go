@@ -431,7 +431,7 @@ func TestAGoCommandThatFailsIsNoAnswer(t *testing.T) {
 // TestABuildThatEndsEarlyLeavesNothing: the go command removes its folder.
 func TestABuildThatEndsEarlyLeavesNothing(t *testing.T) {
 	here, folder := root(t), filepath.Join(t.TempDir(), "work")
-	goThat(t, "mkdir "+folder+"; trap 'rmdir "+folder+"; kill $!; exit 1' INT; sleep 30 & wait")
+	goThat(t, "trap 'rmdir "+folder+"; kill $!; exit 1' INT; mkdir "+folder+"; sleep 30 & wait")
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
@@ -497,14 +497,17 @@ func TestABuildChangesNoCheckThatRuns(t *testing.T) {
 
 // TestOwnersOnTwoMachines: what two containers share makes no owner.
 func TestOwnersOnTwoMachines(t *testing.T) {
-	now, host := time.Unix(1_800_000_000, 0), "a-host-"
-	if h, err := os.Hostname(); err == nil {
-		host = h
-	}
-	for value, want := range map[string]string{
+	now := time.Unix(1_800_000_000, 0)
+	values := map[string]string{
 		"4711-1": "pid-1", "shop 4712 1": "shop pid 1", "47110-1": "47110-1", "1800000000123": "now", "1800000000": "now", "1800000000123456-7": "now-7",
-		"99999999999999999999": "99999999999999999999", host + "-4711-1": host + "-4711-1",
-	} {
+		"99999999999999999999": "99999999999999999999",
+	}
+	for _, name := range namesOfMachine() {
+		if name != "" {
+			values[name+"-4711-1"] = name + "-4711-1"
+		}
+	}
+	for value, want := range values {
 		if got := anywhere(value, []int{4711, 4712}, now); got != want {
 			t.Errorf("%q is %q, want %q", value, got, want)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"regexp"
 	"slices"
@@ -105,9 +106,9 @@ func sharedOwner(r schedule.Record, alike func(value string) string) (two []take
 var number = regexp.MustCompile(`\d+`)
 
 // anywhere is a value without what can be the same on two machines: the number of its process, as two containers
-// have it, and the time, in s, ms or µs. A value with the name of the machine is another one there.
+// have it, and the time, in s, ms or µs. A value with a name or an address of the machine is another one there.
 func anywhere(value string, pids []int, now time.Time) string {
-	if host, err := os.Hostname(); err == nil && host != "" && strings.Contains(value, host) {
+	if slices.ContainsFunc(namesOfMachine(), func(name string) bool { return name != "" && strings.Contains(value, name) }) {
 		return value
 	}
 	return number.ReplaceAllStringFunc(value, func(digits string) string {
@@ -122,4 +123,21 @@ func anywhere(value string, pids []int, now time.Time) string {
 		}
 		return digits
 	})
+}
+
+func namesOfMachine() []string {
+	host, _ := os.Hostname() // empty where there is none
+	host, _, _ = strings.Cut(host, ".")
+	names := []string{host}
+	interfaces, _ := net.Interfaces()
+	for _, i := range interfaces {
+		names = append(names, i.HardwareAddr.String())
+		addresses, _ := i.Addrs()
+		for _, a := range addresses {
+			if of, ok := a.(*net.IPNet); ok && !of.IP.IsLoopback() {
+				names = append(names, of.IP.String())
+			}
+		}
+	}
+	return names
 }

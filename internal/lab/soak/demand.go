@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,7 @@ type window struct {
 	each, end      time.Duration
 	sold, rejected int             // orders that were answered in it
 	took           []time.Duration // by sales that were sent in it: the longest of them end after it
+	early          time.Duration   // by the first sale that was sent before it
 }
 
 // answered counts an answer, and says whether the window is over.
@@ -54,8 +56,12 @@ func (w *window) answered(a load.Answer, sent time.Duration) (over bool) {
 			w.end += w.each
 		}
 	}
-	if sold && at >= 0 && sent <= w.end && (sent >= 0 || len(w.took) == 0) {
+	switch {
+	case !sold || at < 0 || sent > w.end:
+	case sent >= 0:
 		w.took = append(w.took, a.Latency)
+	default:
+		w.early = cmp.Or(w.early, a.Latency)
 	}
 	switch {
 	case over || at < 0:
@@ -72,7 +78,8 @@ func (w *window) supply(units int) (of Supply) {
 	seconds := w.end.Seconds()
 	of.Orders, of.Rejected = float64(w.sold)/seconds, float64(w.rejected)/seconds
 	of.Sold = of.Orders * float64(units)
-	if slices.Sort(w.took); len(w.took) > 0 {
+	if of.P99 = w.early; len(w.took) > 0 {
+		slices.Sort(w.took)
 		of.P99 = load.Percentile(w.took, 99)
 	}
 	return of

@@ -28,6 +28,9 @@ func TestTheWindowOfADemand(t *testing.T) {
 			{9, each / 2, each / 100, load.Sold}, {1, each / 2, 3 * each / 2, load.Sold}}, 1, Supply{Sold: 9, Orders: 9, P99: 3 * each / 2}, true},
 		{"before and after", []answers{
 			{5, -each, each / 2, load.Sold}, {1, 0, each / 2, load.Sold}, {5, 2 * each, each / 2, load.Sold}}, 1, Supply{Sold: 1, Orders: 1, P99: each / 2}, true},
+		{"a long one of before", []answers{
+			{1, -each / 2, each, load.Sold}, {1, each / 2, each / 10, load.Sold}}, 1, Supply{Sold: 2, Orders: 2, P99: each / 10}, false},
+		{"none but of before", []answers{{1, -each / 2, each, load.Sold}}, 1, Supply{Sold: 1, Orders: 1, P99: each}, false},
 		{"nothing for long, and then much", []answers{
 			{3, 0, 3 * each / 2, load.Busy}, {1, each, each, load.Sold}, {99, 2 * each, each / 10, load.Sold}}, 1,
 			Supply{Sold: 100. / 3, Orders: 100. / 3, Rejected: 1, P99: each / 10}, false},

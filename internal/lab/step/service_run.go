@@ -354,7 +354,10 @@ func (r *serviceRun) reads(b *buyer, h *held) bool { return h.Server == wire.Red
 // poll is what a poll repeats: its command, its key, and what it reads there or the field that it changes. An owner's name
 // and a time can be others in each try.
 func poll(text string, reads, inSQL bool) string {
-	if inSQL {
+	switch {
+	case inSQL && plain.MatchString(text):
+		return text
+	case inSQL:
 		return service.Shape(text)
 	}
 	words := strings.Fields(text)

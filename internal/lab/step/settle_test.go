@@ -2,6 +2,7 @@ package step
 
 import (
 	"database/sql"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -114,7 +115,7 @@ func TestWhatIsAPoll(t *testing.T) {
 		leaves  string // what Redis has then
 	}
 	incr, decr, exec, get := sent{"INCR k", found, "2"}, sent{"DECR k", found, "1"}, sent{"MULTI; DECR k; EXEC", refused, "1"}, sent{"GET k", found, "1"}
-	setnx := sent{"SETNX k me", refused, "1"}
+	setnx, insert := sent{"SETNX k me", refused, "1"}, sent{"INSERT IGNORE INTO locks VALUES (1, 'me')", refused, "1"}
 	for _, tt := range []struct {
 		what string
 		sent []sent
@@ -127,6 +128,10 @@ func TestWhatIsAPoll(t *testing.T) {
 		{"taken back", []sent{incr, decr, incr, decr, incr, decr, incr}, "", 6},
 		{"not taken back", []sent{incr, {"APPEND k x", found, "2x"}, incr, {"APPEND k x", found, "2xx"}, incr, {"APPEND k x", found, "2xxx"}, incr}, "", -1},
 		{"optimistic", []sent{exec, get, exec, get, exec}, "", 4},
+		{"a row that is tried for", []sent{insert, insert, insert}, "", 2},
+		{"a row that is tried for in a transaction", []sent{insert, insert, insert}, "UPDATE items SET stock = 1 WHERE id = 1", -1},
+		{"reads of other rows", []sent{{"SELECT v FROM s WHERE k = 1", found, "1"}, {"SELECT v FROM s WHERE k = 2", found, "1"}, {"SELECT v FROM s WHERE k = 3", found, "1"}}, "", -1},
+		{"reads of one row", []sent{{"SELECT v FROM s WHERE k = 1", found, "1"}, {"SELECT v FROM s WHERE k = 1", found, "1"}, {"SELECT v FROM s WHERE k = 1", found, "1"}}, "", 2},
 		{"functions of other keys", []sent{{"FCALL take 1 k me", refused, "1"}, {"FCALL take 1 l me", refused, "1"}}, "", -1},
 	} {
 		r := &serviceRun{run: newRun(Plan{}, schedule.Schema{"items": {Primary: []string{"id"}}}, 1, pace{}), service: &Service{probe: &service.Probe{}}, conns: map[uint64]*wire.Conn{}, own: map[string]string{"k": "1"}}
@@ -138,6 +143,9 @@ func TestWhatIsAPoll(t *testing.T) {
 		got := -1
 		for i, s := range tt.sent {
 			x := &wire.Exchange{Server: wire.Redis, Text: s.text, Matched: s.matched}
+			if inMySQL.MatchString(s.text) {
+				x.Server = wire.MySQL
+			}
 			b.queue = []*held{r.held(&holding{&wire.Exchange{Conn: &wire.Conn{}, Server: x.Server, Text: s.text}, nil})}
 			if got < 0 && r.pointless(b) {
 				got = i
@@ -151,6 +159,8 @@ func TestWhatIsAPoll(t *testing.T) {
 		}
 	}
 }
+
+var inMySQL = regexp.MustCompile("^(INSERT|SELECT) ")
 
 // TestWhatAServerSays of its level, of a unique key that a statement changes without its name, and of a key that is named
 // by a foreign one and not unique.

@@ -20,7 +20,7 @@ export function lessonsView(body, [number = '', at = 'read']) {
     const lesson = course.lessons.find(l => String(l.number) === number);
     const menu = h('nav', {class: 'lessons', 'aria-label': t('tab.lessons')}, h('a', {href: '#/lessons', 'aria-current': lesson ? null : 'page'}, t('lesson.plan')),
       course.lessons.map(l => h('a', {href: '#/lessons/' + l.number, title: l.title, 'aria-label': l.title, 'aria-current': l === lesson ? 'page' : null}, String(l.number))));
-    entitled(lesson?.title);
+    entitled(lesson ? lesson.title : t('lesson.plan'));
     if (!lesson) { fill(body, menu, markup('prose', course.plan)); return; }
     const kinds = lesson.steps.map(s => s.kind), tried = stepped(lesson);
     if (tried.length) kinds.splice(3, 0, 'step');

@@ -1,4 +1,4 @@
-import {fill, h} from './dom.js';
+import {entitled, fill, h} from './dom.js';
 import {pageIn, said, t} from './words.js';
 import {get} from './api.js';
 import {isSaved} from './saved.js';
@@ -26,6 +26,6 @@ export function triedView(body, [number = '1']) {
     h('section', {}, h('h2', {}, t('tried.sale')), requests('tried.sale', of.sale || []),
       (of.sold_out || []).length > 0 && [h('h3', {}, t('tried.sold.out')), requests('tried.sold.out', of.sold_out)]),
     h('section', {}, h('h2', {}, t('tried.again')), command(of.command)));
-  get('api/tried/' + number).then(of => { if (!gone) show(of); }, e => { if (!gone) fill(body, h('p', {class: 'notice'}, e.message)); });
+  get('api/tried/' + number).then(of => { if (!gone) { show(of); entitled(of.service); } }, e => { if (!gone) fill(body, h('p', {class: 'notice'}, e.message)); });
   return () => { gone = true; };
 }
