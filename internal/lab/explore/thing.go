@@ -143,7 +143,8 @@ func Follow(s schedule.Schedule) Chooser {
 			left = left[1:]
 			return listed, nil
 		}
-		if i == LetTimePass || slices.Contains(next.Timed, left[0].Customer) {
+		polls := next.Of(left[0].Customer)
+		if i == LetTimePass || slices.Contains(next.Timed, left[0].Customer) || polls >= 0 && next.Options[polls].Retry {
 			return LetTimePass, nil // before the listed step is there
 		}
 		return 0, cannotError{next.Why(left[0])}

@@ -209,9 +209,7 @@ func (s *Service) Outwait(ctx context.Context, steps int) (schedule.Record, erro
 	if s.lease > 0 {
 		held = min(held, s.lease/2)
 	}
-	p := s.Plan(2)
-	p.MaxSteps = 0 // they are bounded by time
-	return s.Play(ctx, p, func() explore.Chooser {
+	return s.Play(ctx, s.Plan(2), func() explore.Chooser {
 		made, waits, since := 0, false, time.Time{}
 		return func(next explore.Next) (int, error) {
 			first, second := next.Of('A'), next.Of('B')
@@ -236,8 +234,11 @@ func (s *Service) Outwait(ctx context.Context, steps int) (schedule.Record, erro
 			case second < 0 && !slices.Contains(next.Timed, 'B'):
 				return 0, ErrUnmet // it waits for a row, or for a message
 			}
-			waits = waits || second < 0 || next.Options[second].Retry
-			return second, nil // [explore.LetTimePass] for none
+			if second < 0 || next.Options[second].Retry { // how often one polls in that time is no part of the schedule
+				waits = true
+				return explore.LetTimePass, nil
+			}
+			return second, nil
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package stocklock
+package shoptest
 
 import (
 	"os"
@@ -15,7 +15,9 @@ func TestLockWithChangesTheTextAlone(t *testing.T) {
 		old = nil // it is older
 	}
 	changed := `cat "$(dirname "${GOFLAGS##*-overlay=}")/acquire_free.lua"`
-	out, err := exec.Command("bash", append(old, "scripts/lock-with.sh", "acquire_free.lua", "there == 0", "false", "bash", "-c", changed)...).CombinedOutput()
+	lockWith := exec.Command("bash", append(old, "scripts/lock-with.sh", "acquire_free.lua", "there == 0", "false", "bash", "-c", changed)...)
+	lockWith.Dir = "../../.."
+	out, err := lockWith.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "if false then") {
 		t.Errorf("%v:\n%s", err, out)
 	}
@@ -55,7 +57,9 @@ esac`,
 	if err := os.WriteFile(secrets, []byte("SHOP_SUBJECT_HEADER=X-Subject\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("deploy/galera/failover.sh", secrets).CombinedOutput()
+	failover := exec.Command("deploy/galera/failover.sh", secrets)
+	failover.Dir = "../../.."
+	out, err := failover.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "galera-2 killed") || !strings.Contains(string(out), "redis-2 killed") {
 		t.Errorf("%v:\n%s", err, out)
 	}
