@@ -130,8 +130,8 @@ func TestWhatIsAPoll(t *testing.T) {
 		{"optimistic", []sent{exec, get, exec, get, exec}, "", 4},
 		{"a row that is tried for", []sent{insert, insert, insert}, "", 2},
 		{"a row that is tried for in a transaction", []sent{insert, insert, insert}, "UPDATE items SET stock = 1 WHERE id = 1", -1},
-		{"reads of other rows", []sent{{"SELECT v FROM s WHERE k = 1", found, "1"}, {"SELECT v FROM s WHERE k = 2", found, "1"}, {"SELECT v FROM s WHERE k = 3", found, "1"}}, "", -1},
-		{"reads of one row", []sent{{"SELECT v FROM s WHERE k = 1", found, "1"}, {"SELECT v FROM s WHERE k = 1", found, "1"}, {"SELECT v FROM s WHERE k = 1", found, "1"}}, "", 2},
+		{"reads of other rows", []sent{{"SELECT stock FROM items WHERE id = 1", found, "1"}, {"SELECT stock FROM items WHERE id = 2", found, "1"}, {"SELECT stock FROM items WHERE id = 3", found, "1"}}, "", -1},
+		{"reads of one row", []sent{{"SELECT stock FROM items WHERE id = 1", found, "1"}, {"SELECT stock FROM items WHERE id = 1", found, "1"}, {"SELECT stock FROM items WHERE id = 1", found, "1"}}, "", 2},
 		{"functions of other keys", []sent{{"FCALL take 1 k me", refused, "1"}, {"FCALL take 1 l me", refused, "1"}}, "", -1},
 	} {
 		r := &serviceRun{run: newRun(Plan{}, schedule.Schema{"items": {Primary: []string{"id"}}}, 1, pace{}), service: &Service{probe: &service.Probe{}}, conns: map[uint64]*wire.Conn{}, own: map[string]string{"k": "1"}}
