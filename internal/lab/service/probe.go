@@ -391,7 +391,7 @@ func (p *Probe) Beyond() (all []string) {
 		all = append(all, "leases in values of Redis were not ended")
 	}
 	for _, shape := range p.Background {
-		if slices.Contains(p.everySale, shape) || slices.Contains(p.polls, shape) {
+		if slices.Contains(p.everySale, shape) && !p.Sends(shape) || slices.Contains(p.polls, shape) {
 			all = append(all, "what comes without a sale, too, is no step: "+shape)
 		}
 	}

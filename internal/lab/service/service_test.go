@@ -356,4 +356,10 @@ func TestWhatIsBeyond(t *testing.T) {
 			t.Errorf("%s: %q, want %q", sent, got, want)
 		}
 	}
+	// An idle service reads another item beside each sale: that of a sale is a step.
+	own, idle := "SELECT stock FROM items WHERE id = 7", []string{"GET setting", "SELECT stock FROM items WHERE id = ?"}
+	p := &Probe{Sold: []schedule.Sent{{Server: wire.MySQL, Sent: own}}, Background: idle, everySale: idle}
+	if got := p.Beyond(); len(got) != 1 || !strings.HasSuffix(got[0], idle[0]) {
+		t.Errorf("%q, want %s alone", got, idle[0])
+	}
 }
