@@ -90,12 +90,14 @@ func TestAPointThatWasMissed(t *testing.T) {
 		shop int
 		read time.Duration
 		of   declared.Strategy
+		at   sale.Point
 		want bool
 	}{
-		{0, -time.Hour, declared.Strategy{}, false}, {1, time.Hour, declared.Strategy{}, false},
-		{0, time.Hour, declared.Strategy{AnswersFirst: true}, false}, {0, time.Hour, declared.Strategy{}, true},
+		{0, -time.Hour, declared.Strategy{}, sale.Read, false}, {1, time.Hour, declared.Strategy{}, sale.Read, false},
+		{0, time.Hour, declared.Strategy{AnswersFirst: true}, sale.Read, false}, {0, time.Hour, declared.Strategy{}, sale.Answered, false},
+		{0, time.Hour, declared.Strategy{}, sale.Read, true},
 	} {
-		a.Of = tt.of
+		a.Of, a.play.At = tt.of, tt.at
 		a.feed.reads(tt.shop, time.Now().Add(tt.read))
 		if got := a.play.missed(); got != tt.want {
 			t.Errorf("the trace of shop %d was read %s after: missed is %t", tt.shop, tt.read, got)

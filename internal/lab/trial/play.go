@@ -201,12 +201,13 @@ func (p *play) await(ctx context.Context, sight Sight, look func() (Seen, bool))
 }
 
 // missed reports whether no sale will be the first any more: its shop's trace was read since its answer, and does not
-// show its point. A sale that is answered first may still come to it.
+// show its point. A sale may still come to one that is behind its answer.
 func (p *play) missed() bool {
 	a := p.attack
 	pending, answered := a.customers.firstOfPlay()
 	if answered != nil {
-		return !a.Of.AnswersFirst && a.feed.readAt(answered.shop).After(answered.answeredAt())
+		behind := a.Of.AnswersFirst || p.At == sale.Answered
+		return !behind && a.feed.readAt(answered.shop).After(answered.answeredAt())
 	}
 	return !pending && a.progress.now().soldOut > a.o.Workers
 }
