@@ -81,29 +81,30 @@ func (p *Proxy) serveMySQL(c *Conn) (inTx bool) {
 		if command == comSendLongData || command == comStmtClose {
 			if st := m.statement(packet); st != nil && command == comSendLongData {
 				st.long = true
+			} else if st != nil {
+				delete(m.prepared, binary.LittleEndian.Uint32(packet[5:]))
 			}
 			continue
 		}
 		raw, a, before := []byte(nil), answer{text: "no answer"}, m.inTx
 		m.ended = false
 		if err == nil && command == comChangeUser {
-			a.text = "ok"
-			err = m.authenticate()
+			raw, a, err = m.changeUser(packet)
 		} else if err == nil {
 			raw, a, err = m.answer(packet)
 		}
-		failed := strings.HasPrefix(a.text, "error: ")
+		failed, levelled := strings.HasPrefix(a.text, "error: "), false
 		switch {
 		case err != nil:
 		case failed:
 			m.ask()
 		case command == comReset || command == comChangeUser:
 			m.isolation, m.forNext, m.named, m.prepared = "", "", false, map[uint32]*prepared{}
-		case pass && a.ok:
-			m.noteIsolation(text)
+		case a.ok:
+			levelled = m.noteIsolation(text)
 		}
 		ends := m.ends(text, before, a.ok)
-		if ends || pass && !before && m.inTx {
+		if ends || (pass || levelled) && !before && m.inTx {
 			m.begin()
 		}
 		if x != nil {
@@ -152,39 +153,64 @@ func (m *mysqlConn) handshake() error {
 	if _, err := m.Conn.server.Write(reply); err != nil {
 		return err
 	}
-	if err := m.authenticate(); err != nil {
+	last, err := m.authenticate()
+	if err == nil {
+		_, err = m.Conn.client.Write(last)
+	}
+	if err != nil {
 		return err
+	}
+	if last[4] != 0x00 {
+		return errCannot
 	}
 	m.proxy.entered.Store(true)
 	return nil
 }
 
+// changeUser has the client be let in as another user. What it is told at last is not sent to it yet.
+func (m *mysqlConn) changeUser(packet []byte) (last []byte, a answer, err error) {
+	if last, err = m.authenticate(); err != nil {
+		return nil, answer{text: "no answer"}, err
+	}
+	if last[4] != 0x00 {
+		return last, answer{text: "error: " + failure(last)}, nil
+	}
+	m.database = ""
+	if _, rest, ok := bytes.Cut(packet[5:], []byte{0}); ok && len(rest) > 0 && 1+int(rest[0]) <= len(rest) { // behind the user and its password
+		database, _, _ := bytes.Cut(rest[1+int(rest[0]):], []byte{0})
+		m.database = string(database)
+	}
+	return last, answer{text: "ok", ok: true}, nil
+}
+
 var errCannot = errors.New("nothing that the proxy can read")
 
-// authenticate passes on what follows the client's first packet. Nothing of it is kept.
-func (m *mysqlConn) authenticate() error {
+// authenticate passes on what both say until the server has let the client in, or not, and returns that packet. Nothing of it
+// is kept.
+func (m *mysqlConn) authenticate() (last []byte, err error) {
 	for {
 		packet, err := readPacket(m.server)
 		if err != nil || len(packet) < 5 {
-			return cmp.Or(err, errCannot)
+			return nil, cmp.Or(err, errCannot)
+		}
+		switch packet[4] {
+		case 0x00:
+			m.ok(packet)
+			return packet, nil
+		case 0xff:
+			return packet, nil
 		}
 		if _, err = m.Conn.client.Write(packet); err != nil {
-			return err
+			return nil, err
 		}
-		switch {
-		case packet[4] == 0x00:
-			m.ok(packet)
-			return nil
-		case packet[4] == 0xff:
-			return errCannot
-		case packet[4] == 0x01 && len(packet) > 5 && packet[5] == 0x03: // a password that was checked already: OK follows
+		if packet[4] == 0x01 && len(packet) > 5 && packet[5] == 0x03 { // a password that was checked already: OK follows
 			continue
 		}
 		if packet, err = readPacket(m.client); err != nil {
-			return err
+			return nil, err
 		}
 		if _, err := m.Conn.server.Write(packet); err != nil {
-			return err
+			return nil, err
 		}
 	}
 }
@@ -323,26 +349,33 @@ func (m *mysqlConn) describe(packet []byte) (text string, pass bool) {
 	return text, passes.MatchString(text) && !ends && !forOne.MatchString(text) && len(statements(text)) == 1
 }
 
-var isolations = []struct{ sql, name string }{
-	{"READ UNCOMMITTED", "Read Uncommitted"}, {"READ COMMITTED", "Read Committed"}, {"REPEATABLE READ", "Repeatable Read"}, {"SERIALIZABLE", "Serializable"},
-}
+// setsLevel is what sets the level of transactions: a SET TRANSACTION, or the variable.
+var setsLevel = regexp.MustCompile(`(?:^SET (?:(\w+) )?(TRANSACTION) .*|(@@)?(?:\b(\w+)[. ])?T(?:RANSACTION|X)_ISOLATION ?:?= ?["']?)(READ UNCOMMITTED|READ COMMITTED|REPEATABLE READ|SERIALIZABLE)`)
 
-// noteIsolation notes what a SET says of the level of transactions.
-func (m *mysqlConn) noteIsolation(text string) {
-	upper := strings.ReplaceAll(strings.ToUpper(text), "-", " ")
-	if !strings.HasPrefix(upper, "SET ") || !strings.Contains(upper, "ISOLATION") {
-		return
-	}
-	for _, level := range isolations {
-		if !strings.Contains(upper, level.sql) {
+// noteIsolation notes what the statements of a text set for transactions, and says whether that is anything. Without a scope,
+// SET TRANSACTION and @@transaction_isolation are for the next one. The variable's name alone is for the session.
+func (m *mysqlConn) noteIsolation(text string) (noted bool) {
+	for statement := range strings.SplitSeq(strings.ToUpper(text), ";") {
+		statement = strings.ReplaceAll(strings.TrimSpace(statement), "-", " ")
+		if !strings.HasPrefix(statement, "SET ") {
 			continue
 		}
-		if strings.HasPrefix(upper, "SET TRANSACTION") {
-			m.forNext = level.name
-		} else {
-			m.isolation = level.name
+		for _, set := range setsLevel.FindAllStringSubmatch(statement, -1) {
+			scope, name := set[1]+set[4], levelNames[set[5]]
+			switch {
+			case scope == "GLOBAL" || strings.HasPrefix(scope, "PERSIST"): // nothing of this connection
+			case scope == "" && set[2]+set[3] != "":
+				m.forNext, noted = name, true
+			default:
+				m.isolation, noted = name, true
+			}
 		}
 	}
+	return noted
+}
+
+var levelNames = map[string]string{
+	"READ UNCOMMITTED": "Read Uncommitted", "READ COMMITTED": "Read Committed", "REPEATABLE READ": "Repeatable Read", "SERIALIZABLE": "Serializable",
 }
 
 func (m *mysqlConn) statement(packet []byte) *prepared {
@@ -360,6 +393,14 @@ func (m *mysqlConn) statement(packet []byte) *prepared {
 type answer struct {
 	text        string
 	ok, matched bool
+}
+
+// then is what two results of one command come to: the last one with rows. A CALL ends with one that has none.
+func (a answer) then(next answer) answer {
+	if a.matched && !next.matched {
+		return a
+	}
+	return next
 }
 
 // answer reads the whole answer to a command.
@@ -418,7 +459,7 @@ func (m *mysqlConn) answer(packet []byte) (raw []byte, a answer, err error) {
 		case p[4] == 0x00 && command != comFetch:
 			var rows uint64
 			rows, more = m.ok(p)
-			a = answer{text: rowsAffected(packet, int(rows)), ok: true, matched: rows > 0}
+			a = a.then(answer{text: rowsAffected(packet, int(rows)), ok: true, matched: rows > 0})
 		default:
 			var columns []column
 			if command == comQuery || command == comExecute {
@@ -444,8 +485,11 @@ func (m *mysqlConn) answer(packet []byte) (raw []byte, a answer, err error) {
 			} else if p[4] == 0xff && err == nil {
 				return raw, answer{text: "error: " + failure(p)}, err
 			}
-			a = answer{text: rowsFound(found, first), ok: true, matched: found > 0}
+			a = a.then(answer{text: rowsFound(found, first), ok: true, matched: found > 0})
 		}
+	}
+	if err != nil {
+		a = answer{text: "no answer"}
 	}
 	return raw, a, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -167,7 +168,7 @@ func shown(s string) string {
 		return fmt.Sprintf("<%d bytes>", len(s))
 	}
 	if len(s) > maxShown {
-		return s[:maxShown] + "…"
+		return strings.ToValidUTF8(s[:maxShown], "") + "…"
 	}
 	return s
 }
@@ -227,10 +228,12 @@ func (st *prepared) bind(p []byte) string {
 	return b.String() + rest
 }
 
+var skipped = regexp.MustCompile(`(?s)^(?:/\*(?:M?\*/|(?:[^!M]|M[^!]).*?\*/)|(?:--\s|#)[^\n]*)`)
+
 // numeric: some drivers send whole numbers as texts.
 func numeric(s string) bool { return s != "" && len(s) < 19 && strings.Trim(s, "0123456789") == "" }
 
-// cutParameter cuts a statement at its next question mark that is not in quotes.
+// cutParameter cuts a statement at its next question mark that is not in quotes, nor in a comment that the server skips.
 func cutParameter(s string) (before, after string, found bool) {
 	quote := byte(0)
 	for i := 0; i < len(s); i++ {
@@ -241,6 +244,8 @@ func cutParameter(s string) (before, after string, found bool) {
 			if c == quote {
 				quote = 0
 			}
+		case (c == '/' || c == '-' || c == '#') && skipped.MatchString(s[i:]):
+			i += len(skipped.FindString(s[i:])) - 1
 		case c == '\'' || c == '"' || c == '`':
 			quote = c
 		case c == '?':

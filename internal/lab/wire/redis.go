@@ -185,9 +185,11 @@ func (p *Proxy) serveRedis(c *Conn) {
 			more = make(chan struct{})
 			go func() {
 				defer close(more)
-				if _, err := client.Peek(1); err == nil {
-					c.Behind.Store(true)
+				if _, err := client.Peek(1); err != nil {
+					c.server.Close() // a client that is gone waits for nothing in Redis
+					return
 				}
+				c.Behind.Store(true)
 			}()
 			if !p.tap.Sent(x) {
 				return
@@ -207,7 +209,7 @@ func (p *Proxy) serveRedis(c *Conn) {
 		}
 		if x != nil {
 			x.Answer, x.Failed = short(answer.text), strings.HasPrefix(answer.text, "error: ")
-			x.Matched = ok && !x.Failed && answer.text != "(nil)" && answer.text != "0" && answer.text != "[]" && answer.text != "#f"
+			x.Matched = ok && !x.Failed && answer.text != "(nil)" && answer.text != "0" && answer.text != "[]" && !(answer.kind == '#' && answer.text == "f")
 			if !p.tap.Answered(x) {
 				return
 			}

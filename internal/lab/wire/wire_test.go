@@ -204,13 +204,16 @@ func TestMySQLIsRead(t *testing.T) {
 		t.Error("a second row with one key")
 	}
 	exec(db, "UPDATE t SET small = 5; UPDATE t SET small = 6")
+	exec(db, "UPDATE t SET small = 7; SET @a = 1")
+	exec(db, "-- the item's, or not?\nUPDATE t SET small = ? /* which? */ WHERE id = ?", 8, -7)
 	want := []string{
 		"INSERT into t VALUES (-7, 'a ''b''?', 1.5, NULL, 3)|1 row|false",
 		"SELECT * FROM t WHERE id = -7|id=-7 name=a 'b'? price=1.5 at=NULL small=3|true",
 		"UPDATE t SET small = 4 WHERE id = -7|1 row|true", "COMMIT|ok|true",
 		"SELECT id FROM t WHERE id > 0|no row|false",
 		"INSERT INTO t (id) VALUES (-7)|error: Error 1062: Duplicate entry '-7' for key 'PRIMARY'|false",
-		"UPDATE t SET small = 5; UPDATE t SET small = 6|1 row|false",
+		"UPDATE t SET small = 5; UPDATE t SET small = 6|1 row|false", "UPDATE t SET small = 7; SET @a = 1|1 row|false",
+		"UPDATE t SET small = 8 /* which? */ WHERE id = -7|1 row|false",
 	}
 	got := seen.take()
 	for i := range got { // MySQL names the table of the key
@@ -226,6 +229,10 @@ func TestIsolationOfATransaction(t *testing.T) {
 	seen := &tap{said: func(x *Exchange) string { return x.Isolation }}
 	db := mysqlThrough(t, seen)
 	const look = "SELECT COUNT(*) FROM mysql.user"
+	level := "tx_isolation" // as MariaDB before 11.1 calls it
+	if db.QueryRowContext(t.Context(), "SELECT @@transaction_isolation").Scan(new(string)) == nil {
+		level = "transaction_isolation"
+	}
 	for _, tt := range []struct {
 		name       string
 		sent, want []string
@@ -233,6 +240,10 @@ func TestIsolationOfATransaction(t *testing.T) {
 		{"of the next one", []string{look, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION", look, look, "COMMIT", look}, []string{"", "Read Committed", "Read Committed", "Read Committed", ""}},
 		{"of the session", []string{"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "BEGIN", look, "COMMIT"}, []string{"Read Committed", "Read Committed"}},
 		{"of the session no more", []string{"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "BEGIN", look, "COMMIT"}, []string{"Repeatable Read", "Repeatable Read"}},
+		{"by the variable's name", []string{"SET " + level + " = 'READ-COMMITTED'", "BEGIN", look, "COMMIT", "BEGIN", look, "COMMIT"}, []string{"Read Committed", "Read Committed", "Read Committed", "Read Committed"}},
+		{"by the variable, with others", []string{"SET autocommit = 1, @@session." + level + " = 'SERIALIZABLE'", "BEGIN", look, "COMMIT"}, []string{"Serializable", "Serializable"}},
+		{"of no session that is there", []string{"SET GLOBAL TRANSACTION ISOLATION LEVEL REPEATABLE READ", "BEGIN", look, "COMMIT"}, []string{"Serializable", "Serializable"}},
+		{"in one text with its BEGIN", []string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED; BEGIN", look, "COMMIT", look}, []string{"Serializable", "Read Committed", "Read Committed", "Serializable"}},
 	} {
 		for _, statement := range tt.sent {
 			if _, err := db.ExecContext(t.Context(), statement); err != nil {
@@ -241,6 +252,22 @@ func TestIsolationOfATransaction(t *testing.T) {
 		}
 		if got := seen.take(); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestWhoseIsolationASetSets is of what another server than the one here knows, too.
+func TestWhoseIsolationASetSets(t *testing.T) {
+	const committed = "Read Committed"
+	for set, want := range map[string][2]string{
+		"SET transaction_isolation = 'READ-COMMITTED'": {committed, ""}, "SET @@transaction_isolation='READ-COMMITTED'": {"", committed},
+		"SET SESSION tx_isolation := \"READ-COMMITTED\"": {committed, ""}, "SET TRANSACTION READ ONLY, ISOLATION LEVEL READ COMMITTED": {"", committed},
+		"SET GLOBAL transaction_isolation = 'READ-COMMITTED'": {}, "SET @@GLOBAL.transaction_isolation = 'READ-COMMITTED'": {}, "SET PERSIST transaction_isolation = 'READ-COMMITTED'": {},
+		"INSERT INTO t VALUES ('SET TRANSACTION ISOLATION LEVEL READ COMMITTED')": {},
+	} {
+		m := &mysqlConn{}
+		if noted := m.noteIsolation(set); [2]string{m.isolation, m.forNext} != want || noted != (want != [2]string{}) {
+			t.Errorf("%s: %q for the session, %q for the next, want %q", set, m.isolation, m.forNext, want)
 		}
 	}
 }
@@ -281,6 +308,37 @@ func TestHeldAndCut(t *testing.T) {
 			t.Errorf("%s: %v keys, want %d", tt.key, n, tt.comesFor)
 		}
 	}
+}
+
+// TestAClientThatIsGoneWaitsForNothing: what wakes it would be lost.
+func TestAClientThatIsGoneWaitsForNothing(t *testing.T) {
+	sent := make(chan struct{})
+	_, p := redisThrough(t, &tap{sent: func(x *Exchange) bool { close(sent); return true }})
+	conn, err := net.Dial("tcp", p.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "BRPOP wire:queue 0\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-sent
+	looker := connect(t, "redis://"+testserver.RedisAddr(t))
+	blocked := func(want string) {
+		t.Helper()
+		for {
+			clients, err := looker.Do(t.Context(), "INFO", "clients").Info()
+			if err != nil {
+				t.Fatalf("want %s blocked clients: %v", want, err)
+			}
+			if clients["blocked_clients"] == want {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	blocked("1")
+	conn.Close()
+	blocked("0")
 }
 
 // TestWhatCannotBeReadIsSaid has a client speak something else.
