@@ -45,6 +45,8 @@ func (g *Group) RedisCluster(ctx context.Context, masters int) (RedisCluster, er
 }
 
 func (s *Redis) awaitCluster(ctx context.Context, masters int) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
 	err := until(ctx, func() (bool, error) {
 		info, err := s.Client.Do(ctx, "CLUSTER", "INFO").Info()
 		return info["cluster_state"] == "ok" && info["cluster_size"] == strconv.Itoa(masters), err

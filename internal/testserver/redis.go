@@ -104,6 +104,8 @@ func (s *Redis) Follow(ctx context.Context, addr string) error {
 		return fmt.Errorf("testserver: %s: follow %s: %w", s.Name, addr, err)
 	}
 	var role []any
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
 	err := until(ctx, func() (is bool, err error) {
 		role, err = s.Client.Do(ctx, "ROLE").Slice()
 		return len(role) > 3 && role[3] == "connected", err

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -33,7 +34,7 @@ var errServer = errors.New("the service fails")
 func (s *Service) inStock(field string, err error) error {
 	var refused *mysqldriver.MySQLError
 	locked := errors.As(err, &refused) && (refused.Number == 1205 || refused.Number == 1213)
-	if locked || errors.As(err, new(net.Error)) || errors.Is(err, context.Canceled) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysqldriver.ErrInvalidConn) || errors.Is(err, errServer) {
+	if locked || errors.As(err, new(net.Error)) || errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysqldriver.ErrInvalidConn) || errors.Is(err, errServer) {
 		return fmt.Errorf("stock.%s: %w", field, err)
 	}
 	return s.File.mistake("stock."+field, "%s: %v", field, err)
@@ -182,10 +183,12 @@ func (s *Service) Orders(ctx context.Context, item int64) ([]Order, error) {
 // How long a count is awaited that changes when customers have been answered.
 const (
 	stillFor   = 2 * time.Second
-	stillLimit = 10 * time.Second
+	stillLimit = 10 * time.Second // or twice the patience, where that is longer
 	countEvery = 100 * time.Millisecond
 	lateFactor = 3 // so much later than the probe has seen it, a worker is not late yet
 )
+
+func (s *Service) longestChange() time.Duration { return max(stillLimit, 2*s.Patience()) }
 
 // Patience is how long a count must be still before it is one that does not add up. It is longer where the probe has seen a
 // sale go on behind its answer: a worker may be silent between two changes.
@@ -200,7 +203,7 @@ func InAll(left int64, orders []Order) int64 {
 }
 
 // Still waits until the count of an item was seen not to change for stillFor, and for Patience where it does not add up or
-// nobody knows. It says false where it still changes after stillLimit.
+// nobody knows. It says false where it still changes after stillLimit, or twice the patience.
 func (s *Service) Still(ctx context.Context, item int64, addsUp func(left int64, orders []Order) bool) (bool, error) {
 	began, quiet := time.Now(), seen.Quiet{}
 	was, since := "", began
@@ -214,7 +217,7 @@ func (s *Service) Still(ctx context.Context, item int64, addsUp func(left int64,
 			return false, err
 		}
 		if now := fmt.Sprint(left, orders); now != was {
-			if was, since = now, time.Now(); since.Sub(began) > stillLimit {
+			if was, since = now, time.Now(); since.Sub(began) > s.longestChange() {
 				return false, nil
 			}
 		}

@@ -42,7 +42,7 @@ type Probe struct {
 
 const (
 	idleWatch   = time.Second            // for which an idle service is watched
-	afterAnswer = 300 * time.Millisecond // for which requests after an answer are
+	afterAnswer = 300 * time.Millisecond // seen silence after an answer that ends a sale, unless the count says that it goes on
 	LongWatch   = 10 * time.Second       // for which an idle one is that has sent what may belong to no sale
 	polled      = 3                      // so often a text comes meanwhile that belongs to none, although it names one
 	orderEvery  = 50 * time.Millisecond  // between looks for an order that is written late
@@ -90,7 +90,7 @@ func (s *Service) learn(ctx context.Context, p *Probe, kept *recorder, long time
 	err = cmp.Or(err, seen.Pause(ctx, long))
 	s.learned.Lock()
 	times := map[string]int{}
-	for _, x := range append(kept.take(), s.relay.underWay()...) {
+	for _, x := range append(kept.take(), kept.among(s.relay.underWay())...) {
 		shape := Shape(x.Text)
 		if times[x.Text]++; s.names(answered, x.Text) {
 			if late = append(late, x); times[x.Text] != polled || p.SoldReply.Outcome != "" { // beside others it may wait for them
@@ -134,10 +134,17 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 	if err != nil {
 		return err
 	}
-	if err := seen.Pause(ctx, afterAnswer); err != nil {
-		return err
+	var late []*wire.Exchange
+	heard, quiet := answered, seen.Quiet{}
+	for quiet.Until(heard, time.Now(), orderEvery) < afterAnswer && time.Since(answered) < stillLimit {
+		if err := seen.Pause(ctx, orderEvery); err != nil {
+			return err
+		}
+		more := kept.take()
+		if late = append(late, more...); len(s.foreground(p, more, buyer)) > 0 {
+			heard = time.Now()
+		}
 	}
-	late := kept.take()
 	if reply.Outcome == load.Busy { // a machine that is slow is no mistake of the description
 		return fmt.Errorf("an item with one unit was ordered by one customer alone, and the answer was %s: nothing can be said on a machine that is so slow", reply)
 	}
@@ -496,14 +503,32 @@ func (p *Probe) Print(w io.Writer) {
 type recorder struct {
 	customers int // how many those are
 
-	mu  sync.Mutex // guards all
-	all []*wire.Exchange
+	mu   sync.Mutex // guards the rest
+	all  []*wire.Exchange
+	told map[*wire.Exchange]bool // those that were told of before they were answered
+}
+
+// among are those of what is under way that are kept. They are without their answer, and are not kept again when that comes.
+func (r *recorder) among(underWay []*wire.Exchange) (all []*wire.Exchange) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, x := range underWay {
+		if x.Process >= r.customers || r.told[x] {
+			continue
+		}
+		if r.told == nil {
+			r.told = map[*wire.Exchange]bool{}
+		}
+		r.told[x] = true
+		all = append(all, &wire.Exchange{Process: x.Process, Conn: x.Conn, Server: x.Server, Name: x.Name, Text: x.Text, Source: x.Source})
+	}
+	return all
 }
 
 func (r *recorder) note(x *wire.Exchange) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if x.Process < r.customers {
+	if x.Process < r.customers && !r.told[x] {
 		r.all = append(r.all, x)
 	}
 }

@@ -48,7 +48,10 @@ func (p *Process) call(ctx context.Context, r Request, values map[string]string)
 	for name, value := range r.Headers {
 		request.Header.Set(name, fill(value, values))
 	}
-	request.GetBody = nil // never sent twice
+	request.GetBody = nil // never sent twice, which net/http would do for an Idempotency-Key without a body, too
+	if request.Body == http.NoBody && r.Method != http.MethodGet && r.Method != http.MethodHead {
+		request.Body = io.NopCloser(strings.NewReader(""))
+	}
 	answer, err := p.client.Do(request)
 	if err != nil {
 		return 0, nil, err
@@ -94,6 +97,8 @@ func (s *Service) awaitOutcome(ctx context.Context, o Sale, body []byte) Reply {
 	values := o.values()
 	if found := fields(body, s.File.Outcome.Value); len(found) > 0 {
 		values["id"] = found[0]
+	} else if strings.Contains(fmt.Sprint(s.File.Outcome), "{id}") {
+		return Reply{Outcome: load.Unknown, Body: brief(body), Err: s.File.mistake("outcome.value", "the answer of an accepted sale has no %q, which {id} stands for: %s", s.File.Outcome.Value, brief(body))}
 	}
 	for {
 		status, body, err := s.counter.call(ctx, s.File.Outcome, values)
@@ -104,7 +109,7 @@ func (s *Service) awaitOutcome(ctx context.Context, o Sale, body []byte) Reply {
 			}
 		}
 		if seen.Pause(ctx, askAgain) != nil {
-			return Reply{Outcome: load.Unknown, Status: status, Body: brief(body), Err: fmt.Errorf("the outcome of an accepted sale is not known after %s", callLimit)}
+			return Reply{Outcome: load.Unknown, Status: status, Body: brief(body), Err: fmt.Errorf("the outcome of an accepted sale is not known after %s: the last answer was %d", callLimit, status)}
 		}
 	}
 }

@@ -80,7 +80,7 @@ func (s Seller) Settle(ctx context.Context, item uint64, units int64) error {
 	}
 	still, err := s.Still(ctx, int64(item), addsUp)
 	if err == nil && !still {
-		err = fmt.Errorf("the count still changed %s after the last answer", stillLimit)
+		err = fmt.Errorf("the count still changed %s after the last answer", s.longestChange())
 	}
 	return err
 }

@@ -6,6 +6,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -61,6 +62,9 @@ type Process struct {
 // callLimit bounds a request to the service.
 const callLimit = 60 * time.Second
 
+// migrateLimit bounds the migration: it may wait for an answer that nobody gives.
+const migrateLimit = 5 * time.Minute
+
 // firstItem is the number of the first item that is sold.
 const firstItem = 1001
 
@@ -108,6 +112,9 @@ func Start(ctx context.Context, f *File) (_ *Service, err error) {
 	if s.DB, err = openDB(dsn.FormatDSN()); err != nil {
 		return nil, err
 	}
+	if err := s.DB.PingContext(ctx); err != nil { // MySQL 8 knows the password then: without TLS, Java's and C's drivers cannot log in first
+		return nil, err
+	}
 	if err := s.makeTables(ctx, redisAddr, dsn); err != nil {
 		return nil, err
 	}
@@ -148,6 +155,9 @@ func newClient() *http.Client {
 func (s *Service) makeTables(ctx context.Context, redisAddr string, dsn *mysqldriver.Config) error {
 	if s.File.Tables != "" {
 		if _, err := s.DB.ExecContext(ctx, s.File.Tables); err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
 			field := "tables"
 			if s.File.TablesFile != "" {
 				field = "tables_file"
@@ -160,11 +170,16 @@ func (s *Service) makeTables(ctx context.Context, redisAddr string, dsn *mysqldr
 	}
 	values := places(0, 0, redisAddr, dsn.Addr, dsn)
 	args := s.filled(s.File.Migrate, values)
+	if strings.Contains(args[0], "/") {
+		args[0] = s.File.path(args[0])
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, migrateLimit, fmt.Errorf("it had not ended after %s", migrateLimit))
+	defer cancel()
 	command := exec.CommandContext(ctx, args[0], args[1:]...)
 	command.Dir = s.File.path(s.File.Start.Dir)
 	command.Env = append(os.Environ(), s.env(values)...)
 	if err := s.group.Run(command); err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return fmt.Errorf("migrate: %w", cmp.Or(context.Cause(ctx), err))
 	}
 	return nil
 }
@@ -224,7 +239,7 @@ func (s *Service) start(ctx context.Context, i int, redisAddr string, dsn *mysql
 	if _, err := exec.LookPath(program); err != nil {
 		return nil, s.File.mistake("start.command", "the service cannot be started: %v", err)
 	}
-	return p, startFailure(testserver.WithPort(func(port int) error {
+	err = testserver.WithPort(func(port int) error {
 		values["port"] = strconv.Itoa(port)
 		address := net.JoinHostPort("127.0.0.1", values["port"])
 		p.URL = "http://" + address
@@ -240,7 +255,8 @@ func (s *Service) start(ctx context.Context, i int, redisAddr string, dsn *mysql
 			return startFailure(err) // nobody has taken its port: at another one, it would fail, too
 		}
 		return err
-	}))
+	})
+	return p, cmp.Or(context.Cause(ctx), startFailure(err))
 }
 
 // startContext ends when a process has had its time to start.

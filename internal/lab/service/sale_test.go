@@ -1,0 +1,66 @@
+package service
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/wire"
+)
+
+// TestASaleIsNeverSentTwice: net/http sends a request again that has an Idempotency-Key and no body.
+func TestASaleIsNeverSentTwice(t *testing.T) {
+	var came atomic.Int64
+	shop := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			came.Add(1)
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	defer shop.Close()
+	s := &Service{File: &File{Buy: Request{Method: http.MethodPost, Path: "/buy", Headers: map[string]string{"Idempotency-Key": "{key}"}}}}
+	p := &Process{URL: shop.URL, client: newClient()}
+	if _, _, err := p.call(t.Context(), Request{Method: http.MethodGet, Path: "/"}, nil); err != nil { // its connection is used again
+		t.Fatal(err)
+	}
+	if r := s.Buy(t.Context(), p, Sale{Key: "once"}); r.Outcome != load.Unknown || came.Load() != 1 {
+		t.Errorf("the service was asked %d times, and the outcome is %s", came.Load(), r.Outcome)
+	}
+}
+
+// TestAnOutcomeWithoutItsNumber is a mistake of the description, which is told at once.
+func TestAnOutcomeWithoutItsNumber(t *testing.T) {
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = w.Write([]byte(`{"job": 7}`))
+	}))
+	defer shop.Close()
+	f, err := parse("service.yaml", t.TempDir(), []byte(small+"answers:\n  accepted: {status: [202]}\noutcome: {path: \"/jobs/{id}\", value: jbo}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, p := &Service{File: f}, &Process{URL: shop.URL, client: newClient()}
+	s.counter = p
+	if r := s.Buy(t.Context(), p, Sale{}); !errors.As(r.Err, new(*Mistake)) {
+		t.Errorf("%s: %v", r.Outcome, r.Err)
+	}
+}
+
+// TestWhatIsToldBeforeItsAnswerIsKeptOnce is of a worker that waits for a sale longer than the lab watches.
+func TestWhatIsToldBeforeItsAnswerIsKeptOnce(t *testing.T) {
+	kept := &recorder{customers: 2}
+	waits, counts := &wire.Exchange{Text: "BLPOP done:c1 20"}, &wire.Exchange{Process: 2, Text: "GET stock"}
+	for range 2 {
+		for _, x := range kept.among([]*wire.Exchange{waits, counts}) {
+			kept.note(x)
+		}
+	}
+	waits.Answer = "1"
+	kept.note(waits)
+	if all := kept.take(); len(all) != 1 || all[0].Text != waits.Text || all[0].Answer != "" {
+		t.Errorf("%d requests, want the one that waits, without its answer: %+v", len(all), all)
+	}
+}
