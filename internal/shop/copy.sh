@@ -78,6 +78,9 @@ locks=yes
 if [ -n "$ways" ]; then
 	default=${ways%% *}
 	edit internal/shop/program/settings.go "s/^const defaultStrategy = .*/const defaultStrategy = \"$default\"/"
+	for file in docker-compose.*.yml deploy/kubernetes/shop.yaml; do
+		edit "$file" "/ SHOP_STRATEGY: /s/fenced-relative/$default/"
+	done
 	kept=$(for way in $ways; do echo "$way" | sed 's/-\([a-z]\)/\U\1/g'; done | paste -sd '|')
 	awk -v kept="^($kept),\$" '/^var production/ { list = 1 } list && /^\t/ { name = $1; if (name !~ kept) next } /^}/ { list = 0 } { print }' internal/strategy/strategy.go >strategy.new
 	mv strategy.new internal/strategy/strategy.go
@@ -197,7 +200,9 @@ if [ -z "$reservations" ]; then
 	for page in docs/*.md; do
 		edit "$page" 's#\[\([^]]*\)\](reservations\.md[^)]*)#\1#g'
 	done
-	edit docker-compose.production.yml '/SHOP_[A-Z_]*\(RESERVATION\|PAYMENT\)/d'
+	for file in docker-compose.*.yml deploy/kubernetes/shop.yaml; do
+		edit "$file" '/SHOP_[A-Z_]*\(RESERVATION\|PAYMENT\)/d'
+	done
 	edit internal/shop/openapi.yaml 's#/problems/held-by-others, ##; /- .problems.\(held\|.*reservation\|already-confirmed\|already-extended\|.*payment\|.*reference\)/d'
 	awk '{ match($0, /^ */) }
 		skip && NF && RLENGTH <= depth { skip = 0 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +14,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -198,17 +201,67 @@ func TestTheDeploymentsNameSettingsThatThereAre(t *testing.T) {
 	}
 }
 
-// TestComposePassesTheSettingsOfReservations: a setting of production.env without a line of its own reaches no shop.
-func TestComposePassesTheSettingsOfReservations(t *testing.T) {
-	text, err := os.ReadFile("../../../docker-compose.production.yml")
+// TestTheDeploymentsPassEverySettingOn: what production.env sets without a line of its own reaches no shop.
+func TestTheDeploymentsPassEverySettingOn(t *testing.T) {
+	set := []string{
+		"SHOP_ADDR", "SHOP_INTERNAL_ADDR", "SHOP_STAFF_ADDR", "SHOP_MYSQL", "SHOP_MYSQL_FILE", "SHOP_NAME", "SHOP_MIGRATE",
+		"SHOP_REDIS", "SHOP_REDIS_FILE", // in one line: a copy without locks has none of it
+	}
+	lab, _ := reflect.TypeFor[settings]().FieldByName("labSettings")
+	computed := strings.NewReplacer("${strategy}", defaultStrategy, "${lease}", lockDefaults["lease"])
+	for _, file := range []string{"docker-compose.production.yml", "docker-compose.galera.yml"} {
+		text, err := os.ReadFile("../../../" + file)
+		if errors.Is(err, fs.ErrNotExist) && lockDefaults == nil {
+			continue // a copy without locks has no Galera
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range reflect.VisibleFields(reflect.TypeFor[settings]()) {
+			env, value := field.Tag.Get("env"), computed.Replace(field.Tag.Get("default"))
+			if env == "" || slices.Contains(set, env) || field.Index[0] == lab.Index[0] {
+				continue
+			}
+			if field.Type.Kind() == reflect.Bool {
+				value = cmp.Or(value, "false")
+			}
+			if line := fmt.Sprintf("%s: ${%s:-%s}", env, env, value); !strings.Contains(string(text), " "+line+"\n") {
+				t.Errorf("%s has no %q, with the default of %s", file, line, field.Name)
+			}
+		}
+	}
+}
+
+// TestKubernetesHasEverySettingThatThePagesName: in the ConfigMap, what is to be changed stands with its default.
+func TestKubernetesHasEverySettingThatThePagesName(t *testing.T) {
+	manifest, err := os.ReadFile("../../../deploy/kubernetes/shop.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for field := range reflect.TypeFor[reservationSettings]().Fields() {
+	pages, err := filepath.Glob("../../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := ""
+	for _, page := range pages {
+		if name := filepath.Base(page); name == "operate.md" || name == "reservations.md" {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			named += string(text)
+		}
+	}
+	if named == "" {
+		t.Fatal("there are no pages")
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[settings]()) {
 		env := field.Tag.Get("env")
-		line := fmt.Sprintf("%s: ${%s:-%s}", env, env, cmp.Or(field.Tag.Get("default"), "false"))
-		if !strings.Contains(string(text), " "+line+"\n") {
-			t.Errorf("docker-compose.production.yml has no %q, with the default of %s", line, field.Name)
+		if env == "" || !regexp.MustCompile(`\b`+env+`\b`).MatchString(named) {
+			continue
+		}
+		if !regexp.MustCompile(`(?m)^  ` + env + `: .`).Match(manifest) {
+			t.Errorf("the ConfigMap of deploy/kubernetes/shop.yaml has no %s", env)
 		}
 	}
 }
