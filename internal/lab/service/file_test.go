@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -29,6 +31,27 @@ func TestTheExampleIsADescription(t *testing.T) {
 	}
 	if _, err := parse("service.yaml", t.TempDir(), []byte(small)); err != nil {
 		t.Errorf("the smallest one: %v", err)
+	}
+}
+
+// TestTheExampleNamesEveryField, each where it can be.
+func TestTheExampleNamesEveryField(t *testing.T) {
+	paragraphs := strings.Split(string(Example), "\n\n")
+	for _, of := range []struct {
+		fields any
+		under  string // the paragraphs, by their first keys
+	}{{File{}, `\w+`}, {Program{}, "start"}, {Request{}, "ready|buy|stock"}, {Answer{}, "answers"}, {Stock{}, "stock"}} {
+		under, text := regexp.MustCompile(`(?m)^(# )?(`+of.under+`): `+"|^(# )?("+of.under+"):$"), ""
+		for _, paragraph := range paragraphs {
+			if under.MatchString(paragraph) {
+				text += paragraph
+			}
+		}
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(of.fields)) {
+			if tag := field.Tag.Get("yaml"); tag != "" && !regexp.MustCompile(`\b`+tag+`\b`).MatchString(text) {
+				t.Errorf("example.yaml has no %s of %T", tag, of.fields)
+			}
+		}
 	}
 }
 
