@@ -113,7 +113,7 @@ func TestWhatThePageSays(t *testing.T) {
 		"- Its documentation on `pause`: \"exclusion over a holder that is paused", // this repository's lock, in the same words
 		"| redsync | 520 | 309 |",
 		"`8x1/1ms`: 8 processes of 1 goroutine, with a pause of 1ms after each hold. The section takes 128 µs under the mutex, a round trip 40 µs.",
-		"| etcd | 1950 | 0.25 | 384 | – | 6.02 |", "etcd 3.4,", "\n`bin/bench --locks mutex,etcd`\n\n### Redisson\n",
+		"| etcd | 1950 | 0.25 | 384 | – | 6.02 |", "etcd 3.4,", "\n`bin/bench --locks mutex,etcd`\n\n## redsync\n",
 		"| etcd | `forget` | – | – | not run: it keeps them |\n| etcd | `pause` | 60 | 20 | " + verdict.LateWrite.Doc() + ": `A.acquire pause:A` |",
 		"`github.com/go-redsync/redsync/v4 v",
 	} {
