@@ -140,6 +140,7 @@ try: init for only require fast step spare seed allow-host json html
 judge: baskets scenarios no-scenarios json shop-binary redis-server mysql-set lease
 exercise: hint from check redis-server
 shell: redis-server
+scale: repeat
 list: shop-binary
 `
 
@@ -155,7 +156,11 @@ func TestWhatThereWasIsRefused(t *testing.T) {
 				continue // it is a flag, which may want a value
 			}
 			var out, errs bytes.Buffer
-			if code := run(t.Context(), append(args, "x"), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), " any more: want loadtest ") || strings.Count(errs.String(), "\n") != 1 {
+			wanted := " any more: want loadtest "
+			if command == "scale" {
+				wanted = " any more: want bin/bench scale, "
+			}
+			if code := run(t.Context(), append(args, "x"), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), wanted) || strings.Count(errs.String(), "\n") != 1 {
 				t.Errorf("%v: exit code %d, %q", args, code, errs.String())
 			}
 			refused[errs.String()] = true

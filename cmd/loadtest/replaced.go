@@ -7,10 +7,11 @@ import (
 
 // replaced are the commands and the flags of commands that there were, and what to type in their place.
 var replaced = []struct{ commands, flag, by string }{
-	{"explain", "", "run STRATEGY:SCENARIO --draw"},
-	{"judge", "", "explore STRATEGY --judge"},
-	{"crashes", "", "soak [STRATEGY] --sales UNITS --kill-every DURATION"},
-	{"shell", "", "exercise --shell"},
+	{"explain", "", "loadtest run STRATEGY:SCENARIO --draw"},
+	{"judge", "", "loadtest explore STRATEGY --judge"},
+	{"crashes", "", "loadtest soak [STRATEGY] --sales UNITS --kill-every DURATION"},
+	{"shell", "", "loadtest exercise --shell"},
+	{"scale", "", "bin/bench scale, after scripts/lab-go.sh -C bench build -o ../bin/ ."},
 	{"run", "cells", "STRATEGY:SCENARIO, once for each cell"},
 	{"run", "strategies", "STRATEGY, once for each, or STRATEGY,STRATEGY:SCENARIO"},
 	{"run", "scenarios", "SCENARIO, once for each, or STRATEGY:SCENARIO,SCENARIO"},
@@ -43,7 +44,7 @@ func refuseReplaced(args []string) error {
 		for _, r := range replaced {
 			switch {
 			case i == 0 && r.flag == "" && r.commands == arg:
-				return usage("there is no %s any more: want loadtest %s", arg, r.by)
+				return usage("there is no %s any more: want %s", arg, r.by)
 			case i > 0 && isFlag && r.flag == name && slices.Contains(strings.Fields(r.commands), args[0]):
 				return usage("there is no --%s any more: want loadtest %s %s", name, args[0], r.by)
 			}
