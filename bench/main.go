@@ -49,7 +49,7 @@ and the cost of each hold in Redis. Starts its own servers and processes, and st
 
 Examples:
 
-    bench                                              # all locks in all shapes; takes a few minutes
+    bench                                              # the default locks in all shapes; takes a few minutes
     bench --shapes 4x8 --locks mutex,stocklock,redsync --repeat 5 --seconds 2
     bench --shapes 2x1,8x1,64x1 --locks mutex,stocklock
     bench --shapes pairs,pairs-cancellable,pairs-wait --sections empty --locks stocklock --seconds 5
