@@ -306,7 +306,7 @@ func (r *serviceRun) watchRenewals(ctx context.Context, names []string, renewed 
 	}
 	var last, gap time.Duration
 	for began := time.Now(); len(left) > 0; {
-		r.passRenewals(names) // one can have come before the request of its sale, while neither was known
+		r.passRenewals(names)        // one can have come before the request of its sale, while neither was known
 		elapsed := time.Since(began) // before Redis is asked: this process can be late afterwards
 		gap, last = max(gap, elapsed-last), elapsed
 		for name, first := range left {
