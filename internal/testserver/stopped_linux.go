@@ -14,10 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitGroup returns when each member of a process group is in one of some states, or gone.
+// awaitGroup returns when each thread of a process group is in one of some states, or gone: a process whose first thread has
+// stopped may still send something.
 func awaitGroup(group int, states string) error {
 	for limit := time.Now().Add(stopPatience); ; time.Sleep(time.Millisecond) {
-		all, err := filepath.Glob("/proc/[0-9]*/stat")
+		all, err := filepath.Glob("/proc/[0-9]*/task/[0-9]*/stat")
 		if err != nil {
 			return err
 		}
