@@ -56,7 +56,8 @@ Examples:
     loadtest try shop/service.yaml --out out/tried.html
 
 Exit codes: 0 every part that applies decided and held, 1 a part found a failure, 2 the description or a flag is wrong,
-3 a part was skipped or decided nothing, and neither --only nor --require leaves it out. 1 comes before 2 and 3.`
+3 a part was skipped or decided nothing, and neither --only nor --require explore,faults leaves it out,
+130 interrupted before anything was found. 1 comes before the others.`
 }
 
 // The parts of a try.
