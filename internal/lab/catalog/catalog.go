@@ -161,19 +161,11 @@ func ask(ctx context.Context, program string) ([]declared.Strategy, error) {
 
 // All are all strategies, the ones that only sell several items first, and the ones that only reserve last.
 func (c *Catalog) All() []declared.Strategy {
-	var all []declared.Strategy
-	for _, of := range c.Baskets {
-		if of.OnlyBaskets {
-			all = append(all, of)
-		}
-	}
-	all = append(all, c.Strategies...)
-	for _, of := range c.Reservations {
-		if of.OnlyReservations {
-			all = append(all, of)
-		}
-	}
-	return all
+	return slices.Concat(special(c.Baskets), c.Strategies, special(c.Reservations))
+}
+
+func special(among []declared.Strategy) []declared.Strategy {
+	return slices.DeleteFunc(slices.Clone(among), func(s declared.Strategy) bool { return !s.Special() })
 }
 
 // Names lists the names of the strategies.
@@ -212,17 +204,7 @@ func (c *Catalog) Under(sc trial.Scenario) (all []declared.Strategy, byName func
 
 // Any finds a strategy of any kind. The error lists the names that there are.
 func (c *Catalog) Any(name string) (declared.Strategy, error) {
-	all := c.All()
-	slices.SortStableFunc(all, func(a, b declared.Strategy) int { // the names of the ladder first
-		switch {
-		case a.Special() == b.Special():
-			return 0
-		case a.Special():
-			return 1
-		}
-		return -1
-	})
-	return find(name, all)
+	return find(name, slices.Concat(c.Strategies, special(c.Baskets), special(c.Reservations))) // the names of the ladder first
 }
 
 func find(name string, among []declared.Strategy) (declared.Strategy, error) {
