@@ -128,36 +128,29 @@ func (o Order) header() http.Header {
 
 // Release ends the hold of a sale at a shop. The error says that the sale was not held, too.
 func Release(ctx context.Context, shop, request string) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodDelete, shop+labmode.HoldsPath+request, nil)
-	if err != nil {
-		return err
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err
-	}
-	answer.Body.Close()
-	if answer.StatusCode != http.StatusNoContent {
-		return fmt.Errorf("end the hold of %s: %s", request, answer.Status)
-	}
-	return nil
+	return ask(ctx, http.MethodDelete, shop+labmode.HoldsPath+request, nil, http.StatusNoContent, "end the hold of "+request)
 }
 
 // View makes a page view of the order's item, with the order's request id and fault. The error says that the
 // page was not shown.
 func View(ctx context.Context, o Order) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, o.Shop+shop.ItemPath(o.ItemID), nil)
+	return ask(ctx, http.MethodGet, o.Shop+shop.ItemPath(o.ItemID), o.header(), http.StatusOK, fmt.Sprintf("the page of item %d", o.ItemID))
+}
+
+// ask sends a request without a body, which is to be answered with a status. What names it in the error.
+func ask(ctx context.Context, method, url string, header http.Header, status int, what string) error {
+	r, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
 		return err
 	}
-	r.Header = o.header()
+	r.Header = header
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the page of item %d: %s", o.ItemID, answer.Status)
+	answer.Body.Close()
+	if answer.StatusCode != status {
+		return fmt.Errorf("%s: %s", what, answer.Status)
 	}
 	return nil
 }
