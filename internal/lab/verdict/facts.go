@@ -59,27 +59,12 @@ func Failed(format string, args ...any) Judgement {
 // unexpected answers, which cannot undo it. Of two proofs, the one that costs the shop more comes
 // first. Units that an unexpected answer keeps from the customers prove nothing.
 func (f Facts) Verdict() Judgement {
+	for _, kind := range []Kind{Oversold, Twice, HalfSold, Unpaid, Unserved, Lied, Denied, Unclaimed, Unbalanced, Crashed} {
+		if v := Of(kind); v.Count(f) > 0 || v.Signed && v.Count(f) < 0 {
+			return Judgement{Kind: kind}
+		}
+	}
 	switch {
-	case f.Oversold > 0:
-		return Judgement{Kind: Oversold}
-	case f.Twice > 0:
-		return Judgement{Kind: Twice}
-	case f.HalfSold > 0:
-		return Judgement{Kind: HalfSold}
-	case f.Unpaid > 0:
-		return Judgement{Kind: Unpaid}
-	case f.Unserved > 0:
-		return Judgement{Kind: Unserved}
-	case f.Unordered > 0:
-		return Judgement{Kind: Lied}
-	case f.Denied > 0:
-		return Judgement{Kind: Denied}
-	case f.Unclaimed > 0:
-		return Judgement{Kind: Unclaimed}
-	case f.LostUpdates != 0:
-		return Judgement{Kind: Unbalanced}
-	case f.Crashed > 0:
-		return Judgement{Kind: Crashed}
 	case f.Errors > 0:
 		return Failed("%d unexpected answers, such as: %s", f.Errors, f.FirstError)
 	case f.Left > 0 && !f.Stuck:
