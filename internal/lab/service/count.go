@@ -180,6 +180,14 @@ func (s *Service) Orders(ctx context.Context, item int64) ([]Order, error) {
 	return all, nil
 }
 
+// Counts are how many units of an item are left, and its orders.
+func (s *Service) Counts(ctx context.Context, item int64) (left int64, orders []Order, err error) {
+	if left, err = s.Left(ctx, item); err == nil {
+		orders, err = s.Orders(ctx, item)
+	}
+	return left, orders, err
+}
+
 // How long a count is awaited that changes when customers have been answered.
 const (
 	stillFor   = 2 * time.Second
@@ -208,11 +216,7 @@ func (s *Service) Still(ctx context.Context, item int64, addsUp func(left int64,
 	began, quiet := time.Now(), seen.Quiet{}
 	was, since := "", began
 	for {
-		left, err := s.Left(ctx, item)
-		if err != nil {
-			return false, err
-		}
-		orders, err := s.Orders(ctx, item)
+		left, orders, err := s.Counts(ctx, item)
 		if err != nil {
 			return false, err
 		}

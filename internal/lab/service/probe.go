@@ -226,9 +226,7 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 // It says whether it was at once.
 func (s *Service) awaitSale(ctx context.Context, item int64) (left int64, orders []Order, now bool, err error) {
 	for began, looks := time.Now(), 0; ; looks++ {
-		if left, err = s.Left(ctx, item); err == nil {
-			orders, err = s.Orders(ctx, item)
-		}
+		left, orders, err = s.Counts(ctx, item)
 		if err != nil || left == 0 && len(orders) > 0 || time.Since(began) > max(stillLimit, time.Duration(s.File.Settle)) {
 			return left, orders, looks == 0, err
 		}
@@ -240,11 +238,7 @@ func (s *Service) awaitSale(ctx context.Context, item int64) (left int64, orders
 
 // isReset wants what was set: one unit and no order.
 func (s *Service) isReset(ctx context.Context, item int64) error {
-	left, err := s.Left(ctx, item)
-	if err != nil {
-		return err
-	}
-	orders, err := s.Orders(ctx, item)
+	left, orders, err := s.Counts(ctx, item)
 	switch {
 	case err != nil:
 		return err

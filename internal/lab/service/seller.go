@@ -53,10 +53,7 @@ func (s Seller) Send(ctx context.Context, o load.Order) load.Answer {
 
 // Count returns how many units of an item are left, and its orders by their customers.
 func (s Seller) Count(ctx context.Context, item uint64) (left int64, orders map[string][]count.Order, err error) {
-	if left, err = s.Left(ctx, int64(item)); err != nil {
-		return 0, nil, err
-	}
-	all, err := s.Orders(ctx, int64(item))
+	left, all, err := s.Counts(ctx, int64(item))
 	orders = map[string][]count.Order{}
 	for _, o := range all {
 		orders[o.Customer] = append(orders[o.Customer], count.Order{Units: count.Units{item: o.Units}})
@@ -70,11 +67,7 @@ func (s Seller) Settle(ctx context.Context, item uint64, units int64) error {
 	var addsUp func(int64, []Order) bool
 	if !s.Late {
 		addsUp = func(left int64, orders []Order) bool { return InAll(left, orders) == units }
-		left, err := s.Left(ctx, int64(item))
-		if err != nil {
-			return err
-		}
-		if orders, err := s.Orders(ctx, int64(item)); err != nil || addsUp(left, orders) {
+		if left, orders, err := s.Counts(ctx, int64(item)); err != nil || addsUp(left, orders) {
 			return err
 		}
 	}

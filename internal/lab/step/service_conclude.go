@@ -68,11 +68,7 @@ func (r *serviceRun) count(ctx context.Context) (schedule.State, error) {
 	if r.owner != 0 {
 		now.Holder = r.owner.String()
 	}
-	left, err := r.service.on.Left(ctx, r.item)
-	if err != nil {
-		return now, err
-	}
-	orders, err := r.service.on.Orders(ctx, r.item)
+	left, orders, err := r.service.on.Counts(ctx, r.item)
 	for i, o := range orders {
 		for range o.Units {
 			now.Orders = append(now.Orders, schedule.Order{ID: uint64(i + 1), Customer: r.customerOf(o.Customer)})
