@@ -33,12 +33,12 @@ type File struct {
 	Start Program `yaml:"start"`
 	URL   string  `yaml:"url"` // of a service that runs already, in the place of Start
 	// Tables is SQL, and Migrate a command, that makes the service's tables. Tables runs first.
-	Tables     string            `yaml:"tables"`
-	TablesFile string            `yaml:"tables_file"` // relative to the description
-	Migrate    []string          `yaml:"migrate"`
-	Ready      Request           `yaml:"ready"`
-	Buy        Request           `yaml:"buy"`
-	Answers    map[string]Answer `yaml:"answers"`
+	Tables     string                  `yaml:"tables"`
+	TablesFile string                  `yaml:"tables_file"` // relative to the description
+	Migrate    []string                `yaml:"migrate"`
+	Ready      Request                 `yaml:"ready"`
+	Buy        Request                 `yaml:"buy"`
+	Answers    map[load.Outcome]Answer `yaml:"answers"`
 	// Outcome is asked for what became of a sale that was answered as accepted. Its Value names the field of that
 	// answer that stands for {id}.
 	Outcome Request `yaml:"outcome"`
@@ -129,15 +129,8 @@ func (m *Mistake) Error() string {
 	return fmt.Sprintf("%s:%d: %s", m.Path, m.Line, m.What)
 }
 
-// The words for answers.
-const (
-	sold    = "sold"
-	soldOut = "sold_out"
-	busy    = "busy"
-)
-
 // restAnswers is how most services of REST answer.
-var restAnswers = map[string]Answer{sold: {Status: []int{200, 201}}, soldOut: {Status: []int{409, 410}}, busy: {Status: []int{423, 429, 503}}}
+var restAnswers = map[load.Outcome]Answer{load.Sold: {Status: []int{200, 201}}, load.SoldOut: {Status: []int{409, 410}}, load.Busy: {Status: []int{423, 429, 503}}}
 
 const (
 	defaultSettle    = 5 * time.Second
@@ -233,7 +226,7 @@ func (f *File) defaults() {
 	for word, answer := range restAnswers {
 		if _, given := f.Answers[word]; !given {
 			if f.Answers == nil {
-				f.Answers = map[string]Answer{}
+				f.Answers = map[load.Outcome]Answer{}
 			}
 			f.Answers[word] = Answer{Status: slices.DeleteFunc(slices.Clone(answer.Status), func(status int) bool { return slices.Contains(named, status) })}
 		}
@@ -294,20 +287,21 @@ func (f *File) checkBuy() (field, what string) {
 
 func (f *File) checkAnswers() (field, what string) {
 	for word, a := range f.Answers {
+		at := "answers." + string(word)
 		switch {
-		case !slices.Contains([]string{sold, soldOut, busy, string(accepted), string(load.Unknown)}, word):
-			return "answers." + word, fmt.Sprintf("there is no answer %q: want sold, sold_out, busy, accepted or unknown", word)
+		case !slices.Contains(answerWords, word):
+			return at, fmt.Sprintf("there is no answer %q: want sold, sold_out, busy, accepted or unknown", word)
 		case len(a.Status) == 0 && a.Field == "":
-			return "answers." + word, word + " has neither a status nor a field: want status: [409], or field: error and value: sold_out"
+			return at, string(word) + " has neither a status nor a field: want status: [409], or field: error and value: sold_out"
 		case a.Field == "" && a.Value != "":
-			return "answers." + word + ".value", "value has no field that it is in: want field, too"
-		case word == string(accepted) && f.Outcome.Path == "":
-			return "answers." + word, "nothing says where the outcome of an accepted sale is asked for: want outcome with a path"
+			return at + ".value", "value has no field that it is in: want field, too"
+		case word == accepted && f.Outcome.Path == "":
+			return at, "nothing says where the outcome of an accepted sale is asked for: want outcome with a path"
 		}
 		for other, b := range f.Answers {
 			both := func(status int) bool { return slices.Contains(b.Status, status) }
 			if i := slices.IndexFunc(a.Status, both); other != word && a.Field == "" && b.Field == "" && i >= 0 {
-				return "answers." + max(word, other), fmt.Sprintf("both %s and %s are answered with %d: want a field in one of them", min(word, other), max(word, other), a.Status[i])
+				return "answers." + string(max(word, other)), fmt.Sprintf("both %s and %s are answered with %d: want a field in one of them", min(word, other), max(word, other), a.Status[i])
 			}
 		}
 	}

@@ -264,7 +264,7 @@ func (s *Service) mustBe(process *Process, got Reply, want load.Outcome, when st
 	case got.Outcome == load.Failed:
 		return s.File.mistake("answers", "%s, and the answer was %s: no line of answers reads so", when, got)
 	}
-	return s.File.mistake(cmp.Or(map[bool]string{true: "answers." + string(got.Outcome)}[s.File.Answers[string(got.Outcome)].Field != ""], "answers"),
+	return s.File.mistake(cmp.Or(map[bool]string{true: "answers." + string(got.Outcome)}[s.File.Answers[got.Outcome].Field != ""], "answers"),
 		"%s, and the answer %s reads as %s: want %s", when, strings.TrimSuffix(fmt.Sprintf("%d: %s", got.Status, got.Body), ": "), got.Outcome, want)
 }
 

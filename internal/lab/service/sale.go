@@ -129,24 +129,21 @@ func (s *Service) NewItem() int64 {
 
 // answerWords are the words for answers, in the order in which they are looked for: what names a field comes before
 // what goes by the status alone. No two of those have one status: see [File.defaults].
-var answerWords = []struct {
-	word    string
-	outcome load.Outcome
-}{{string(load.Unknown), load.Unknown}, {sold, load.Sold}, {soldOut, load.SoldOut}, {busy, load.Busy}, {string(accepted), accepted}}
+var answerWords = []load.Outcome{load.Unknown, load.Sold, load.SoldOut, load.Busy, accepted}
 
 // accepted is the outcome of an answer that leaves it open.
 const accepted load.Outcome = "accepted"
 
 func (f *File) outcome(status int, body []byte) load.Outcome {
 	for _, byField := range []bool{true, false} {
-		for _, w := range answerWords {
-			a := f.Answers[w.word]
+		for _, word := range answerWords {
+			a := f.Answers[word]
 			switch named := slices.Contains(a.Status, status); {
 			case (a.Field != "") != byField || !named && len(a.Status) > 0:
 			case !byField && named:
-				return w.outcome
+				return word
 			case byField && slices.ContainsFunc(fields(body, a.Field), func(v string) bool { return v == a.Value || a.Value == "" }):
-				return w.outcome
+				return word
 			}
 		}
 	}
