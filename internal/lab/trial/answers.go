@@ -210,26 +210,22 @@ func (s *Show) count(ctx context.Context, r *Result) (verdict.Facts, error) {
 	if s.Database != nil {
 		r.Promised = r.Sold
 	}
-	undecided := ""
+	undecided, answers := "", map[load.Outcome]int64{}
 	for _, h := range s.customers.hits {
-		wants := s.wants(h)
+		wants, outcome := s.wants(h), h.Outcome
 		r.Requests++
-		switch outcome := h.Outcome; {
+		switch {
 		case outcome == load.Sold:
-			r.Answered++
 			if s.Database != nil {
 				r.Promised += purchases[h.id].Facts().Unordered * int64(h.wish.quantity)
 			}
-		case outcome == load.Failed:
-			r.Errors++
-		case outcome == load.Done:
+		case outcome == load.Failed, outcome == load.Done:
 		case !outcome.Denies() || s.Scenario.OfBaskets() && outcome == load.Refused || r.Expected != verdict.Left && s.stalled(h):
-			r.Unknown++
 			if s.Database == nil && s.Service == nil && !h.wanted.Beside && h.fault.Action != labmode.Kill {
 				undecided = fmt.Sprintf("%s was answered with %s", h.Name(), outcome)
 			}
+			outcome = load.Unknown
 		default:
-			r.denied(outcome)
 			available := !h.wanted.Beside && (outcome == load.SoldOut || s.Scenario.OfBaskets())
 			var all int64
 			for item, units := range wants {
@@ -239,7 +235,9 @@ func (s *Show) count(ctx context.Context, r *Result) (verdict.Facts, error) {
 				r.Left += all
 			}
 		}
+		answers[outcome]++
 	}
+	r.tally(answers)
 	r.Left = min(r.Left, max(0, r.Remaining))
 	compared := count.Facts(maps.Values(purchases))
 	r.Differ(compared)

@@ -10,6 +10,7 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy/declared"
@@ -222,7 +223,7 @@ func (p *play) idle() bool {
 func (p *play) saw(sight Sight, found Seen) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	found.Sight, found.AtMS = sight, milliseconds(time.Since(p.attack.begun))
+	found.Sight, found.AtMS = sight, words.Rounded(time.Since(p.attack.begun))
 	p.seen = append(p.seen, found)
 }
 

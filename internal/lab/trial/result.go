@@ -202,22 +202,11 @@ func (r Result) OnTopology() bool {
 	return r.Group != OneServer && r.Group != Baskets && r.Group != Reservations
 }
 
-// denied counts a customer who got nothing. An answer without a count of its own is counted as refused.
-func (r *Result) denied(answer load.Outcome) {
-	n := &r.Refused
-	switch answer {
-	case load.SoldOut:
-		n = &r.SoldOut
-	case load.Busy:
-		n = &r.Busy
-	case load.Fenced:
-		n = &r.Fenced
-	case load.Lost:
-		n = &r.Lost
-	case load.Conflict:
-		n = &r.Conflict
-	}
-	*n++
+// tally counts the answers of each outcome. A refusal without a count of its own is one of Refused.
+func (r *Result) tally(of map[load.Outcome]int64) {
+	r.Answered, r.Unknown, r.SoldOut, r.Busy = of[load.Sold], of[load.Unknown], of[load.SoldOut], of[load.Busy]
+	r.Fenced, r.Lost, r.Conflict, r.Errors = of[load.Fenced], of[load.Lost], of[load.Conflict], of[load.Failed]
+	r.Refused = of[load.Refused] + of[load.Limited] + of[load.MustReturn] + of[load.OtherState] + of[load.InUse]
 }
 
 func (r *Result) count(a *attack) {
@@ -258,17 +247,15 @@ func (r *Result) count(a *attack) {
 	if a.kills != nil && r.FaultsMet == 0 {
 		r.Unseen = ReachedPoint
 	}
-	r.Answered, r.Unknown, r.SoldOut, r.Busy = counts[load.Sold], counts[load.Unknown], counts[load.SoldOut], counts[load.Busy]
-	r.Fenced, r.Lost, r.Conflict = counts[load.Fenced], counts[load.Lost], counts[load.Conflict]
-	r.Refused, r.Errors = counts[load.Refused], counts[load.Failed]
+	r.tally(counts)
 	r.Latency, r.Corrected, r.Distribution = percentiles(answered), percentiles(scheduled), distribution(answered)
 	r.ByOutcome = map[load.Outcome]Latency{}
 	for outcome, latencies := range byOutcome {
 		r.ByOutcome[outcome] = percentiles(latencies)
 	}
-	r.LoadMS = milliseconds(a.ended.Sub(a.begun))
+	r.LoadMS = words.Rounded(a.ended.Sub(a.begun))
 	if !a.o.Shape.IsZero() {
-		r.Steps, r.RanOutMS = a.steps(), milliseconds(a.ranOut())
+		r.Steps, r.RanOutMS = a.steps(), words.Rounded(a.ranOut())
 	}
 	if cost, ok := a.usage.perSale(); ok {
 		r.CostPerSale = &cost

@@ -6,6 +6,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/words"
 )
 
 // Step is a part of a load whose rate changes. Requests count in the step in which they were to be
@@ -35,7 +36,7 @@ const (
 func (a *attack) steps() []Step {
 	var steps []Step
 	for _, part := range a.o.Shape.Steps() {
-		s := Step{FromMS: milliseconds(part.From), ToMS: milliseconds(part.To), Rate: round(part.Rate, 1)}
+		s := Step{FromMS: words.Rounded(part.From), ToMS: words.Rounded(part.To), Rate: round(part.Rate, 1)}
 		from, to := a.begun.Add(part.From), a.begun.Add(part.To)
 		within := func(t time.Time) bool { return !t.Before(from) && t.Before(to) }
 		latencies := newHistogram()

@@ -59,7 +59,7 @@ func timeline(e explain.Evidence, hits []*Customer) Timeline {
 	took := end.Sub(e.Began)
 	width := binWidth(took)
 	n := int(took/width) + 1
-	t := Timeline{BinMS: milliseconds(width), Outcomes: map[load.Outcome][]int64{}, P50: make([]float64, n), P99: make([]float64, n)}
+	t := Timeline{BinMS: words.Rounded(width), Outcomes: map[load.Outcome][]int64{}, P50: make([]float64, n), P99: make([]float64, n)}
 	latencies := make([]*hdrhistogram.Histogram, n)
 	for _, h := range hits {
 		if h.Sent.IsZero() {
@@ -85,7 +85,7 @@ func timeline(e explain.Evidence, hits []*Customer) Timeline {
 		}
 	}
 	for _, f := range e.Periods() {
-		t.Faults = append(t.Faults, Period{milliseconds(f.From.Sub(e.Began)), milliseconds(f.Until.Sub(e.Began)), f.What})
+		t.Faults = append(t.Faults, Period{words.Rounded(f.From.Sub(e.Began)), words.Rounded(f.Until.Sub(e.Began)), f.What})
 	}
 	slices.SortFunc(t.Faults, func(a, b Period) int { return int(a.FromMS - b.FromMS) })
 	return t
@@ -109,5 +109,3 @@ func distribution(h *hdrhistogram.Histogram) []Bucket {
 	}
 	return buckets
 }
-
-func milliseconds(d time.Duration) float64 { return round(float64(d)/float64(time.Millisecond), 2) }
