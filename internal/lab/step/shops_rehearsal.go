@@ -163,6 +163,6 @@ func (s *Shops) firstStep(of string, item uint64) *held {
 	known, _ := s.rehearsals.first.Load(of)
 	first, _ := known.(heldReport)
 	h := first.held()
-	h.Text = first.about(item)
+	h.id, h.Text = nil, first.about(item)
 	return h
 }

@@ -159,12 +159,7 @@ func (b *buyer) occupied() bool { return b.state == ended || len(b.queue) > 0 ||
 
 // has says whether a request of this number is the last that a customer has sent, or is held at.
 func (b *buyer) has(number uint64) bool {
-	h := b.flying
-	if h == nil && len(b.queue) > 0 {
-		h = b.queue[0]
-	} else if h == nil {
-		h = b.last
-	}
+	h := b.next()
 	return h != nil && h.id == number
 }
 
