@@ -134,12 +134,7 @@ func (r *serviceRun) killed(ctx context.Context, b *buyer) (conns []uint64, err 
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	for thread := range maps.Keys(b.tx) {
-		conns = append(conns, thread)
-	}
-	for thread := range maps.Keys(b.named) {
-		conns = append(conns, thread)
-	}
+	conns = slices.AppendSeq(slices.Collect(maps.Keys(b.tx)), maps.Keys(b.named))
 	for _, thread := range conns {
 		r.conns[thread].Cut()
 	}
