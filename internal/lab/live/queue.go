@@ -291,17 +291,16 @@ func (s *Server) attack(ctx context.Context, together []*run, of *comparison) ([
 		}
 		strategies = append(strategies, pair.Strategy)
 	}
-	at, plan := s.sessionOf(pair, of)
+	kind, plan := s.sessionOf(pair, of)
 	if r.Shops != 0 && pair.Scenario.Few == nil {
-		var own *matrix.Session
-		at, plan.Shops = &own, r.Shops
-		defer closeSession(&own)
+		kind, plan.Shops = "own", r.Shops
+		defer s.closeSession(kind)
 	}
-	session, err := s.open(ctx, at, plan)
+	session, err := s.open(ctx, kind, plan)
 	if err != nil {
 		return nil, nil, err
 	}
-	if at == &s.cells || s.where.Time == "" {
+	if kind == trial.OneServer || s.where.Time == "" {
 		s.where = session.Environment()
 	}
 	o := session.Options(pair.Scenario)
@@ -325,7 +324,7 @@ func (s *Server) attack(ctx context.Context, together []*run, of *comparison) ([
 	results, err := session.Run(ctx, pair.Scenario, strategies, r.Seed, o)
 	stop()
 	if err != nil {
-		closeSession(at) // its testbed may be broken, or in the middle of a scenario
+		s.closeSession(kind) // its testbed may be broken, or in the middle of a scenario
 		return nil, w, cmp.Or(context.Cause(ctx), err)
 	}
 	for i := range results {
@@ -392,44 +391,41 @@ func (s *Server) tell(ctx context.Context, w *watcher) (stop func()) {
 	}
 }
 
-// sessionOf is where the bench of cells is, or of comparisons, and its plan.
-func (s *Server) sessionOf(pair matrix.Pair, of *comparison) (**matrix.Session, matrix.Plan) {
-	plan := s.o.Plan
+// sessionOf is the kind of the session that a cell is played in, or a comparison, and its plan.
+func (s *Server) sessionOf(pair matrix.Pair, of *comparison) (kind string, plan matrix.Plan) {
+	plan = s.o.Plan
 	switch {
 	case of != nil:
-		return &s.compared, of.plan(plan)
+		return "compared", of.plan(plan)
 	case pair.Scenario.Few == nil:
-		return &s.cells, plan
+		return trial.OneServer, plan
 	}
 	plan.Pairs = []matrix.Pair{pair}
-	switch {
-	case pair.Scenario.OfBaskets():
-		return &s.baskets, plan
-	case pair.Scenario.OfReservations():
-		return &s.reservations, plan
+	if pair.Scenario.OfBaskets() || pair.Scenario.OfReservations() {
+		return pair.Scenario.Group, plan
 	}
-	return &s.topologies, plan
+	return "topologies", plan
 }
 
 // open returns the session there is, or starts one.
-func (s *Server) open(ctx context.Context, at **matrix.Session, plan matrix.Plan) (*matrix.Session, error) {
-	if *at != nil {
-		return *at, nil
+func (s *Server) open(ctx context.Context, kind string, plan matrix.Plan) (*matrix.Session, error) {
+	if session := s.sessions[kind]; session != nil {
+		return session, nil
 	}
 	status := matrix.NewStatus(sayer{s}, 0)
 	defer status.Close()
 	session, err := matrix.OpenSession(ctx, plan, status)
 	s.say("")
 	if err == nil {
-		*at = session
+		s.sessions[kind] = session
 	}
 	return session, err
 }
 
-func closeSession(at **matrix.Session) {
-	if *at != nil {
-		(*at).Close()
-		*at = nil
+func (s *Server) closeSession(kind string) {
+	if session := s.sessions[kind]; session != nil {
+		session.Close()
+		delete(s.sessions, kind)
 	}
 }
 

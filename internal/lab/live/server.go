@@ -56,9 +56,9 @@ type Server struct {
 	background context.Context // of what outlives a request
 
 	// Of whoever has the turn.
-	cells, compared, baskets, reservations, topologies *matrix.Session
-	stage                                              *step.Shops
-	where                                              report.Environment // of the cells, which stays when their session is closed
+	sessions map[string]*matrix.Session // by what is played there: see sessionOf
+	stage    *step.Shops
+	where    report.Environment // of the cells, which stays when their session is closed
 
 	mu          sync.Mutex // guards what everybody sees
 	runs        []*run     // by id, from 1
@@ -104,7 +104,7 @@ func New(o Options) (*Server, error) {
 		}
 	}
 	s := &Server{o: o, menu: newMenu(o.Shop, o.Tried), feed: newFeed(), streams: make(chan struct{}, maxStreams), ended: make(chan struct{}),
-		wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), heartbeat: heartbeatEvery, background: context.Background(), predictions: map[cellName]string{}}
+		wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), heartbeat: heartbeatEvery, background: context.Background(), sessions: map[string]*matrix.Session{}, predictions: map[cellName]string{}}
 	if o.Classroom != nil {
 		s.class = newClassroom(o.Classroom)
 		s.menu.Classroom = &classInfo{URL: o.Classroom.String(), Code: s.class.picture()}
@@ -188,8 +188,8 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 
 // close ends servers and shops.
 func (s *Server) close() error {
-	for _, session := range []**matrix.Session{&s.cells, &s.compared, &s.baskets, &s.reservations, &s.topologies} {
-		closeSession(session)
+	for kind := range s.sessions {
+		s.closeSession(kind)
 	}
 	if s.stage == nil {
 		return nil
