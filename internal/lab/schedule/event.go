@@ -141,25 +141,20 @@ var all = []Event{Wait, Forget, Lose, Pause, Kill, Cut, Lag}
 func ParseEvents(names []string) ([]Event, error) {
 	var events []Event
 	for _, name := range names {
-		name = strings.TrimSpace(name)
-		if name == "all" {
-			for _, e := range all {
-				if !slices.Contains(events, e) {
-					events = append(events, e)
-				}
-			}
-			continue
-		}
-		info, ok := eventNamed(name)
-		if !ok || info.Event == Arrive || info.wire || info.single {
+		named := []Event{Event(strings.TrimSpace(name))}
+		if named[0] == "all" {
+			named = all
+		} else if !slices.Contains(Events(), named[0]) {
 			var all []string
 			for _, e := range Events() {
 				all = append(all, string(e))
 			}
-			return nil, fmt.Errorf("no event %q: want some of %s, or all", name, strings.Join(all, ", "))
+			return nil, fmt.Errorf("no event %q: want some of %s, or all", named[0], strings.Join(all, ", "))
 		}
-		if !slices.Contains(events, info.Event) {
-			events = append(events, info.Event)
+		for _, e := range named {
+			if !slices.Contains(events, e) {
+				events = append(events, e)
+			}
 		}
 	}
 	return events, nil

@@ -67,15 +67,33 @@ type rule struct {
 // rules has all of them. Two requests are independent if none applies to a thing that both touch. Not
 // in the list: a plain read beside a statement of an open transaction (it reads the last committed
 // version), two shared locks, and two reads.
-var rules = []rule{
+var rules = slices.Concat([]rule{
 	{Reads, Writes, "a read shows what was committed before it"},
 	{Writes, Writes, "the later write stays"},
+}, lockRules, []rule{
+	{Asks, Locks | Shares | Inserts, "who does not wait is told whether a lock is held"},
+})
+
+// lockRules are those by which one of two requests waits for the other.
+var lockRules = []rule{
 	{Locks, Locks, "the first one has the lock, and the other one waits"},
 	{Locks, Shares, "an exclusive lock waits for shared ones, and they for it"},
 	{Locks, Inserts, "a lock covers the gap that a new row falls into, or the row with the same unique key"},
 	{Inserts, Inserts, "ids are given in the order of the INSERTs, and a unique key belongs to the first"},
 	{Shares, Inserts, "a shared lock covers the gap that a new row falls into"},
-	{Asks, Locks | Shares | Inserts, "who does not wait is told whether a lock is held"},
+}
+
+// noticed is why the first rule applies to two touches, and nothing where none does.
+func noticed(one, other Touch, by []rule) (why string) {
+	if !one.meets(other) {
+		return ""
+	}
+	for _, r := range by {
+		if one.Does&r.one != 0 && other.Does&r.other != 0 || one.Does&r.other != 0 && other.Does&r.one != 0 {
+			return r.why
+		}
+	}
+	return ""
 }
 
 // Everything is what a request touches of which nothing is known: it depends on all others.
@@ -86,13 +104,8 @@ func Everything(server string) []Touch { return []Touch{{Server: server, Does: e
 func Dependent(a, b []Touch) (why string) {
 	for _, one := range a {
 		for _, other := range b {
-			if !one.meets(other) {
-				continue
-			}
-			for _, r := range rules {
-				if one.Does&r.one != 0 && other.Does&r.other != 0 || one.Does&r.other != 0 && other.Does&r.one != 0 {
-					return r.why
-				}
+			if why := noticed(one, other, rules); why != "" {
+				return why
 			}
 		}
 	}
@@ -118,12 +131,7 @@ func family(server string) string {
 
 // waits says whether one who wants the first may have to wait for who holds the second.
 func waits(wanted, held Touch) bool {
-	const lock = Locks | Shares | Inserts
-	if !wanted.meets(held) || wanted.Does&Asks != 0 && wanted.Does != everything || wanted.Does&lock == 0 || held.Does&lock == 0 {
-		return false
-	}
-	return wanted.Does&Locks != 0 || held.Does&Locks != 0 || wanted.Does&held.Does&Inserts != 0 ||
-		wanted.Does&Inserts != 0 && held.Does&Shares != 0 || wanted.Does&Shares != 0 && held.Does&Inserts != 0
+	return (wanted.Does&Asks == 0 || wanted.Does == everything) && noticed(wanted, held, lockRules) != ""
 }
 
 // Clock is what a statement reads that asks MySQL for the time, and what a lease that passes writes.
