@@ -164,16 +164,22 @@ func (c *inquiry) leaseEnded(older *section, ended words.Text) breach {
 		f.Intervention = d.What
 		return breach{cause: verdict.Unnoticed, why: []words.Text{say("could-not-renew", f), ended}}
 	}
+	cause, why := c.tookLonger(older, "process-stopped", f)
+	return breach{cause: cause, why: []words.Text{why, ended}}
+}
+
+// tookLonger says why a sale took longer than its lease. The phrase is for one that its own fault has stopped.
+func (c *inquiry) tookLonger(s *section, stopped string, f Facts) (verdict.Cause, words.Text) {
 	switch {
-	case older.fault.Action == labmode.Stop:
-		return breach{cause: verdict.LateWrite, why: []words.Text{say("process-stopped", f), ended}}
-	case older.fault.lasted() > older.Lease:
-		return breach{cause: verdict.Overrun, why: []words.Text{say("worked-longer", f), ended}}
-	case c.stopped(older):
+	case s.fault.Action == labmode.Stop:
+		return verdict.LateWrite, say(stopped, f)
+	case s.fault.lasted() > s.Lease:
+		return verdict.Overrun, say("worked-longer", f)
+	case c.stopped(s):
 		f.LastedMS = words.Rounded(c.hit.fault.lasted())
-		return breach{cause: verdict.LateWrite, why: []words.Text{say("its-process-stopped", f), ended}}
+		return verdict.LateWrite, say("its-process-stopped", f)
 	default:
-		return breach{cause: verdict.Overrun, why: []words.Text{say("inside-longer", f), ended}}
+		return verdict.Overrun, say("inside-longer", f)
 	}
 }
 

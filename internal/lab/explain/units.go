@@ -7,7 +7,6 @@ import (
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
-	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
 )
 
@@ -100,19 +99,8 @@ func (c *inquiry) holdGone() *Explanation {
 	}
 	f := Facts{Holder: older.named(), LastedMS: words.Rounded(older.fault.lasted()), LeaseMS: words.Rounded(older.Lease),
 		AfterMS: words.Rounded(older.wrote().Sub(older.enter())), Order: Number(older.order.ID)}
-	x := &Explanation{Cause: verdict.Overrun}
-	switch {
-	case older.fault.Action == labmode.Stop:
-		x.Cause, x.Why = verdict.LateWrite, []words.Text{say("stopped-with-hold", f)}
-	case older.fault.lasted() > older.Lease:
-		x.Why = []words.Text{say("worked-longer", f)}
-	case c.stopped(older):
-		f.LastedMS = words.Rounded(c.hit.fault.lasted())
-		x.Cause, x.Why = verdict.LateWrite, []words.Text{say("its-process-stopped", f)}
-	default:
-		x.Why = []words.Text{say("inside-longer", f)}
-	}
-	x.Why = append(x.Why, say("hold-gone", f))
+	cause, why := c.tookLonger(older, "stopped-with-hold", f)
+	x := &Explanation{Cause: cause, Why: []words.Text{why, say("hold-gone", f)}}
 	other := c.heldAfter(older)
 	if other != nil {
 		f.Other = other.named()
