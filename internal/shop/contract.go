@@ -130,18 +130,10 @@ func docs(text []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	type shownProblem struct {
-		Slug, Title, Meaning string
-		Status               int
-	}
-	data := struct {
-		Contract map[string]any
-		Problems []shownProblem
-	}{Contract: doc}
-	for _, p := range problems {
-		data.Problems = append(data.Problems, shownProblem{p.Slug, p.title, p.meaning, p.Status})
-	}
 	var out bytes.Buffer
-	err = page.Execute(&out, data)
+	err = page.Execute(&out, struct {
+		Contract map[string]any
+		Problems []Problem
+	}{doc, problems})
 	return out.Bytes(), err
 }

@@ -21,8 +21,8 @@ type Problem struct {
 	Slug       string // its type is /problems/<slug>
 	Status     int
 	retryAfter int // seconds; 0 for no such header
-	title      string
-	meaning    string // for the client: what happened, and what to do
+	Title      string
+	Meaning    string // for the client: what happened, and what to do
 }
 
 var problems []Problem // those of the table, in its order
@@ -221,7 +221,7 @@ func refuse(c *gin.Context, r refusal, lines ...refusedLine) {
 	}
 	c.Header("Content-Type", "application/problem+json")
 	c.AbortWithStatusJSON(r.Status, problemBody{
-		Type: problemPath + r.Slug, Title: r.title, Status: r.Status, Detail: r.detail,
+		Type: problemPath + r.Slug, Title: r.Title, Status: r.Status, Detail: r.detail,
 		Instance: c.Request.URL.Path[:min(len(c.Request.URL.Path), maxInstance)], RequestID: requestID(c), Lines: lines,
 	})
 }
