@@ -66,7 +66,7 @@ func (s *Store) decrement(ctx context.Context, sale Sale, by fence) (order Order
 		return err
 	})
 	if err = s.lookUp(ctx, err, order); refused {
-		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor) // a lock that is lost is no reason
+		asking, cancel := looking(ctx) // a lock that is lost is no reason
 		defer cancel()
 		err = s.whyRefused(asking, sale, by)
 	}

@@ -91,10 +91,8 @@ func (s *Store) lookUp(ctx context.Context, err error, orders ...Order) error {
 		if _, missing := s.Order(ctx, orders[0].PublicID); missing == nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if pause(ctx, lookEvery) != nil {
 			return err
-		case <-time.After(lookEvery):
 		}
 	}
 }
