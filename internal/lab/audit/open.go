@@ -37,8 +37,8 @@ func Open(ctx context.Context, dsn string, options ...stock.Option) (*stock.Stor
 // SnapshotIsolation reports whether the server is a MariaDB that refuses to write over a row which has
 // changed since the snapshot of the transaction.
 func SnapshotIsolation(ctx context.Context, store *stock.Store) (bool, error) {
-	var name, value string
-	err := store.Pool().QueryRowContext(ctx, "SHOW VARIABLES LIKE 'innodb_snapshot_isolation'").Scan(&name, &value)
+	var value string
+	err := store.Pool().QueryRowContext(ctx, "SHOW VARIABLES LIKE 'innodb_snapshot_isolation'").Scan(new(string), &value)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}

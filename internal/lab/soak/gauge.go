@@ -80,8 +80,7 @@ func (s *soak) gaugeNow(ctx context.Context) (*Gauges, error) {
 		g.Shops = append(g.Shops, one)
 		known += one.MySQL + probeConnections
 	}
-	var name string
-	if err := s.store.Pool().QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Threads_connected'").Scan(&name, &g.MySQL); err != nil {
+	if err := s.store.Pool().QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Threads_connected'").Scan(new(string), &g.MySQL); err != nil {
 		return nil, err
 	}
 	g.MySQL = max(g.MySQL-known, 0) // negative where MySQL closed some that were not used since
