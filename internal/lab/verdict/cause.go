@@ -82,7 +82,6 @@ var (
 	NobodyMet   = cause("nobody-met", "")
 
 	// Of an answer to an exercise.
-	NotBuilt        = cause("does-not-build", "")
 	TooSilent       = cause("silence", "")
 	TooManyRequests = cause("too-many-requests", "")
 	NeverSold       = cause("never-sold", "")
