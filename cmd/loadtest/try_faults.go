@@ -96,8 +96,7 @@ func (t *try) outwait(ctx context.Context, on *step.Service, until time.Time) er
 			}
 		}
 	}
-	part.Schedules, part.Undecided = decided.Runs, decided.Undecided
-	part.Reason = played(outwaited, "place", part, decided)
+	played(&part, outwaited, "place", decided)
 	switch {
 	case part.Record != nil:
 	case outlasted:
@@ -167,8 +166,7 @@ func (t *try) fault(ctx context.Context, on *step.Service, event schedule.Event,
 			break
 		}
 	}
-	part.Schedules, part.Undecided = decided.Runs, decided.Undecided
-	part.Reason = played(name, "place", part, decided)
+	played(&part, name, "place", decided)
 	part.Reason += short
 	switch {
 	case part.Record != nil:

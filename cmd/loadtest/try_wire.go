@@ -176,8 +176,8 @@ func (t *try) search(ctx context.Context, on *step.Service, plan step.Plan, what
 		return err
 	}
 	bad, decided := found.Repeated(), found.Decided()
-	part := report.TriedPart{Part: "explore", Verdict: verdict.Held, Schedules: decided.Runs, Bad: found.Bad, Undecided: decided.Undecided}
-	part.Reason = played(what, "schedule", part, decided)
+	part := report.TriedPart{Part: "explore", Verdict: verdict.Held, Bad: found.Bad}
+	played(&part, what, "schedule", decided)
 	if unplayed := found.Unplayed(); !early && len(unplayed) > 0 { // their records show what came to pass
 		bad = append(bad, unplayed...)
 		part.Reason += "; not all were played again"
@@ -248,13 +248,13 @@ func withoutFinding(found explore.Found, customers int, what, played string) (ve
 	return verdict.Held, played
 }
 
-// played says how many places or schedules were played, how many were bad, and why some decided nothing.
-func played(what, of string, p report.TriedPart, decided schedule.Decided) string {
-	said := fmt.Sprintf("%s: %s, %d bad", what, schedule.Plural(int64(p.Schedules), of), p.Bad)
+// played adds to a part how many places or schedules were played, how many were bad, and why some decided nothing.
+func played(p *report.TriedPart, what, of string, decided schedule.Decided) {
+	p.Schedules, p.Undecided = decided.Runs, decided.Undecided
+	p.Reason = fmt.Sprintf("%s: %s, %d bad", what, schedule.Plural(int64(p.Schedules), of), p.Bad)
 	if why := decided.String(); why != "" {
-		said += ", " + why
+		p.Reason += ", " + why
 	}
-	return said
 }
 
 // firstLine is an error without the last words of a process.
