@@ -68,10 +68,8 @@ func (c *exerciseCommand) Run(ctx context.Context, s streams) error {
 		return nil
 	}
 	root, err := exercise.Root()
-	if errors.Is(err, exercise.ErrNoCheckout) {
+	if err != nil {
 		return usage("%w", err)
-	} else if err != nil {
-		return err
 	}
 	if !c.Check {
 		return c.begin(s, e, root)

@@ -3,13 +3,11 @@ package exercise
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path"
-	"path/filepath"
 	"strings"
 	"text/template"
 
@@ -92,12 +90,8 @@ func Build(ctx context.Context, root, program string, answers ...Answer) error {
 	if err := registration.Execute(&code, answers); err != nil {
 		return err
 	}
-	source, overlay := filepath.Join(temporary, "mine.go"), filepath.Join(temporary, "overlay.json")
-	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "cmd", "shop", "mine.go"): source}})
+	overlay, err := rig.Overlay(temporary, root, map[string]string{"cmd/shop/mine.go": code.String()})
 	if err != nil {
-		return err
-	}
-	if err := errors.Join(os.WriteFile(source, code.Bytes(), 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
 		return err
 	}
 	build := rig.GoCommand(ctx, root, "build", "-overlay", overlay, "-o", program, "./cmd/shop")

@@ -33,6 +33,7 @@ import (
 	"slices"
 	"strings"
 
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/trial"
@@ -322,19 +323,11 @@ func code(file []byte) int { return max(bytes.Index(file, []byte("package mine")
 // ErrNoCheckout means that an exercise needs what is not there: Go, and a checkout of stocklock.
 var ErrNoCheckout = errors.New("exercises need go in the PATH, and a checkout of stocklock: clone it, and run this in it")
 
-// Root returns the folder of the checkout that the working directory is in, or [ErrNoCheckout]. Another error has what the
-// go command said.
+// Root returns the folder of the checkout that the working directory is in, or [ErrNoCheckout].
 func Root() (string, error) {
-	out, err := exec.Command("go", "env", "GOMOD").Output()
-	if exited, is := errors.AsType[*exec.ExitError](err); is {
-		return "", fmt.Errorf("go env GOMOD: %w: %s", err, bytes.TrimSpace(exited.Stderr))
-	} else if err != nil {
+	root, err := rig.ModuleRoot()
+	if _, noGo := exec.LookPath("go"); errors.Join(err, noGo) != nil {
 		return "", ErrNoCheckout
 	}
-	file := strings.TrimSpace(string(out))
-	mod, err := os.ReadFile(file)
-	if err != nil || !strings.HasPrefix(string(mod), "module stocklock\n") {
-		return "", ErrNoCheckout
-	}
-	return filepath.Dir(file), nil
+	return root, nil
 }

@@ -423,8 +423,8 @@ func TestAGoCommandThatFailsIsNoAnswer(t *testing.T) {
 	if _, not := Compiler(err); not || err == nil || !strings.Contains(err.Error(), "dial tcp") {
 		t.Errorf("Build = %v, compiler's: %t", err, not)
 	}
-	if _, err := Root(); err == nil || errors.Is(err, ErrNoCheckout) || !strings.Contains(err.Error(), "dial tcp") {
-		t.Errorf("Root: %v", err)
+	if found, err := Root(); err != nil || found != here {
+		t.Errorf("Root = %q, %v, want %q: a go command that fails is no missing checkout", found, err, here)
 	}
 }
 

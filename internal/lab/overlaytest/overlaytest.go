@@ -3,8 +3,6 @@
 package overlaytest
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,27 +34,11 @@ func built(t testing.TB, root, name string, files map[string]string) (program st
 	return program
 }
 
-// Overlay writes the file for the flag -overlay of the go command that replaces or adds files.
+// Overlay is [rig.Overlay] in a folder that ends with the test.
 func Overlay(t testing.TB, root string, files map[string]string) (overlay string) {
 	t.Helper()
-	root, err := filepath.Abs(root)
+	overlay, err := rig.Overlay(t.TempDir(), root, files)
 	if err != nil {
-		t.Fatal(err)
-	}
-	dir, replace := t.TempDir(), map[string]string{}
-	for file, content := range files {
-		laid := filepath.Join(dir, fmt.Sprintf("%d-%s", len(replace), filepath.Base(file)))
-		replace[filepath.Join(root, file)] = laid
-		if err := os.WriteFile(laid, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	list, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	overlay = filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(overlay, list, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return overlay

@@ -3,6 +3,7 @@ package rig
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -184,7 +185,7 @@ func (r *Rig) buildShop(ctx context.Context) (string, error) {
 	if err != nil || beside != "" {
 		return beside, err
 	}
-	root, err := moduleRoot()
+	root, err := ModuleRoot()
 	if err != nil {
 		return "", err
 	}
@@ -220,10 +221,25 @@ func GoCommand(ctx context.Context, root string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// Overlay writes the file for the flag -overlay of the go command into a folder. Files of the checkout, named from its
+// root, are replaced or added.
+func Overlay(dir, root string, files map[string]string) (overlay string, err error) {
+	root, err = filepath.Abs(root)
+	replace := map[string]string{}
+	for file, content := range files {
+		laid := filepath.Join(dir, fmt.Sprintf("%d-%s", len(replace), filepath.Base(file)))
+		replace[filepath.Join(root, file)] = laid
+		err = errors.Join(err, os.WriteFile(laid, []byte(content), 0o600))
+	}
+	list, malformed := json.Marshal(map[string]any{"Replace": replace})
+	overlay = filepath.Join(dir, "overlay.json")
+	return overlay, errors.Join(err, malformed, os.WriteFile(overlay, list, 0o600))
+}
+
 // ShopBuilt returns the path of bin/shop as it was built last, in the checkout that the working
 // directory is in. It is empty if there is none.
 func ShopBuilt() string {
-	root, err := moduleRoot()
+	root, err := ModuleRoot()
 	if err != nil {
 		return ""
 	}
@@ -237,7 +253,7 @@ func ShopBuilt() string {
 // ShopBeside returns the program shop beside this one where there is no checkout to build it from, as
 // in a container. In a checkout it returns nothing.
 func ShopBeside() (string, error) {
-	_, noCheckout := moduleRoot()
+	_, noCheckout := ModuleRoot()
 	if noCheckout == nil {
 		return "", nil
 	}
@@ -258,8 +274,8 @@ func programBeside() (string, error) {
 	return beside, err
 }
 
-// moduleRoot is the folder of the checkout that the working directory is in.
-func moduleRoot() (string, error) {
+// ModuleRoot is the folder of the checkout that the working directory is in.
+func ModuleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
