@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -19,7 +18,7 @@ import (
 
 	"github.com/google/uuid"
 
-	lab "stocklock/internal/lab/load"
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/testserver"
 )
@@ -200,10 +199,10 @@ func (b *bench) start(ctx context.Context, s seller, n int) (shops []*testserver
 			o.Program = b.before
 		}
 		if s.limit {
-			o.Env["SHOP_LIMIT"], o.Env["SHOP_SUBJECT_HEADER"] = "10000", subjectHeader
+			o.Env["SHOP_LIMIT"], o.Env["SHOP_SUBJECT_HEADER"] = "10000", load.SubjectHeader
 		}
 		if s.holds {
-			o.Env["SHOP_RESERVATIONS"], o.Env["SHOP_STAFF_SUBJECT_HEADER"] = "true", subjectHeader
+			o.Env["SHOP_RESERVATIONS"], o.Env["SHOP_STAFF_SUBJECT_HEADER"] = "true", load.SubjectHeader
 		}
 		shop, err := b.rig.Shop(ctx, o)
 		if err != nil {
@@ -240,10 +239,7 @@ func (b *bench) createItems(ctx context.Context, s seller, n, units int, lastUni
 	return ids, nil
 }
 
-const (
-	plenty        = 1_000_000_000
-	subjectHeader = "X-Subject"
-)
+const plenty = 1_000_000_000
 
 // measure starts a seller, sells for some time, and ends it.
 func (b *bench) measure(ctx context.Context, c testCase, s seller, long time.Duration) (r result, err error) {
@@ -274,9 +270,9 @@ func (b *bench) measure(ctx context.Context, c testCase, s seller, long time.Dur
 	}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}, Timeout: 30 * time.Second}
 	defer client.CloseIdleConnections()
-	l := &load{testCase: c, seller: s, client: client, urls: urls, items: items[:c.items], soldOut: items[c.items]}
+	d := &demand{testCase: c, seller: s, client: client, urls: urls, items: items[:c.items], soldOut: items[c.items]}
 	if c.refusals {
-		l.items = items[c.items:]
+		d.items = items[c.items:]
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -284,10 +280,10 @@ func (b *bench) measure(ctx context.Context, c testCase, s seller, long time.Dur
 	if s.soldOut {
 		const baskets = 28 // in a second
 		for i := range baskets {
-			background.Go(func() { l.askInVain(ctx, time.Duration(i)*time.Second/baskets) })
+			background.Go(func() { d.askInVain(ctx, time.Duration(i)*time.Second/baskets) })
 		}
 	}
-	l.sell(ctx, long/4) // connections, memory of what is sold out
+	d.sell(ctx, long/4) // connections, memory of what is sold out
 	shopsBefore, err := used(shops...)
 	if err != nil {
 		return r, err
@@ -296,7 +292,7 @@ func (b *bench) measure(ctx context.Context, c testCase, s seller, long time.Dur
 	if err != nil {
 		return r, err
 	}
-	r = l.sell(ctx, long)
+	r = d.sell(ctx, long)
 	shopsAfter, err := used(shops...)
 	if err != nil {
 		return r, err
@@ -339,8 +335,8 @@ func used(all ...*testserver.Process) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// load is what customers ask of a seller.
-type load struct {
+// demand is what customers ask of a seller.
+type demand struct {
 	testCase
 	seller
 	client  *http.Client
@@ -350,76 +346,55 @@ type load struct {
 }
 
 // sell sells for some time.
-func (l *load) sell(ctx context.Context, long time.Duration) result {
+func (d *demand) sell(ctx context.Context, long time.Duration) result {
 	ctx, cancel := context.WithTimeout(ctx, long)
 	defer cancel()
 	var mu sync.Mutex
 	var r result
 	var took []time.Duration
-	ask := func(shop int, path, body, key string) {
-		asked := time.Now()
-		status, conflict := l.post(shop, path, body, key)
+	answered := func(a load.Answer) {
 		mu.Lock()
 		defer mu.Unlock()
 		r.requests++
-		if conflict {
+		if a.Outcome == load.Conflict {
 			r.conflicts++
 		}
-		if status == http.StatusCreated || l.refusals && status == http.StatusConflict {
+		if a.Status == http.StatusCreated || d.refusals && a.Status == http.StatusConflict {
 			r.orders++
-			r.lines += l.lines
-			took = append(took, time.Since(asked))
+			r.lines += d.lines
+			took = append(took, a.Latency)
 		}
 	}
 	var customers sync.WaitGroup
 	begun := time.Now()
 	run := uuid.NewString()
-	for i := range l.customers {
+	for i := range d.customers {
 		customers.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				path, body := l.order()
-				key := ""
-				if l.keys > 0 {
-					key = fmt.Sprintf("%s-%d-%d", run, i/l.keys, n)
+				var items []uint64
+				for _, of := range rand.Perm(len(d.items))[:d.lines] {
+					items = append(items, d.items[of])
 				}
-				ask(i, path, body, key)
+				key := ""
+				if d.keys > 0 {
+					key = fmt.Sprintf("%s-%d-%d", run, i/d.keys, n)
+				}
+				answered(d.send(i, items, key))
 			}
 		})
 	}
 	customers.Wait()
 	r.took = time.Since(begun)
 	if slices.Sort(took); len(took) > 0 {
-		r.p95 = lab.Percentile(took, 95)
+		r.p95 = load.Percentile(took, 95)
 	}
 	return r
 }
 
-// order makes an order of one unit of each of some items.
-func (l *load) order() (path, body string) {
-	if l.lines == 1 {
-		return fmt.Sprintf("/api/v1/items/%d/orders", l.items[rand.IntN(len(l.items))]), `{"quantity": 1}`
-	}
-	var lines []string
-	for _, i := range rand.Perm(len(l.items))[:l.lines] {
-		lines = append(lines, line(l.items[i]))
-	}
-	return basket(lines)
-}
-
-func line(item uint64) string { return fmt.Sprintf(`{"item_id": %d, "quantity": 1}`, item) }
-
-func basket(lines []string) (path, body string) {
-	return "/api/v1/orders", `{"lines": [` + strings.Join(lines, ", ") + "]}"
-}
-
 // askInVain asks for all items and the one that is sold out, once a second after some time, until ctx ends. Without a
 // pause, a shop that refuses sooner would be asked more often.
-func (l *load) askInVain(ctx context.Context, after time.Duration) {
-	var lines []string
-	for _, item := range append(slices.Clone(l.items), l.soldOut) {
-		lines = append(lines, line(item))
-	}
-	path, body := basket(lines)
+func (d *demand) askInVain(ctx context.Context, after time.Duration) {
+	items := append(slices.Clone(d.items), d.soldOut)
 	time.Sleep(after)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -429,26 +404,12 @@ func (l *load) askInVain(ctx context.Context, after time.Duration) {
 		case <-ctx.Done():
 			return
 		}
-		l.post(rand.IntN(len(l.urls)), path, body, "")
+		d.send(rand.IntN(len(d.urls)), items, "")
 	}
 }
 
-// post returns the status of the answer, 0 for none, and whether it is a conflict.
-func (l *load) post(shop int, path, body, key string) (status int, conflict bool) {
-	request, err := http.NewRequest(http.MethodPost, l.urls[shop%len(l.urls)]+path, strings.NewReader(body))
-	if err != nil {
-		return 0, false
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set(subjectHeader, fmt.Sprint("customer-", shop))
-	if key != "" {
-		request.Header.Set("Idempotency-Key", key)
-	}
-	answer, err := l.client.Do(request)
-	if err != nil {
-		return 0, false
-	}
-	defer answer.Body.Close()
-	text, _ := io.ReadAll(answer.Body) // to its end, so that the connection serves the next one
-	return answer.StatusCode, bytes.Contains(text, []byte("/problems/conflict"))
+// send orders one unit of each of some items. An answer is awaited also when the time to sell is over.
+func (d *demand) send(customer int, items []uint64, key string) load.Answer {
+	return load.SendBy(context.Background(), d.client, load.Order{Shop: d.urls[customer%len(d.urls)], ItemID: items[0], More: items[1:], Quantity: 1,
+		Subject: fmt.Sprint("customer-", customer), IdempotencyKey: key})
 }

@@ -67,8 +67,8 @@ func TestConflictsAreCounted(t *testing.T) {
 		}
 	}))
 	defer shop.Close()
-	l := &load{testCase: testCase{customers: 1, lines: 2}, client: shop.Client(), urls: []string{shop.URL}, items: []uint64{1, 2}}
-	if r := l.sell(ctx, time.Minute); r.conflicts != 1 || r.requests != 3 || r.orders != 0 {
+	d := &demand{testCase: testCase{customers: 1, lines: 2}, client: shop.Client(), urls: []string{shop.URL}, items: []uint64{1, 2}}
+	if r := d.sell(ctx, time.Minute); r.conflicts != 1 || r.requests != 3 || r.orders != 0 {
 		t.Errorf("measured %+v, want one conflict among three requests", r)
 	}
 }

@@ -164,7 +164,10 @@ func sentOnce(r *http.Request) { r.GetBody = nil }
 const maxAnswer = 64 << 10
 
 // Send sends one order by itself, and waits for the answer until ctx ends.
-func Send(ctx context.Context, o Order) Answer {
+func Send(ctx context.Context, o Order) Answer { return SendBy(ctx, http.DefaultClient, o) }
+
+// SendBy is [Send] by a client, such as one that keeps more connections.
+func SendBy(ctx context.Context, client *http.Client, o Order) Answer {
 	a := Answer{Order: o, Sent: time.Now()}
 	took := func(err error) Answer {
 		a.Latency = time.Since(a.Sent)
@@ -176,7 +179,7 @@ func Send(ctx context.Context, o Order) Answer {
 	}
 	request.Header = o.header()
 	sentOnce(request)
-	response, err := http.DefaultClient.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return took(err)
 	}
