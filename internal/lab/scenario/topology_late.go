@@ -46,9 +46,12 @@ func lateCopy(p *servers) {
 					return true, nil
 				}
 				commits, err := p.Database.Nodes[1].Certifying(ctx)
-				if err != nil || commits > committing {
+				if err != nil {
+					return false, err
+				}
+				if commits > committing {
 					committing = commits
-					return err == nil, err
+					return true, nil
 				}
 				now, err := waits.Look(ctx)
 				return now.On(s.Names), err

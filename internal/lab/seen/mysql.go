@@ -28,10 +28,10 @@ type MySQL struct {
 
 // Waits is what was waited for at a moment.
 type Waits struct {
-	begun, asked time.Time         // when the question began, and when it was answered
-	Transactions map[string]string // their statements, by their ids
-	blockers     map[string]string // the statement that waits, by the transaction that it waits for
-	userLocks    []string          // what names locks of GET_LOCK that are waited for
+	begun, asked time.Time           // when the question began, and when it was answered
+	Transactions map[string]string   // their statements, by their ids
+	blockers     map[string][]string // the statements that wait, by the transaction that they wait for
+	userLocks    []string            // what names locks of GET_LOCK that are waited for
 }
 
 // Asker calls a question with connections to a server.
@@ -83,11 +83,13 @@ func (w *MySQL) Look(ctx context.Context) (Waits, error) {
 			return Waits{}, ctx.Err()
 		}
 	}
-	now := Waits{begun: time.Now(), Transactions: map[string]string{}, blockers: map[string]string{}}
+	now := Waits{begun: time.Now(), Transactions: map[string]string{}, blockers: map[string][]string{}}
 	err := w.ask(ctx, func(db *sql.DB) error {
 		err := each(ctx, db, ask.transactions, func(id, statement string) { now.Transactions[id] = statement })
 		if err == nil {
-			err = each(ctx, db, ask.blockers, func(waits, blocks string) { now.blockers[blocks] = now.Transactions[waits] })
+			err = each(ctx, db, ask.blockers, func(waits, blocks string) {
+				now.blockers[blocks] = append(now.blockers[blocks], now.Transactions[waits])
+			})
 		}
 		if err == nil {
 			err = each(ctx, db, ask.userLocks, func(names, _ string) { now.userLocks = append(now.userLocks, names) })
@@ -124,7 +126,7 @@ func each(ctx context.Context, db *sql.DB, query string, row func(a, b string)) 
 func (w Waits) OnItem(item uint64, before map[string]string) bool {
 	row := regexp.MustCompile(fmt.Sprintf("id`? *= *%d\\b", item))
 	for id := range before {
-		if statement, blocks := w.blockers[id]; blocks && row.MatchString(statement) {
+		if slices.ContainsFunc(w.blockers[id], row.MatchString) {
 			return true
 		}
 	}
@@ -134,7 +136,7 @@ func (w Waits) OnItem(item uint64, before map[string]string) bool {
 
 // On reports whether a statement for which names reports true waits for another's transaction.
 func (w Waits) On(names func(statement string) bool) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(w.blockers)), names)
+	return slices.ContainsFunc(slices.Concat(slices.Collect(maps.Values(w.blockers))...), names)
 }
 
 // ConnWaits says whether the statement of a connection waits for a lock. What InnoDB prints is of this

@@ -7,6 +7,8 @@ import (
 
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
 )
@@ -25,6 +27,9 @@ import (
 func (a *attack) afterwards(ctx context.Context) {
 	if a.Scenario.Comparable || a.stuck != nil || !a.atRest(ctx) || !a.restockable() {
 		return
+	}
+	if a.Testbed == nil { // one that was killed may be away yet
+		a.awaitShops(ctx)
 	}
 	shops := len(a.Shops)
 	few := int64(2*shops + 2)
@@ -119,8 +124,19 @@ func (a *attack) restockable() bool {
 	return len(of.State.Keys) == 0 && of.Properties.Meets(declared.FreshRead)
 }
 
-// alone sends one request and waits for its answer.
+// alone sends one request and waits for its answer. It asks again where that is busy, and nothing has kept it out: a client
+// may have been too slow for its own limit.
 func (a *attack) alone(ctx context.Context, shop int, w wish) {
+	for h := a.once(ctx, shop, w); h.Outcome == load.Busy && a.sees() && a.Of.Passes(sale.Waiting); h = a.once(ctx, shop, w) {
+		read := a.feed.await(ctx, func() bool { return a.feed.readAt(shop).After(h.answeredAt()) })
+		if _, refused := a.feed.find(func(e labmode.Event) bool { return e.Request == h.id && e.Point == sale.Waiting }); refused || !read {
+			return
+		}
+		h.passed = true
+	}
+}
+
+func (a *attack) once(ctx context.Context, shop int, w wish) *Customer {
 	h := a.customers.add()
 	h.shop, h.wish, h.scheduled, h.alone = shop, w, time.Now(), true
 	if !a.play.IsZero() { // as of the crowd: no stall outlasts it
@@ -130,4 +146,5 @@ func (a *attack) alone(ctx context.Context, shop int, w wish) {
 	defer cancel()
 	h.take(load.Send(ctx, a.order(h)))
 	close(h.done)
+	return h
 }

@@ -30,7 +30,8 @@ type customers struct {
 	missed   *Customer // that one, if it was answered as sold, or not at all; nil before
 	apart    bool      // the first of the play keeps others away from its shop until its answer
 	notFirst int       // the index of a shop to which the first does not go; negative for none
-	late     bool      // the very first request is that of a [lastUnit]
+	lateNext bool      // the next request is that of a [lastUnit]
+	lateOne  *Customer // it, nil before that
 }
 
 // shopState is what keeps requests away from a shop.
@@ -46,6 +47,7 @@ type Customer struct {
 	id        string
 	shop      int  // index
 	first     bool // of the play
+	passed    bool // it was rejected as busy, and asked again, since nothing had kept it out
 	late      bool // of a [lastUnit]: it counts neither as under way nor in what is measured
 	fault     labmode.Fault
 	nested    bool
@@ -106,7 +108,9 @@ func (c *customers) next(ctx context.Context) *Customer {
 		return nil
 	}
 	h := c.add()
-	h.late = c.late && h.number == 0
+	if h.late = c.lateNext; h.late {
+		c.lateNext, c.lateOne = false, h
+	}
 	h.first = c.firstAt >= 0 && h.number >= c.firstAt && !h.late
 	h.wish = c.wishes.next(h.number, h.first || h.late)
 	now := time.Now()
@@ -220,18 +224,25 @@ func (c *customers) firstOfPlay() (pending bool, answered *Customer) {
 	return true, c.missed
 }
 
+// sendLate has the next request be that of a [lastUnit].
+func (c *customers) sendLate() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lateNext = true
+}
+
+// late returns the request of a [lastUnit], nil before it was made.
+func (c *customers) late() *Customer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lateOne
+}
+
 // byID returns nil for a request that was not made.
 func (c *customers) byID(id string) *Customer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ids[id]
-}
-
-// first returns the very first request, which was made.
-func (c *customers) first() *Customer {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.hits[0]
 }
 
 // shopOf returns the index of the shop of a request, -1 for a request that was not made.

@@ -103,6 +103,42 @@ func TestAPointThatWasMissed(t *testing.T) {
 			t.Errorf("the trace of shop %d was read %s after: missed is %t", tt.shop, tt.read, got)
 		}
 	}
+	a.play.At = sale.Answered
+	if a.customers.missed.Outcome = load.Unknown; !a.play.missed() { // one that was not sold has nothing behind its answer
+		t.Error("a sale that was not answered as sold is waited for behind its answer")
+	}
+}
+
+// TestAPointIsReadBehindTheLook: what is read between the look and the question whether the point was missed is seen.
+func TestAPointIsReadBehindTheLook(t *testing.T) {
+	a := attackOf(Options{Workers: 1})
+	a.customers, a.play = newCustomers(1, "item", wishes{plain: true}), newPlay(a)
+	a.customers.firstAt = 0
+	a.customers.answered(a.customers.next(t.Context()), load.Answer{Outcome: load.Sold, Sent: time.Now()})
+	looks := 0
+	if !a.play.await(t.Context(), ReachedPoint, func() (Seen, bool) {
+		a.feed.reads(0, time.Now().Add(time.Hour))
+		looks++
+		return Seen{}, looks > 1
+	}) {
+		t.Error("the point was read, and counts as missed")
+	}
+}
+
+// TestTheLateSaleComesWhenFewUnitsAreLeft: a shop holds none for as long as a load can take.
+func TestTheLateSaleComesWhenFewUnitsAreLeft(t *testing.T) {
+	a := attackOf(Options{Stock: 100, Workers: 3})
+	a.Shops, a.customers = make([]Shop, 2), newCustomers(2, "", wishes{plain: true})
+	a.ctx, a.traces, a.play = t.Context(), []traceFile{{}}, newPlay(a)
+	a.Of.State.Sum = true
+	last := newLastUnit(a)
+	for _, sold := range []int64{0, 80, 88} {
+		a.progress.sold = sold
+		last.wait(t.Context())
+		if got := a.customers.next(t.Context()).late; got != (sold == 88) {
+			t.Errorf("%d of 100 are sold: late is %t", sold, got)
+		}
+	}
 }
 
 // TestTheFirstSaleIsLetGoWhileOthersAreMade is for the race detector.
@@ -118,6 +154,7 @@ func TestTheFirstSaleIsLetGoWhileOthersAreMade(t *testing.T) {
 	a.ctx, a.traces, a.play = t.Context(), []traceFile{{}}, newPlay(a)
 	a.Of.State.Sum = true
 	last := newLastUnit(a)
+	last.wait(t.Context())
 	a.customers.next(t.Context())
 	last.answered(&Customer{Answer: load.Answer{Outcome: load.SoldOut}})
 	for range 100 {

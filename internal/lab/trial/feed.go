@@ -138,8 +138,8 @@ func (g *Group) has(run string) bool {
 // passed notes a point of a crowd's sales.
 func (a *attack) passed(e labmode.Event) {
 	a.feed.add(e)
-	if a.ctx.Err() == nil { // nobody is held after the attack
-		a.play.passed(a.ctx, e)
+	a.play.passed(context.WithoutCancel(a.ctx), e) // what reaches its hold when the attack was interrupted goes on, too
+	if a.ctx.Err() == nil {
 		a.see(e)
 	}
 }

@@ -68,6 +68,9 @@ func Run(ctx context.Context, b *Bench, sc Scenario, strategies []declared.Strat
 		return nil, context.Cause(ctx)
 	}
 	for _, show := range g.Shows {
+		if err != nil && show.result.Verdict == "" { // it is in the report, too
+			show.result.Conclude(verdict.Failed("%v", err))
+		}
 		show.result.Seconds = round(time.Since(began).Seconds()/float64(len(g.Shows)), 2)
 	}
 	return results, err

@@ -61,10 +61,11 @@ func (p *play) committing() *Customer {
 
 // lastUnit makes certain that the last unit is sold twice where nothing prevents it and chance would decide.
 // A sum loses no sale, so it is wrong only for sales that read it before its last units were sold, and go by it
-// after. The very first sale of the cell is one: it is held at its read until another one is sold out. It is
+// after. One is sent when few units are left: it is held at its read until another one is sold out. It is
 // safe for concurrent use.
 type lastUnit struct {
 	attack *attack
+	few    int64         // so many
 	sent   atomic.Bool   // somebody sends that sale
 	at     chan struct{} // closed when it is held, or over
 	here   func()        // closes at
@@ -77,18 +78,40 @@ func newLastUnit(a *attack) *lastUnit {
 	if !of.State.Sum || of.Properties.Has.Includes(declared.Exclusive) || len(a.traces) == 0 {
 		return nil
 	}
-	l := &lastUnit{attack: a, at: make(chan struct{})}
+	l := &lastUnit{attack: a, few: int64(4 * a.o.Workers), at: make(chan struct{})} // what is under way may buy some of them before it reads
+	if a.Scenario.Crowd.Kill && l.due() && len(a.Shops) == 1 {
+		return nil // its shop is the one that is killed
+	}
 	l.here = sync.OnceFunc(func() { close(l.at) })
-	l.letGo = sync.OnceFunc(func() {
-		a.background.Go(func() { a.play.release(a.ctx, a.customers.first()) })
-	})
-	a.customers.late, a.customers.notFirst = true, 0
+	l.letGo = sync.OnceFunc(func() { a.background.Go(l.release) })
+	context.AfterFunc(a.ctx, l.release)
+	a.customers.notFirst = 0
 	return l
 }
 
-// wait lets one customer send the first sale, and the others wait until that has read.
+// due reports whether few units are left.
+func (l *lastUnit) due() bool { return l.attack.o.Stock-l.attack.progress.now().sold <= l.few }
+
+// release lets that sale go on, unless it has an answer.
+func (l *lastUnit) release() {
+	h := l.attack.customers.late()
+	if h == nil {
+		return
+	}
+	select {
+	case <-h.done:
+	default:
+		l.attack.play.release(context.WithoutCancel(l.attack.ctx), h)
+	}
+}
+
+// wait has that sale be sent when it is due, and the others wait until it has read.
 func (l *lastUnit) wait(ctx context.Context) {
-	if l == nil || l.sent.CompareAndSwap(false, true) {
+	if l == nil || !l.due() {
+		return
+	}
+	if l.sent.CompareAndSwap(false, true) {
+		l.attack.customers.sendLate()
 		return
 	}
 	select {
@@ -107,7 +130,7 @@ func (l *lastUnit) answered(h *Customer) {
 	case l == nil:
 	case h.late:
 		l.here()
-	case h.Outcome == load.SoldOut:
+	case h.Outcome == load.SoldOut && l.attack.customers.late() != nil:
 		l.letGo()
 	}
 }

@@ -35,9 +35,11 @@ type keyState struct {
 func (a *attack) fullState(ctx context.Context) lockState {
 	s := a.lockState(ctx)
 	if a.Of.WaitsInMySQL {
-		if waits, err := a.Waits.Look(ctx); err == nil {
-			s.transactions = waits.Transactions
+		waits, err := a.Waits.Look(ctx)
+		if err != nil && ctx.Err() == nil {
+			a.problems.add(err)
 		}
+		s.transactions = waits.Transactions
 	}
 	return s
 }

@@ -63,6 +63,8 @@ const (
 	// playPatience bounds the wait for all that is to be seen after the first sale has reached its point. What was not
 	// seen by then decides nothing: see judge. It stays below the patience of customers.
 	playPatience = 12 * time.Second
+	// longestPlayed is the longest lease whose end is seen by then.
+	longestPlayed = 10 * time.Second
 	// holdAtMost bounds a hold that nobody ends.
 	holdAtMost = 18 * time.Second
 )
@@ -105,7 +107,9 @@ func (p *play) run(ctx context.Context) {
 		}
 		was.lost = !was.holds(p.attack.lockState(ctx))
 	}
-	p.attack.customers.goOn(p.Third)
+	if !p.Lose { // where another one writes first, there may be no COMMIT
+		p.attack.customers.goOn(p.Third)
+	}
 	after := time.Now()
 	if end, ok := was.ends(); ok && slices.Contains(p.Until, LeaseOver) && p.attack.outlasts(time.Until(end)) {
 		p.notSeen(LeaseOver)
@@ -190,8 +194,9 @@ func (p *play) await(ctx context.Context, sight Sight, look func() (Seen, bool))
 	var found Seen
 	var seen bool
 	p.attack.feed.await(ctx, func() bool {
+		missed := sight == ReachedPoint && p.missed() // before the look: the point can be read in between
 		found, seen = look()
-		return seen || sight == ReachedPoint && p.missed()
+		return seen || missed
 	})
 	if !seen {
 		p.notSeen(sight)
@@ -207,7 +212,7 @@ func (p *play) missed() bool {
 	a := p.attack
 	pending, answered := a.customers.firstOfPlay()
 	if answered != nil {
-		behind := a.Of.AnswersFirst || p.At == sale.Answered
+		behind := answered.Outcome == load.Sold && (a.Of.AnswersFirst || p.At == sale.Answered)
 		return !behind && a.feed.readAt(answered.shop).After(answered.answeredAt())
 	}
 	return !pending && a.progress.now().soldOut > a.o.Workers
@@ -330,11 +335,13 @@ func (p *play) passed(ctx context.Context, e labmode.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
+	case p.closing:
+		go p.release(ctx, h)
 	case p.committer == nil && p.attack.holdsBeforeCommit(h):
 		p.committer = h
 	case h.first:
 		p.first, p.at, p.holding = h, e.Time, !p.Kill && !p.Lose
-	case p.first != nil && p.second == "" && !p.closing && enters(e):
+	case p.first != nil && p.second == "" && enters(e):
 		p.second = e.Request
 	default:
 		p.attack.background.Go(func() { p.release(ctx, h) })
@@ -417,7 +424,7 @@ func (p *play) secondAcquire() (Seen, bool) {
 	has := map[string]bool{}
 	e, found := p.attack.feed.find(func(e labmode.Event) bool {
 		again := has[e.Request]
-		has[e.Request] = again || e.Point == sale.Acquired
+		has[e.Request] = (again || e.Point == sale.Acquired) && e.Point != sale.Released
 		return again && (e.Point == sale.Acquired || e.Point == sale.Waiting)
 	})
 	if e.Point == sale.Acquired {
@@ -457,11 +464,11 @@ func (p *play) letFirstGo(ctx context.Context) {
 // finish lets every sale go on.
 func (p *play) finish(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
-	p.letFirstGo(ctx)
 	p.mu.Lock()
 	p.closing = true
 	second := p.second
 	p.mu.Unlock()
+	p.letFirstGo(ctx)
 	if second != "" {
 		p.release(ctx, p.attack.customers.byID(second))
 		p.mu.Lock()

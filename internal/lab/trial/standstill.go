@@ -84,7 +84,7 @@ func (a *attack) endlessIn(ctx context.Context, s lockState) bool {
 func (f *feed) waitsForItself(after time.Time) (labmode.Event, bool) {
 	has := map[string]bool{}
 	return f.find(func(e labmode.Event) bool {
-		has[e.Request] = has[e.Request] || e.Point == sale.Acquired
+		has[e.Request] = (has[e.Request] || e.Point == sale.Acquired) && e.Point != sale.Released
 		return has[e.Request] && e.Point == sale.Waiting && e.Time.After(after)
 	})
 }

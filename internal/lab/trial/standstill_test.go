@@ -112,6 +112,21 @@ func TestALockWithoutAnEndInSight(t *testing.T) {
 	}
 }
 
+// TestASaleThatTakesItsLockAgain waits for itself only while it has it.
+func TestASaleThatTakesItsLockAgain(t *testing.T) {
+	for _, released := range []bool{false, true} {
+		f := newFeed()
+		for i, p := range []sale.Point{sale.Acquired, sale.Released, sale.Waiting} {
+			if p != sale.Released || released {
+				f.add(labmode.Event{Request: "a", Point: p, Time: noon.Add(time.Duration(i) * time.Second)})
+			}
+		}
+		if _, waits := f.waitsForItself(noon); waits == released {
+			t.Errorf("it has released its lock: %t, and waits for itself: %t", released, waits)
+		}
+	}
+}
+
 // TestTheHolderOfALockIsAtWork: a lock without an end has one in sight while a sale that has taken it is not answered.
 func TestTheHolderOfALockIsAtWork(t *testing.T) {
 	a := attackOf(Options{Lease: time.Second})

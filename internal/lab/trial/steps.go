@@ -42,6 +42,9 @@ func (a *attack) steps() []Step {
 		latencies := newHistogram()
 		var answered, sales int64
 		for _, h := range a.customers.hits {
+			if h.late {
+				continue
+			}
 			at := h.Sent.Add(h.Latency)
 			if h.Status != 0 && within(at) {
 				answered++

@@ -62,7 +62,7 @@ func timeline(e explain.Evidence, hits []*Customer) Timeline {
 	t := Timeline{BinMS: words.Rounded(width), Outcomes: map[load.Outcome][]int64{}, P50: make([]float64, n), P99: make([]float64, n)}
 	latencies := make([]*hdrhistogram.Histogram, n)
 	for _, h := range hits {
-		if h.Sent.IsZero() {
+		if h.Sent.IsZero() || h.late {
 			continue
 		}
 		bin := min(max(int(h.Sent.Add(h.Latency).Sub(e.Began)/width), 0), n-1)

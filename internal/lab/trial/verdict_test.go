@@ -197,7 +197,7 @@ func TestNoLeaseEndsAfterwards(t *testing.T) {
 	s.Of.Lease.Kept = declared.LeaseInExpiry
 	a := newAttack(s)
 	a.alone(t.Context(), 0, wish{quantity: 1})
-	if lease := s.customers.first().lease; lease != LongLease {
+	if lease := s.customers.hits[0].lease; lease != LongLease {
 		t.Errorf("its lease is %s, want %s", lease, LongLease)
 	}
 }
@@ -213,7 +213,7 @@ func TestARestockFitsItsColumns(t *testing.T) {
 // TestACellThatSaysNothingIsSkipped: without a shop or a server, a cell that is not to be run ends with
 // the reason, and is no surprise.
 func TestACellThatSaysNothingIsSkipped(t *testing.T) {
-	of := declared.Strategy{Name: "mine", Inapplicable: map[string]string{"pause": "it never pauses"}, ShortestLease: time.Second}
+	of := declared.Strategy{Name: "mine", Inapplicable: map[string]string{"pause": "it never pauses"}, ShortestLease: time.Second, Lease: declared.Lease{Kept: declared.LeaseInExpiry}}
 	for _, tt := range []struct {
 		scenario string
 		lease    time.Duration
@@ -223,6 +223,7 @@ func TestACellThatSaysNothingIsSkipped(t *testing.T) {
 		{"pause", time.Second, "it never pauses", UnfitEach},
 		{"overrun", time.Second, "needs shops that loadtest has started, and these were given by address. Run it without --shop: --mysql and --redis may stay", UnfitScenario},
 		{"crash", 500 * time.Millisecond, "needs a lease of 1s or more, and this one is 500ms: give --lease 1s", UnfitStrategy},
+		{"crash", 11 * time.Second, "waits for the end of a lease: needs one of 10s or less, and this one is 11s", UnfitScenario},
 	} {
 		sc := Scenario{Name: tt.scenario, Attacks: declared.Renews, Crowd: Play{At: sale.Read, Kill: tt.scenario == "crash"}}
 		all, err := Run(t.Context(), &Bench{}, sc, []declared.Strategy{of}, 1, Options{Lease: tt.lease})
