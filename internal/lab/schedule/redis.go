@@ -94,7 +94,8 @@ var (
 	given   = regexp.MustCompile(`^\(\s*['"](\w+)['"]\s*(?:\)|,\s*((?:KEYS\s*\[\s*\w+\s*\]|unpack\s*\(\s*KEYS\s*\)|\w+)(?:\s*,\s*KEYS\s*\[\s*\w+\s*\])*)\s*([,)]))`)
 	isRead  = regexp.MustCompile(`#\s*KEYS\b|\b(?:unpack|ipairs)\s*\(\s*KEYS\s*\)|\bKEYS\s*\[`)
 	keysSet = regexp.MustCompile(`\bKEYS\s*\[[^=\n]*\]\s*(?:,[^=\n]*)?=[^=]`)
-	isGiven = regexp.MustCompile(`\blocal\s+(\w+)\s*=\s*KEYS\s*\[\s*\w+\s*\]\s*(?:[;\n]|local|if|return|redis|server|$)`)
+	goesOn  = regexp.MustCompile(`^\s*(?:\.\.|(?:or|and)\b|[-+*/%^<>=~:.(\[{'"])`) // an expression, in the next line
+	isGiven = regexp.MustCompile(`\blocal\s+(\w+)\s*=\s*KEYS\s*\[\s*\w+\s*\](\s*)(?:[;\n]|local|if|return|redis|server|$)`)
 )
 
 // declares says whether a script calls Redis with the keys that it is given alone, as far as its text shows: each is
@@ -113,11 +114,15 @@ func declares(source string) bool {
 		return false
 	}
 	var locals []string
-	for _, l := range isGiven.FindAllStringSubmatch(source, -1) {
-		again := regexp.MustCompile(`\b` + l[1] + `\s*(?:,[^=\n()]*)?=[^=]|\b(?:function\b[^)]*|for\b[\w\s,]*)\b` + l[1] + `\b`)
-		if len(again.FindAllStringIndex(source, 2)) == 1 { // it stays what it was given
-			locals = append(locals, l[1])
+	for _, at := range isGiven.FindAllStringSubmatchIndex(source, -1) {
+		name := source[at[2]:at[3]]
+		again := regexp.MustCompile(`\b` + name + `\s*(?:,[^=\n()]*)?=[^=]|\b(?:function\b[^)]*|for\b[\w\s,]*)\b` + name + `\b`)
+		if len(again.FindAllStringIndex(source, 2)) == 1 && !goesOn.MatchString(source[at[5]:]) { // it stays what it was given
+			locals = append(locals, name)
 		}
+	}
+	computed := func(argument string) bool {
+		return !strings.Contains(argument, "KEYS") && !slices.Contains(locals, strings.TrimSpace(argument))
 	}
 	for _, at := range calls.FindAllStringIndex(source, -1) {
 		call := given.FindStringSubmatch(strings.TrimSpace(source[at[1]:]))
@@ -128,7 +133,7 @@ func declares(source string) bool {
 		command, known := commands[name]
 		switch {
 		case key == "" && name == "TIME":
-		case !known && name != "PUBLISH", command.all && call[3] == ",", key == "", !strings.Contains(key, "KEYS") && !slices.Contains(locals, key):
+		case !known && name != "PUBLISH", command.all && call[3] == ",", slices.ContainsFunc(strings.Split(key, ","), computed):
 			return false
 		}
 	}

@@ -3,6 +3,7 @@ package schedule
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -55,7 +56,7 @@ var (
 	quoted  = regexp.MustCompile("`(\\w+)`")
 	// What makes a statement unknown: outside of literals, in an expression, and before a bracket.
 	odd      = regexp.MustCompile("[^ -~\\s]|[;@#\"'`\\\\|{}$]|--|/\\*")
-	nested   = regexp.MustCompile(`(?i)\b(SELECT|FROM|JOIN|UNION|INTO|FOR|LOCK|WHERE|SET|PROCEDURE|DUPLICATE)\b`)
+	nested   = regexp.MustCompile(`(?i)\b(SELECT|FROM|JOIN|UNION|INTO|FOR|LOCK|WHERE|SET|PROCEDURE|DUPLICATE|TABLE)\b`)
 	called   = regexp.MustCompile(`([\w.]+) ?\(`)
 	callable = regexp.MustCompile(`(?i)^(COALESCE|COUNT|SUM|MIN|MAX|AVG|LAST_INSERT_ID|IF|IFNULL|NULLIF|GREATEST|LEAST|ABS|MOD|CONCAT|LENGTH|LOWER|UPPER|ROUND|FLOOR|CEIL|` +
 		`IN|AND|OR|NOT|BETWEEN|LIKE|THEN|ELSE|WHEN|DIV|INTERVAL|` + clockWords + `)$`)
@@ -192,14 +193,14 @@ func (s Schema) reads(r Request, part map[string]string, touch func(thing, row s
 	switch function := strings.ToUpper(part["function"]); {
 	case function != "":
 		does = Asks
-		if function == "GET_LOCK" && part["wait"] != "0" {
+		if wait, err := strconv.ParseFloat(part["wait"], 64); function == "GET_LOCK" && (err != nil || wait >= 0.5) { // MySQL rounds it
 			does = Locks
 		} else if function == "GET_LOCK" || function == "RELEASE_LOCK" {
 			does |= Locks
 		}
 		touch(namedThing+strings.ToLower(strings.Trim(part["named"], "'")), "", does)
 		return
-	case part["table"] == "" || snapshot && slices.ContainsFunc(r.Earlier, makesSnapshot):
+	case part["table"] == "" || snapshot && slices.ContainsFunc(r.Earlier, s.makesSnapshot):
 		return
 	case snapshot:
 		touch("", "", Reads)
@@ -212,10 +213,15 @@ func (s Schema) reads(r Request, part map[string]string, touch func(thing, row s
 	touch(tableThing+part["table"], s[part["table"]].row(part["where"]), does)
 }
 
-func makesSnapshot(of Statement) bool {
+// makesSnapshot says whether a statement has read in InnoDB without a lock. Where no row can meet its condition, MySQL has not
+// asked, though an aggregate answers with a row.
+func (s Schema) makesSnapshot(of Statement) bool {
 	part := parse(of.Text)
-	return of.Matched && part["verb"] == "SELECT" && part["table"] != "" && part["lock"] == ""
+	_, known := s[part["table"]]
+	return of.Matched && known && part["verb"] == "SELECT" && part["lock"] == "" && !impossible.MatchString(part["where"])
 }
+
+var impossible = regexp.MustCompile(`(?i)^FALSE$|(?:^|[ (])(?:0 ?= ?1|1 ?= ?0)(?:[ )]|$)`) // as mappers write an empty list
 
 // Serializable is a statement of a SERIALIZABLE transaction, as it would be sent under REPEATABLE READ: a
 // plain SELECT takes shared locks.

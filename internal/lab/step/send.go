@@ -3,6 +3,7 @@ package step
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -164,6 +165,9 @@ func (r *run) answeredByMySQL(b *buyer, h *held, a answer) {
 		if strings.HasSuffix(a.text, "=1") {
 			b.named[h.under] = append(b.named[h.under], statement)
 		}
+		if a.open && !alone.MatchString(upper) {
+			b.tx[h.under] = append(b.tx[h.under], inTx)
+		}
 	case strings.Contains(upper, "RELEASE_LOCK("), strings.Contains(upper, "RELEASE_ALL_LOCKS("):
 		freed := r.schema.Touches(schedule.Request{Server: h.Server, Text: h.Text})
 		b.named[h.under] = slices.DeleteFunc(b.named[h.under], func(taken schedule.Statement) bool {
@@ -174,6 +178,9 @@ func (r *run) answeredByMySQL(b *buyer, h *held, a answer) {
 		b.tx[h.under] = append(b.tx[h.under], inTx)
 	}
 }
+
+// alone is a statement that takes a named lock, and nothing else.
+var alone = regexp.MustCompile(`^(?:SELECT|DO) GET_LOCK ?\([^()]*\)[^()]*$`)
 
 // writes says whether a request can change something for everyone.
 func (r *run) writes(b *buyer, h *held) bool {

@@ -256,7 +256,7 @@ var passes = regexp.MustCompile(`(?i)^(?:SET (?:[^(]|\b(?:CONCAT|REPLACE|IFNULL|
 var (
 	inQuotes = regexp.MustCompile("(?s)'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`")
 	forOne   = regexp.MustCompile(`(?i)^SET STATEMENT\b`) // MariaDB: a statement with a setting of its own
-	commits  = regexp.MustCompile(`(?i)^SET\b.*\bautocommit ?= ?(?:1|ON|TRUE)\b`)
+	commits  = regexp.MustCompile(`(?i)^SET\b.*\bautocommit ?:?= ?(?:1\b|ON\b|TRUE\b|DEFAULT\b|@)`)
 	restarts = regexp.MustCompile(`(?i)^(?:BEGIN(?: WORK)?|START TRANSACTION\b.*|(?:COMMIT|ROLLBACK)(?: WORK)? AND CHAIN\b.*)$`)
 	xaEnds   = regexp.MustCompile(`(?i)^XA (?:COMMIT|ROLLBACK)\b`)
 	xaStays  = regexp.MustCompile(`(?i)^XA PREPARE\b`)
