@@ -14,7 +14,7 @@ import (
 )
 
 type options struct {
-	Locks    []string `placeholder:"LOCK" help:"Locks to measure. Default: all but those that need more than one Redis, and none, which is no lock."`
+	Locks    []string `placeholder:"LOCK" help:"Locks to measure. Default: all but none, which is no lock, and those that need etcd or more than one Redis."`
 	Shapes   []string `placeholder:"SHAPE" help:"PROCESSESxGOROUTINES such as 4x8, with added latency such as 4x8+500us or a pause between two holds such as 8x1/1ms; hold-LOCKS such as hold-1000; pairs, pairs-cancellable or pairs-wait. Default: those of --list, or 4x8 with --sections."`
 	Sections []string `placeholder:"SECTION" help:"Work under the lock: redis, mysql, sleep, sleep-10ms or empty. Default: those of --list, or redis with --shapes. Pairs and hold-LOCKS have none, which is empty."`
 	Repeat   int      `default:"3" min:"1" max:"100" help:"Number of repetitions. The results are medians over them."`

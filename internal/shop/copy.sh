@@ -111,6 +111,7 @@ if [ -z "$locks" ]; then
 	for file in internal/shop/program/*_test.go deploy/kubernetes/shop.yaml docker-compose.production.yml; do
 		edit "$file" '/SHOP_REDIS$/,+1d; /SHOP_REDIS\|goodRedis\|redis-pool\|--lease\|SHOP_LEASE/d; /^  redis: &/d; /^  # Holds locks alone/,/^networks:/{/^networks:/!d}; /redis: {condition/d; s/ || !strings.Contains(last, "redis at 127.0.0.1:1")//; s/ --from-literal=redis=.*//'
 	done
+	edit docs/operate.md 's/MySQL, Redis and two/MySQL and two/; s/ REDIS_SHOP;/;/'
 	edit internal/shop/program/run.go 's/, under a lock in Redis\././; s/ SHOP_REDIS=rediss[^ ]*//; s/ and SHOP_REDIS//'
 	for page in docs/*.md SECURITY.md; do
 		edit "$page" 's#\[\([^]]*\)\]([^)]*\(lock-[a-z]*\.md\|internal/redislock\|galera\)[^)]*)#\1#g'

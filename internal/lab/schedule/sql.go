@@ -193,7 +193,9 @@ func (s Schema) reads(r Request, part map[string]string, touch func(thing, row s
 	switch function := strings.ToUpper(part["function"]); {
 	case function != "":
 		does = Asks
-		if wait, err := strconv.ParseFloat(part["wait"], 64); function == "GET_LOCK" && (err != nil || wait >= 0.5) { // MySQL rounds it
+		if wait, err := strconv.ParseFloat(part["wait"], 64); function == "GET_LOCK" && err == nil && wait > 0 && wait < 0.5 {
+			does = everything // MySQL rounds it to no wait, and MariaDB does not
+		} else if function == "GET_LOCK" && (err != nil || wait > 0) {
 			does = Locks
 		} else if function == "GET_LOCK" || function == "RELEASE_LOCK" {
 			does |= Locks

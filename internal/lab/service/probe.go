@@ -135,8 +135,11 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 		return err
 	}
 	var late []*wire.Exchange
-	heard, quiet := answered, seen.Quiet{}
-	for quiet.Until(heard, time.Now(), orderEvery) < afterAnswer && time.Since(answered) < stillLimit {
+	heard, quiet, limit := answered, seen.Quiet{}, time.Second
+	if first {
+		limit = stillLimit
+	}
+	for quiet.Until(heard, time.Now(), orderEvery) < afterAnswer && time.Since(answered) < limit {
 		if err := seen.Pause(ctx, orderEvery); err != nil {
 			return err
 		}
@@ -151,8 +154,9 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 	if err := s.mustBe(process, reply, load.Sold, "an item with one unit was ordered"); err != nil {
 		return err
 	}
+	listened := time.Now()
 	left, orders, now, err := s.awaitSale(ctx, item)
-	took, now := time.Since(answered), now && len(had) > 0
+	took, now := afterAnswer+time.Since(listened), now && len(had) > 0
 	if err != nil {
 		return err
 	}

@@ -46,12 +46,12 @@ func (p *Process) call(ctx context.Context, r Request, values map[string]string)
 		request.Header.Set("Content-Type", "application/json")
 	}
 	for name, value := range r.Headers {
-		request.Header.Set(name, fill(value, values))
+		if name = http.CanonicalHeaderKey(name); strings.HasSuffix(name, "Idempotency-Key") {
+			name = strings.ToLower(name) // net/http sends a request with that header and no body again, and does not know it so
+		}
+		request.Header[name] = []string{fill(value, values)}
 	}
-	request.GetBody = nil // never sent twice, which net/http would do for an Idempotency-Key without a body, too
-	if request.Body == http.NoBody && r.Method != http.MethodGet && r.Method != http.MethodHead {
-		request.Body = io.NopCloser(strings.NewReader(""))
-	}
+	request.GetBody = nil // never sent twice
 	answer, err := p.client.Do(request)
 	if err != nil {
 		return 0, nil, err

@@ -16,7 +16,9 @@ func TestASaleIsNeverSentTwice(t *testing.T) {
 	var came atomic.Int64
 	shop := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
-			came.Add(1)
+			if came.Add(1); r.TransferEncoding != nil || r.ContentLength != 0 || r.Header.Get("Idempotency-Key") == "" {
+				t.Errorf("it was sent with %v, %d, %v", r.TransferEncoding, r.ContentLength, r.Header)
+			}
 			panic(http.ErrAbortHandler)
 		}
 	}))

@@ -170,9 +170,6 @@ func (s *Service) makeTables(ctx context.Context, redisAddr string, dsn *mysqldr
 	}
 	values := places(0, 0, redisAddr, dsn.Addr, dsn)
 	args := s.filled(s.File.Migrate, values)
-	if strings.Contains(args[0], "/") {
-		args[0] = s.File.path(args[0])
-	}
 	ctx, cancel := context.WithTimeoutCause(ctx, migrateLimit, fmt.Errorf("it had not ended after %s", migrateLimit))
 	defer cancel()
 	command := exec.CommandContext(ctx, args[0], args[1:]...)

@@ -124,15 +124,17 @@ func (a *attack) restockable() bool {
 	return len(of.State.Keys) == 0 && of.Properties.Meets(declared.FreshRead)
 }
 
-// alone sends one request and waits for its answer. It asks again where that is busy, and nothing has kept it out: a client
-// may have been too slow for its own limit.
+// alone sends one request and waits for its answer. It asks again, twice at most, where that is busy and nothing has kept it
+// out: a client may have been too slow for its own limit.
 func (a *attack) alone(ctx context.Context, shop int, w wish) {
-	for h := a.once(ctx, shop, w); h.Outcome == load.Busy && a.sees() && a.Of.Passes(sale.Waiting); h = a.once(ctx, shop, w) {
+	h := a.once(ctx, shop, w)
+	for try := 0; try < 2 && h.Outcome == load.Busy && a.sees() && a.Of.Passes(sale.Waiting); try++ {
 		read := a.feed.await(ctx, func() bool { return a.feed.readAt(shop).After(h.answeredAt()) })
 		if _, refused := a.feed.find(func(e labmode.Event) bool { return e.Request == h.id && e.Point == sale.Waiting }); refused || !read {
 			return
 		}
 		h.passed = true
+		h = a.once(ctx, shop, w)
 	}
 }
 

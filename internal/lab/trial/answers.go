@@ -254,16 +254,11 @@ func (s *Show) count(ctx context.Context, r *Result) (verdict.Facts, error) {
 }
 
 // stalled reports whether a customer was refused who had to wait for most of the time for one whom the lab was late to let
-// go, or who was slow after that. It is asked where no circle of locks is expected.
+// go. A circle of locks, and one who comes again and again, keep a customer waiting after that.
 func (s *Show) stalled(h *Customer) bool {
 	return h.wanted.Hesitant && h.Outcome == load.Busy && slices.ContainsFunc(s.customers.hits, func(o *Customer) bool {
 		held, _ := s.feed.find(func(e labmode.Event) bool { return e.Request == o.id && e.Facts["fault"] != nil })
-		if o == h || o.letGo.IsZero() {
-			return false
-		}
-		late := min(o.letGo.Sub(h.Sent), h.Latency) - max(held.Time.Sub(h.Sent), 0)
-		slow := min(o.answeredAt().Sub(h.Sent), h.Latency) - max(o.letGo.Sub(h.Sent), 0)
-		return max(late, 0)+max(slow, 0) > s.Scenario.Settings().Wait/2
+		return o != h && min(o.letGo.Sub(h.Sent), h.Latency) > max(held.Time.Sub(h.Sent), 0)+s.Scenario.Settings().Wait/2
 	})
 }
 

@@ -84,24 +84,21 @@ func TestAFewAreAllDecided(t *testing.T) {
 		outcome    load.Outcome
 		b          Wish
 		held, ends int // A, in milliseconds after B was sent
-		slow       int // as many more, until A is answered
 		expected   verdict.Kind
 		want       verdict.Kind
 	}{
-		{"no answer", load.Unknown, Wish{}, 0, 0, 0, verdict.Held, verdict.Invalid},
-		{"the connection is refused", load.Refused, Wish{}, 0, 0, 0, verdict.Held, verdict.Invalid},
-		{"killed", load.Unknown, Wish{Action: labmode.Kill}, 0, 0, 0, verdict.Held, verdict.Held},
-		{"beside the others", load.Unknown, Wish{Beside: true}, 0, 0, 0, verdict.Held, verdict.Held},
-		{"A goes on soon", load.Busy, Wish{Hesitant: true}, -1000, 400, 50, verdict.Held, verdict.Left},
-		{"A goes on when B was refused", load.Busy, Wish{Hesitant: true}, -1000, 5000, 50, verdict.Held, verdict.Invalid},
-		{"A goes on late", load.Busy, Wish{Hesitant: true}, -1000, 600, 50, verdict.Held, verdict.Invalid},
-		{"A goes on late, as a circle would have it", load.Busy, Wish{Hesitant: true}, -1000, 600, 50, verdict.Left, verdict.Left},
-		{"A is held late, and goes on soon", load.Busy, Wish{Hesitant: true}, 300, 600, 50, verdict.Held, verdict.Left},
-		{"A goes on soon, and is slow", load.Busy, Wish{Hesitant: true}, -1000, 100, 550, verdict.Held, verdict.Invalid},
-		{"A was held before, and is slow", load.Busy, Wish{Hesitant: true}, -1000, -1, 1500, verdict.Held, verdict.Invalid},
-		{"A was held before", load.Busy, Wish{Hesitant: true}, -1000, -1, 50, verdict.Held, verdict.Left},
+		{"no answer", load.Unknown, Wish{}, 0, 0, verdict.Held, verdict.Invalid},
+		{"the connection is refused", load.Refused, Wish{}, 0, 0, verdict.Held, verdict.Invalid},
+		{"killed", load.Unknown, Wish{Action: labmode.Kill}, 0, 0, verdict.Held, verdict.Held},
+		{"beside the others", load.Unknown, Wish{Beside: true}, 0, 0, verdict.Held, verdict.Held},
+		{"A goes on soon", load.Busy, Wish{Hesitant: true}, -1000, 400, verdict.Held, verdict.Left},
+		{"A goes on when B was refused", load.Busy, Wish{Hesitant: true}, -1000, 5000, verdict.Held, verdict.Invalid},
+		{"A goes on late", load.Busy, Wish{Hesitant: true}, -1000, 600, verdict.Held, verdict.Invalid},
+		{"A goes on late, as a circle would have it", load.Busy, Wish{Hesitant: true}, -1000, 600, verdict.Left, verdict.Left},
+		{"A is held late, and goes on soon", load.Busy, Wish{Hesitant: true}, 300, 600, verdict.Held, verdict.Left},
+		{"A was held before", load.Busy, Wish{Hesitant: true}, -1000, -1, verdict.Held, verdict.Left},
 	} {
-		a, b := asked("a", -1000, tt.ends+tt.slow, load.SoldOut, wish{quantity: 2}), asked("b", 0, 1000, tt.outcome, wish{quantity: 1})
+		a, b := asked("a", -1000, 2000, load.SoldOut, wish{quantity: 2}), asked("b", 0, 1000, tt.outcome, wish{quantity: 1})
 		b.wanted, b.fault.Action = tt.b, tt.b.Action
 		s := attackOf(Options{}, a, b).Show
 		s.Store, s.Items, s.Scenario.Group = store, []audit.Run{item}, Baskets

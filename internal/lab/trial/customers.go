@@ -122,6 +122,9 @@ func (c *customers) next(ctx context.Context) *Customer {
 			break
 		}
 	}
+	if h.late { // the first of the play is elsewhere
+		h.shop = max(c.notFirst, 0)
+	}
 	c.turn = (h.shop + 1) % len(c.shops)
 	if h.first {
 		c.pending = true

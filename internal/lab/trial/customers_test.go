@@ -156,6 +156,8 @@ func TestTheFirstSaleIsLetGoWhileOthersAreMade(t *testing.T) {
 	last := newLastUnit(a)
 	last.wait(t.Context())
 	a.customers.next(t.Context())
+	last.answered(&Customer{Answer: load.Answer{Outcome: load.SoldOut}}) // before it is held
+	last.here()
 	last.answered(&Customer{Answer: load.Answer{Outcome: load.SoldOut}})
 	for range 100 {
 		a.customers.next(t.Context())

@@ -82,8 +82,13 @@ func newLastUnit(a *attack) *lastUnit {
 	if a.Scenario.Crowd.Kill && l.due() && len(a.Shops) == 1 {
 		return nil // its shop is the one that is killed
 	}
-	l.here = sync.OnceFunc(func() { close(l.at) })
 	l.letGo = sync.OnceFunc(func() { a.background.Go(l.release) })
+	l.here = sync.OnceFunc(func() {
+		close(l.at)
+		if a.progress.now().soldOut > 0 {
+			l.letGo()
+		}
+	})
 	context.AfterFunc(a.ctx, l.release)
 	a.customers.notFirst = 0
 	return l
@@ -130,8 +135,12 @@ func (l *lastUnit) answered(h *Customer) {
 	case l == nil:
 	case h.late:
 		l.here()
-	case h.Outcome == load.SoldOut && l.attack.customers.late() != nil:
-		l.letGo()
+	case h.Outcome == load.SoldOut:
+		select {
+		case <-l.at:
+			l.letGo()
+		default: // it is not held yet
+		}
 	}
 }
 

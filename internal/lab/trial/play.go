@@ -327,7 +327,9 @@ func (p *play) passed(ctx context.Context, e labmode.Event) {
 	case h == nil:
 		return
 	case h.late:
-		p.attack.last.here()
+		if p.attack.last.here(); p.attack.ctx.Err() != nil {
+			go p.release(ctx, h)
+		}
 		return
 	case p.IsZero() && !p.attack.holdsBeforeCommit(h):
 		return
@@ -336,7 +338,9 @@ func (p *play) passed(ctx context.Context, e labmode.Event) {
 	defer p.mu.Unlock()
 	switch {
 	case p.closing:
-		go p.release(ctx, h)
+		if h.fault.Action == labmode.Hold {
+			go p.release(ctx, h)
+		}
 	case p.committer == nil && p.attack.holdsBeforeCommit(h):
 		p.committer = h
 	case h.first:

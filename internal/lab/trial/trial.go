@@ -220,7 +220,7 @@ func unfit(b Bench, sc Scenario, of declared.Strategy, o Options) misfit {
 		return misfit{UnfitEach, fmt.Sprintf("its %s never pass the point %s", sc.Crowd.Passing(), sc.Misses(of)), verdict.Inapplicable}
 	case b.Testbed == nil && !sc.Crowd.IsZero() && !sc.Crowd.Kill:
 		return skipped(UnfitScenario, "needs shops that loadtest has started, and these were given by address. Run it without --shop: --mysql and --redis may stay")
-	case o.Lease > longestPlayed && of.Lease.Kept != declared.NoLease && (sc.Crowd.Kill || slices.Contains(sc.Crowd.Until, LeaseOver)):
+	case b.Testbed != nil && o.Lease > longestPlayed && of.Lease.Kept != declared.NoLease && (sc.Crowd.Kill || slices.Contains(sc.Crowd.Until, LeaseOver)):
 		return skipped(UnfitScenario, "waits for the end of a lease: needs one of %s or less, and this one is %s", longestPlayed, o.Lease)
 	case o.Lease < of.ShortestLease:
 		return skipped(UnfitStrategy, "needs a lease of %s or more, and this one is %s: give --lease %[1]s", of.ShortestLease, o.Lease)

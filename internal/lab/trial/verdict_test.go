@@ -17,6 +17,7 @@ import (
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
@@ -217,16 +218,17 @@ func TestACellThatSaysNothingIsSkipped(t *testing.T) {
 	for _, tt := range []struct {
 		scenario string
 		lease    time.Duration
+		testbed  *rig.Testbed
 		why      string
 		what     Unfit
 	}{
-		{"pause", time.Second, "it never pauses", UnfitEach},
-		{"overrun", time.Second, "needs shops that loadtest has started, and these were given by address. Run it without --shop: --mysql and --redis may stay", UnfitScenario},
-		{"crash", 500 * time.Millisecond, "needs a lease of 1s or more, and this one is 500ms: give --lease 1s", UnfitStrategy},
-		{"crash", 11 * time.Second, "waits for the end of a lease: needs one of 10s or less, and this one is 11s", UnfitScenario},
+		{"pause", time.Second, nil, "it never pauses", UnfitEach},
+		{"overrun", time.Second, nil, "needs shops that loadtest has started, and these were given by address. Run it without --shop: --mysql and --redis may stay", UnfitScenario},
+		{"crash", 500 * time.Millisecond, nil, "needs a lease of 1s or more, and this one is 500ms: give --lease 1s", UnfitStrategy},
+		{"crash", 11 * time.Second, &rig.Testbed{}, "waits for the end of a lease: needs one of 10s or less, and this one is 11s", UnfitScenario},
 	} {
 		sc := Scenario{Name: tt.scenario, Attacks: declared.Renews, Crowd: Play{At: sale.Read, Kill: tt.scenario == "crash"}}
-		all, err := Run(t.Context(), &Bench{}, sc, []declared.Strategy{of}, 1, Options{Lease: tt.lease})
+		all, err := Run(t.Context(), &Bench{Testbed: tt.testbed}, sc, []declared.Strategy{of}, 1, Options{Lease: tt.lease})
 		r := all[0]
 		if err != nil || r.Verdict != verdict.Skipped && r.Verdict != verdict.Inapplicable || r.Problem != tt.why || r.Unfit != tt.what || r.Surprise() {
 			t.Errorf("%s: %s because %q (%v), surprise %t, %v; want skipped because %q", tt.scenario, r.Verdict, r.Problem, r.Unfit, r.Surprise(), err, tt.why)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -122,7 +123,7 @@ func (p *Proxy) serveRedis(c *Conn) {
 	go p.readReplies(c, server, replies, written)
 	var queue []string // what was sent since MULTI
 	inMulti := false
-	var more chan struct{} // closed when the client has sent more
+	var more, sent chan struct{} // closed when the client has sent more, or has gone; when a request has gone to the server
 	for {
 		if more != nil {
 			<-more
@@ -182,21 +183,28 @@ func (p *Proxy) serveRedis(c *Conn) {
 		var x *Exchange
 		if !pass {
 			x = &Exchange{Process: p.process, Conn: c, Server: Redis, Name: stepName(name), Text: text, Source: source}
-			more = make(chan struct{})
+			more, sent = make(chan struct{}), make(chan struct{})
 			go func() {
 				defer close(more)
-				if _, err := client.Peek(1); err != nil {
-					c.server.Close() // a client that is gone waits for nothing in Redis
+				if _, err := client.Peek(1); err == nil {
+					c.Behind.Store(true)
 					return
 				}
-				c.Behind.Store(true)
+				<-sent
+				if server, is := c.server.(*net.TCPConn); is { // a client that is gone waits for nothing in Redis
+					_ = server.CloseWrite()
+				}
 			}()
 			if !p.tap.Sent(x) {
+				close(sent)
 				return
 			}
 		}
 		c.waits.Store(true)
 		_, err = c.server.Write(v.raw)
+		if x != nil {
+			close(sent)
+		}
 		answer, ok := value{text: "no answer"}, false
 		if err == nil {
 			answer, ok = <-replies
