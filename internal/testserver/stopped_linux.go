@@ -18,14 +18,19 @@ import (
 // stopped may still send something.
 func awaitGroup(group int, states string) error {
 	for limit := time.Now().Add(stopPatience); ; time.Sleep(time.Millisecond) {
-		all, err := filepath.Glob("/proc/[0-9]*/task/[0-9]*/stat")
+		all, err := filepath.Glob("/proc/[0-9]*/stat")
 		if err != nil {
 			return err
 		}
 		if !slices.ContainsFunc(all, func(path string) bool {
-			stat, _ := os.ReadFile(path)
-			fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // state, parent, process group
-			return len(fields) > 2 && fields[2] == strconv.Itoa(group) && !strings.Contains(states, fields[0])
+			if _, of := stateOf(path); of != strconv.Itoa(group) {
+				return false
+			}
+			threads, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "task/*/stat"))
+			return slices.ContainsFunc(threads, func(path string) bool {
+				state, _ := stateOf(path)
+				return !strings.Contains(states, state)
+			})
 		}) {
 			return nil
 		}
@@ -33,6 +38,16 @@ func awaitGroup(group int, states string) error {
 			return fmt.Errorf("testserver: process group %d goes on", group)
 		}
 	}
+}
+
+// stateOf returns the state of a process or thread, and its process group. Both are empty where it is gone.
+func stateOf(path string) (state, group string) {
+	stat, _ := os.ReadFile(path)
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // state, parent, process group
+	if len(fields) < 3 {
+		return "", ""
+	}
+	return fields[0], fields[2]
 }
 
 // Stopped says whether the process is stopped now, by whomever.

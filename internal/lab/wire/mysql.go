@@ -395,14 +395,6 @@ type answer struct {
 	ok, matched bool
 }
 
-// then is what two results of one command come to: the last one with rows. A CALL ends with one that has none.
-func (a answer) then(next answer) answer {
-	if a.matched && !next.matched {
-		return a
-	}
-	return next
-}
-
 // answer reads the whole answer to a command.
 func (m *mysqlConn) answer(packet []byte) (raw []byte, a answer, err error) {
 	next := func() []byte {
@@ -446,6 +438,16 @@ func (m *mysqlConn) answer(packet []byte) (raw []byte, a answer, err error) {
 		}
 		return raw, answer{}, err
 	}
+	all, results := []string{""}, 0
+	if command == comQuery {
+		all = statements(string(packet[5:]))
+	}
+	is := func(result answer) { // the last counts, but that of a SET, and what a CALL ends with
+		if results == 0 || results < len(all) && !strings.HasPrefix(strings.ToUpper(all[results]), "SET ") {
+			a = result
+		}
+		results++
+	}
 	for more := true; more && err == nil; {
 		more = false
 		p := next()
@@ -459,7 +461,7 @@ func (m *mysqlConn) answer(packet []byte) (raw []byte, a answer, err error) {
 		case p[4] == 0x00 && command != comFetch:
 			var rows uint64
 			rows, more = m.ok(p)
-			a = a.then(answer{text: rowsAffected(packet, int(rows)), ok: true, matched: rows > 0})
+			is(answer{text: rowsAffected(packet, int(rows)), ok: true, matched: rows > 0})
 		default:
 			var columns []column
 			if command == comQuery || command == comExecute {
@@ -485,7 +487,7 @@ func (m *mysqlConn) answer(packet []byte) (raw []byte, a answer, err error) {
 			} else if p[4] == 0xff && err == nil {
 				return raw, answer{text: "error: " + failure(p)}, err
 			}
-			a = a.then(answer{text: rowsFound(found, first), ok: true, matched: found > 0})
+			is(answer{text: rowsFound(found, first), ok: true, matched: found > 0})
 		}
 	}
 	if err != nil {
