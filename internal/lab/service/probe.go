@@ -77,12 +77,11 @@ func (s *Service) Learn(ctx context.Context, p *Probe, long time.Duration, answe
 
 // learn is Learn by a recorder that watches already, so that it hears of what is under way.
 func (s *Service) learn(ctx context.Context, p *Probe, kept *recorder, long time.Duration, answered Sale) (late []*wire.Exchange, more bool, err error) {
-	ends := func(x *wire.Exchange) bool { return x.Name == "commit" || x.Name == "rollback" } // which says nothing of whose transaction it was
 	heard, quiet := time.Now(), seen.Quiet{}
 	for began := heard; answered.Item != 0 && err == nil && time.Since(began) < stillLimit && quiet.Until(heard, time.Now(), countEvery) < stillFor; {
 		err = seen.Pause(ctx, countEvery)
 		for _, x := range kept.take() {
-			if late = append(late, x); !ends(x) && !s.IsBackground(p, x.Text, answered) {
+			if late = append(late, x); !x.EndsTransaction() && !s.IsBackground(p, x.Text, answered) {
 				heard = time.Now()
 			}
 		}
@@ -98,15 +97,15 @@ func (s *Service) learn(ctx context.Context, p *Probe, kept *recorder, long time
 			}
 			p.polls = append(p.polls, shape)
 		}
-		if !ends(x) && !slices.Contains(p.Background, shape) {
+		if !x.EndsTransaction() && !slices.Contains(p.Background, shape) {
 			p.Background, more = append(p.Background, shape), true
 		}
 	}
 	s.learned.Unlock()
 	of := map[*wire.Conn]bool{} // the connections that had something of the sale
 	return slices.DeleteFunc(late, func(x *wire.Exchange) bool {
-		of[x.Conn] = of[x.Conn] || !ends(x) && !s.IsBackground(p, x.Text, answered)
-		return ends(x) && !of[x.Conn]
+		of[x.Conn] = of[x.Conn] || !x.EndsTransaction() && !s.IsBackground(p, x.Text, answered)
+		return x.EndsTransaction() && !of[x.Conn]
 	}), more, err
 }
 
@@ -135,6 +134,10 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 		return err
 	}
 	var late []*wire.Exchange
+	goesOn := func(from int) bool { // a transaction can have begun before the answer
+		seen := slices.Concat(sent, late)
+		return len(s.foreground(p, seen, buyer)) > len(s.foreground(p, seen[:len(sent)+from], buyer))
+	}
 	heard, quiet, limit := answered, seen.Quiet{}, time.Second
 	if first {
 		limit = stillLimit
@@ -144,7 +147,7 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 			return err
 		}
 		more := kept.take()
-		if late = append(late, more...); len(s.foreground(p, more, buyer)) > 0 {
+		if late = append(late, more...); goesOn(len(late) - len(more)) {
 			heard = time.Now()
 		}
 	}
@@ -161,18 +164,18 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 		return err
 	}
 	late = append(late, kept.take()...)
-	if first && (!now && len(orders) > 0 || len(s.foreground(p, late, buyer)) > 0) { // is it of the sale, or does it come without one, too?
+	if first && (!now && len(orders) > 0 || goesOn(0)) { // is it of the sale, or does it come without one, too?
 		later, _, err := s.learn(ctx, p, kept, LongWatch, buyer)
 		if err != nil {
 			return err
 		}
 		late = append(late, later...)
 	}
-	if p.AfterAnswer = p.AfterAnswer || !now || len(s.foreground(p, late, buyer)) > 0; p.AfterAnswer {
+	if p.AfterAnswer = p.AfterAnswer || !now || goesOn(0); p.AfterAnswer {
 		s.patience = max(s.patience, time.Duration(s.File.Settle), lateFactor*took)
 	}
 	if first {
-		p.Sold, p.SoldReply = s.foreground(p, append(sent, late...), buyer), reply
+		p.Sold, p.SoldReply = s.foreground(p, slices.Concat(sent, late), buyer), reply
 	}
 	var unnamed []string
 	for _, x := range sent {
@@ -310,12 +313,15 @@ func (s *Service) unseen(p *Probe) (all []string) {
 	return all
 }
 
-// foreground are the requests that belong to a sale.
+// foreground are the requests that belong to a sale. The end of a transaction that had none of them is none.
 func (s *Service) foreground(p *Probe, all []*wire.Exchange, sale Sale) (steps []schedule.Sent) {
+	inSale := map[*wire.Conn]bool{}
 	for _, x := range all {
-		if !s.IsBackground(p, x.Text, sale) {
+		is := !s.IsBackground(p, x.Text, sale) && (!x.EndsTransaction() || inSale[x.Conn])
+		if is {
 			steps = append(steps, schedule.Sent{Server: x.Server, Sent: x.Text, Answer: x.Answer, Source: x.Source})
 		}
+		inSale[x.Conn] = x.Open && (is || inSale[x.Conn])
 	}
 	return steps
 }

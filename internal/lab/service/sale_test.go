@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/load"
-	"stocklock/internal/lab/wire"
 )
 
 // TestASaleIsNeverSentTwice: net/http sends a request again that has an Idempotency-Key and no body.
@@ -48,21 +47,5 @@ func TestAnOutcomeWithoutItsNumber(t *testing.T) {
 	s.counter = p
 	if r := s.Buy(t.Context(), p, Sale{}); !errors.As(r.Err, new(*Mistake)) {
 		t.Errorf("%s: %v", r.Outcome, r.Err)
-	}
-}
-
-// TestWhatIsToldBeforeItsAnswerIsKeptOnce is of a worker that waits for a sale longer than the lab watches.
-func TestWhatIsToldBeforeItsAnswerIsKeptOnce(t *testing.T) {
-	kept := &recorder{customers: 2}
-	waits, counts := &wire.Exchange{Text: "BLPOP done:c1 20"}, &wire.Exchange{Process: 2, Text: "GET stock"}
-	for range 2 {
-		for _, x := range kept.among([]*wire.Exchange{waits, counts}) {
-			kept.note(x)
-		}
-	}
-	waits.Answer = "1"
-	kept.note(waits)
-	if all := kept.take(); len(all) != 1 || all[0].Text != waits.Text || all[0].Answer != "" {
-		t.Errorf("%d requests, want the one that waits, without its answer: %+v", len(all), all)
 	}
 }

@@ -90,7 +90,7 @@ func (t tap) Sent(x *wire.Exchange) bool {
 		return true // what its process is late with, of another run
 	}
 	if x.Server == wire.MySQL {
-		if (x.Text == "COMMIT" || x.Text == "ROLLBACK") && !r.inSale[x.Conn] {
+		if x.EndsTransaction() && !r.inSale[x.Conn] {
 			r.mu.Unlock()
 			return true // the end of a transaction that belongs to no sale
 		}

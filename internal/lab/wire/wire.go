@@ -57,6 +57,9 @@ type Exchange struct {
 	Source string
 }
 
+// EndsTransaction says whether it is a COMMIT or a ROLLBACK, which say nothing of whose transaction it was.
+func (x *Exchange) EndsTransaction() bool { return x.Name == "commit" || x.Name == "rollback" }
+
 // Conn is one connection of a service.
 type Conn struct {
 	Process int
