@@ -156,7 +156,10 @@ func TestTheFirstSaleIsLetGoWhileOthersAreMade(t *testing.T) {
 	last := newLastUnit(a)
 	last.wait(t.Context())
 	a.customers.next(t.Context())
-	last.answered(&Customer{Answer: load.Answer{Outcome: load.SoldOut}}) // before it is held
+	last.answered(&Customer{Answer: load.Answer{Outcome: load.SoldOut}})
+	if a.background.Wait(); let.Load() > 0 {
+		t.Error("it was let go before it was held")
+	}
 	last.here()
 	last.answered(&Customer{Answer: load.Answer{Outcome: load.SoldOut}})
 	for range 100 {

@@ -261,7 +261,8 @@ func TestWhoseIsolationASetSets(t *testing.T) {
 	const committed = "Read Committed"
 	for set, want := range map[string][2]string{
 		"SET transaction_isolation = 'READ-COMMITTED'": {committed, ""}, "SET @@transaction_isolation='READ-COMMITTED'": {"", committed},
-		"SET SESSION tx_isolation := \"READ-COMMITTED\"": {committed, ""}, "SET TRANSACTION READ ONLY, ISOLATION LEVEL READ COMMITTED": {"", committed},
+		"SET autocommit = 1, transaction_isolation = 'READ-COMMITTED'": {committed, ""},
+		"SET SESSION tx_isolation := \"READ-COMMITTED\"":               {committed, ""}, "SET TRANSACTION READ ONLY, ISOLATION LEVEL READ COMMITTED": {"", committed},
 		"SET GLOBAL transaction_isolation = 'READ-COMMITTED'": {}, "SET @@GLOBAL.transaction_isolation = 'READ-COMMITTED'": {}, "SET PERSIST transaction_isolation = 'READ-COMMITTED'": {},
 		"INSERT INTO t VALUES ('SET TRANSACTION ISOLATION LEVEL READ COMMITTED')": {},
 	} {
