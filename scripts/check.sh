@@ -54,7 +54,7 @@ explore)
 	LAB_TAGS=explore scripts/lab-go.sh test -run TestPruningLosesNoOutcomeOnRealServers \
 		-count=1 -timeout 90m -v ./internal/lab/survey
 	LAB_TAGS=explore scripts/lab-go.sh test -run TestBothSteppersUnderEvents -count=1 -timeout 30m -v ./internal/lab/step
-	LAB_TAGS=explore scripts/lab-go.sh test -run TestStrategiesAsServices -count=1 -timeout 60m -v ./cmd/loadtest
+	LAB_TAGS=explore scripts/lab-go.sh test -run "TestStrategiesAsServices|TestAFastTryGoesOn" -count=1 -timeout 90m -v ./cmd/loadtest
 	if command -v mvn >/dev/null; then
 		examples/install.sh java
 		scripts/lab-go.sh test -run TestTryExamples/java -count=1 -v ./cmd/loadtest

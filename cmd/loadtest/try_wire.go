@@ -210,8 +210,12 @@ func (t *try) search(ctx context.Context, on *step.Service, plan step.Plan, what
 			part.Record, part.Verdict = &record, record.Outcome.Verdict
 		}
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		part.Reason += "; not all, since it was interrupted"
+	case search.FirstBad && found.Bad > 0 && part.Record == nil: // it is no finding after all: others may be
+		search.FirstBad = false
+		return t.search(ctx, on, plan, what, search)
 	}
 	switch {
 	case part.Record != nil:
