@@ -124,5 +124,5 @@ servers:
 
 # The compiler runs while servers are downloaded and installed.
 .PHONY: ready
-ready:
+ready: ## compile, and install the servers that are missing
 	@$(MAKE) --no-print-directory -j2 build servers

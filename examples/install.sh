@@ -15,7 +15,8 @@ fi
 if ! command -v python3 >/dev/null 2>&1; then
 	echo "install.sh: no python3: the Python shop stays without its packages" >&2
 elif [ -x python/.venv/bin/pip ] || python3 -m venv --clear python/.venv; then # what a failure has left has no pip
-	python/.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r python/requirements.txt
+	python/.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r python/requirements.txt ||
+		echo "install.sh: pip has failed: the Python shop stays without its packages" >&2
 else
 	echo "install.sh: python3 cannot make a venv: the Python shop stays without its packages" >&2
 fi

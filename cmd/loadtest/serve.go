@@ -65,7 +65,7 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 	defer shop.Close()
 	listener, err := net.Listen("tcp", c.Addr)
 	if err != nil {
-		return usage("--addr: %w", err)
+		return usage("--addr: %w: name another one, such as 127.0.0.1:9080", err)
 	}
 	fmt.Fprintln(s.err, "The page is at this address. The part behind # starts cells: keep it from those who only watch. Ctrl-C ends everything.")
 	page := pageURL(listener.Addr())

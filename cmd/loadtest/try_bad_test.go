@@ -204,7 +204,7 @@ func TestTryBadServices(t *testing.T) {
 		{"TLS to Redis", []string{"--only", "explore"}, exitFailed, []string{"nothing can be said of: explore"}},
 		{"its environment", []string{"--require", "contention"}, exitExpected, []string{"not seen: nothing of a sale came to {redis} or {mysql}: the service ignores its environment", "contention: held"}},
 		{"around the proxy", []string{"--only", "contention,explore", "--require", "contention"}, exitExpected, []string{"not seen: connections came, and nothing of a sale: the service sells on connections around", "contention: held"}},
-		{"no order", nil, exitSurprised, []string{"probe:      lied: customer c1 was answered as sold (201), and stock.orders found no order"}},
+		{"no order", nil, exitSurprised, []string{"probe:      lied: customer 5000001 was answered as sold (201), and stock.orders found no order"}},
 		{"sold out is sold", nil, exitSurprised, []string{"probe:      lied: the only unit of an item was sold, and the next customer"}},
 		{"sold is sold out", nil, exitUsage, []string{"want sold"}},
 		{"ends at once", nil, exitFailed, []string{"ended while it started", "no such table: settings"}},

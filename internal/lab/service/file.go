@@ -27,7 +27,7 @@ import (
 //go:embed example.yaml
 var Example []byte
 
-// File is what a description says of a service. Texts may have placeholders: see [Places].
+// File is what a description says of a service. Texts may have placeholders: see example.yaml.
 type File struct {
 	Name  string  `yaml:"name"`
 	Start Program `yaml:"start"`
@@ -375,44 +375,50 @@ func (f *File) checkBackground() (field, what string) {
 // placeholder matches what is filled in. Braces of JSON and of Lua are none: no letter follows them at once.
 var placeholder = regexp.MustCompile(`\{([a-z][a-z_.]*)\}`)
 
-// Places are the placeholders, with what they stand for: those of a sale, and those of a process.
-var Places = struct{ Sale, Process []string }{
-	Sale:    []string{"item", "customer", "key", "quantity", "stock", "id"},
-	Process: []string{"port", "process", "redis", "redis.host", "redis.port", "mysql", "mysql.host", "mysql.port", "mysql.user", "mysql.password", "mysql.database", "mysql.dsn"},
-}
+// What is filled in, for whom.
+var (
+	ofProcess = []string{"port", "process", "redis", "redis.host", "redis.port", "mysql", "mysql.host", "mysql.port", "mysql.user", "mysql.password", "mysql.database", "mysql.dsn"}
+	ofSale    = []string{"item", "customer", "key", "quantity"}
+	ofOutcome = append([]string{"id"}, ofSale...)
+	ofCount   = []string{"item"}
+	ofOffer   = []string{"item", "stock"}
+)
 
 func (f *File) checkPlaces() (field, what string) {
-	type text struct{ field, text string }
-	ofSale := []text{{"stock.set", f.Stock.Set}, {leftField, f.Stock.Left}, {"stock.orders", f.Stock.Orders}, {"stock.set_redis", f.Stock.SetRedis}, {"stock.left_redis", f.Stock.LeftRedis}}
-	for name, r := range map[string]Request{"buy": f.Buy, "outcome": f.Outcome, "stock.set_request": f.Stock.SetRequest, "stock.left_request": f.Stock.LeftRequest, "stock.orders_request": f.Stock.OrdersRequest} {
-		ofSale = append(ofSale, text{name + ".path", r.Path}, text{name + ".body", r.Body})
+	type text struct {
+		field, text string
+		known       []string
+	}
+	stock := f.Stock
+	all := []text{{"stock.set", stock.Set, ofOffer}, {"stock.set_redis", stock.SetRedis, ofOffer}, {leftField, stock.Left, ofCount}, {"stock.left_redis", stock.LeftRedis, ofCount}, {"stock.orders", stock.Orders, ofCount}}
+	for _, r := range []struct {
+		field string
+		Request
+		known []string
+	}{{"buy", f.Buy, ofSale}, {"outcome", f.Outcome, ofOutcome}, {"stock.set_request", stock.SetRequest, ofOffer}, {"stock.left_request", stock.LeftRequest, ofCount}, {"stock.orders_request", stock.OrdersRequest, ofCount}} {
+		all = append(all, text{r.field + ".path", r.Path, r.known}, text{r.field + ".body", r.Body, r.known})
 		for header, value := range r.Headers {
-			ofSale = append(ofSale, text{name + ".headers." + header, value})
+			all = append(all, text{r.field + ".headers." + header, value, r.known})
 		}
 	}
-	var ofProcess []text
+	ports := false
 	for name, value := range f.Start.Env {
-		ofProcess = append(ofProcess, text{"start.env." + name, value})
+		all, ports = append(all, text{"start.env." + name, value, ofProcess}), ports || strings.Contains(value, "{port}")
 	}
 	for _, word := range f.Start.Command {
-		ofProcess = append(ofProcess, text{"start.command", word})
+		all, ports = append(all, text{"start.command", word, ofProcess}), ports || strings.Contains(word, "{port}")
 	}
 	for _, word := range f.Migrate {
-		ofProcess = append(ofProcess, text{"migrate", word})
+		all = append(all, text{"migrate", word, ofProcess})
 	}
-	for _, kind := range []struct {
-		texts []text
-		known []string
-	}{{ofSale, Places.Sale}, {ofProcess, Places.Process}} {
-		for _, t := range kind.texts {
-			for _, found := range placeholder.FindAllStringSubmatch(t.text, -1) {
-				if !slices.Contains(kind.known, found[1]) {
-					return t.field, fmt.Sprintf("nothing is known to fill in for {%s}: want one of {%s}", found[1], strings.Join(kind.known, "}, {"))
-				}
+	for _, t := range all {
+		for _, found := range placeholder.FindAllStringSubmatch(t.text, -1) {
+			if !slices.Contains(t.known, found[1]) {
+				return t.field, fmt.Sprintf("nothing is known to fill in for {%s}: want one of {%s}", found[1], strings.Join(t.known, "}, {"))
 			}
 		}
 	}
-	if len(f.Start.Command) > 0 && !slices.ContainsFunc(ofProcess, func(t text) bool { return strings.Contains(t.text, "{port}") }) {
+	if len(f.Start.Command) > 0 && !ports {
 		return "start", "no part of command and env has {port}, the port on which the lab asks for the service"
 	}
 	return "", ""

@@ -74,6 +74,7 @@ func TestMistakes(t *testing.T) {
 		{"another path", "/buy", "http://elsewhere/buy", 3, "begins with /"},
 		{"no purchase", "buy: {path: /buy}\n", "", 0, "nothing says how to buy"},
 		{"a placeholder that is none", "{path: /buy}", "\n  path: /buy/{thing}", 4, "{thing}"},
+		{"a customer where stock is set", "  set: SELECT 1\n", "  set: INSERT INTO customers VALUES ('{customer}')\n", 5, "want one of {item}, {stock}"},
 		{"an answer that is none", "buy:", "answers:\n  sould: {status: [200]}\nbuy:", 4, "want sold, sold_out, busy, accepted or unknown"},
 		{"an answer that says nothing", "buy:", "answers:\n  sold: {}\nbuy:", 4, "neither a status nor a field"},
 		{"two answers with one status", "buy:", "answers:\n  sold_out: {status: [410, 409]}\n  busy: {status: [409]}\nbuy:", 4, "both busy and sold_out are answered with 409"},
@@ -162,6 +163,16 @@ func TestShapesLeaveOutWhatDiffers(t *testing.T) {
 	for _, pair := range [][2]string{{"GET stock", "DEL stock"}, {"EVALSHA 149c5a8bf1 1 lock:1 2000", "EVALSHA 6a3d31570d 1 lock:1 2000"}} {
 		if Shape(pair[0]) == Shape(pair[1]) {
 			t.Errorf("%q and %q have one shape", pair[0], pair[1])
+		}
+	}
+}
+
+// TestAProgramIsBesideItsDescription, wherever it runs.
+func TestAProgramIsBesideItsDescription(t *testing.T) {
+	s := &Service{File: &File{dir: "/shop", Start: Program{Dir: "app"}}}
+	for program, want := range map[string]string{"./migrate": "/shop/migrate", "bin/server": "/shop/bin/server", "/bin/sh": "/bin/sh", "python3": "python3"} {
+		if got := s.filled([]string{program, "./x"}, nil); got[0] != want || got[1] != "./x" {
+			t.Errorf("%s: %q, want %s", program, got, want)
 		}
 	}
 }

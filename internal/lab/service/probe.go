@@ -121,7 +121,7 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 		return err
 	}
 	kept.take()
-	buyer := s.NewSale(item, fmt.Sprintf("c%d", s.buys.Load()+1))
+	buyer := s.NewSale(item)
 	reply := s.Buy(ctx, process, buyer)
 	if first && !p.selected && process.Redis != nil && process.Redis.Database() != database { // only now: the stock is in another one
 		p.selected = true
@@ -200,7 +200,7 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 		p.Reason = fmt.Sprintf("one of one unit is sold, and %s found %d", leftField, left)
 		return nil
 	}
-	second := s.NewSale(item, fmt.Sprintf("c%d", s.buys.Load()+1))
+	second := s.NewSale(item)
 	reply = s.Buy(ctx, process, second)
 	if p.AfterAnswer {
 		if _, err := s.Still(ctx, item, func(left int64, orders []Order) bool { return left+int64(len(orders)) == 1 }); err != nil {

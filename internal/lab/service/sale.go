@@ -114,9 +114,13 @@ func (s *Service) awaitOutcome(ctx context.Context, o Sale, body []byte) Reply {
 	}
 }
 
-// NewSale is the sale of another customer. Its key is its own.
-func (s *Service) NewSale(item int64, customer string) Sale {
-	return Sale{Item: item, Customer: customer, Key: fmt.Sprintf("try-%d-%s", s.buys.Add(1), customer)}
+// firstCustomer is no number of an item or a port. Those from here on fit into an INT of MySQL.
+const firstCustomer = 5_000_000
+
+// NewSale is the sale of another customer, who is a number. Its key is its own.
+func (s *Service) NewSale(item int64) Sale {
+	customer := strconv.FormatInt(firstCustomer+s.buys.Add(1), 10)
+	return Sale{Item: item, Customer: customer, Key: "try-" + customer}
 }
 
 // NewItem is another item where each run can have its own, and else the only one.

@@ -36,7 +36,8 @@ func (s Seller) Send(ctx context.Context, o load.Order) load.Answer {
 			at = p
 		}
 	}
-	own := s.NewSale(int64(o.ItemID), o.RequestID)
+	own := s.NewSale(int64(o.ItemID))
+	s.requests.Store(own.Customer, o.RequestID)
 	a := load.Answer{Order: o, Sent: time.Now()}
 	for {
 		r := s.Buy(ctx, at, own)
@@ -51,12 +52,16 @@ func (s Seller) Send(ctx context.Context, o load.Order) load.Answer {
 	}
 }
 
-// Count returns how many units of an item are left, and its orders by their customers.
+// Count returns how many units of an item are left, and its orders by the requests of their customers.
 func (s Seller) Count(ctx context.Context, item uint64) (left int64, orders map[string][]count.Order, err error) {
 	left, all, err := s.Counts(ctx, int64(item))
 	orders = map[string][]count.Order{}
 	for _, o := range all {
-		orders[o.Customer] = append(orders[o.Customer], count.Order{Units: count.Units{item: o.Units}})
+		by := o.Customer
+		if request, ok := s.requests.Load(by); ok {
+			by = request.(string)
+		}
+		orders[by] = append(orders[by], count.Order{Units: count.Units{item: o.Units}})
 	}
 	return left, orders, err
 }

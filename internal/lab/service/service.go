@@ -45,6 +45,8 @@ type Service struct {
 	relay   *relay
 	items   atomic.Int64
 	buys    atomic.Int64
+	// requests are those of the lab by their customers, under load.
+	requests sync.Map
 
 	learned sync.RWMutex // guards Background of the probe
 
@@ -80,6 +82,7 @@ func Start(ctx context.Context, f *File) (_ *Service, err error) {
 	if f.URL != "" {
 		s.Processes = []*Process{{URL: strings.TrimSuffix(f.URL, "/"), client: newClient()}}
 		s.counter = s.Processes[0]
+		s.buys.Store(time.Now().UnixMilli() / 100 % 2e9) // it may remember the keys of an earlier try
 		if f.Stock.MySQL != "" {
 			s.DB, err = openDB(os.ExpandEnv(f.Stock.MySQL))
 		}
@@ -194,10 +197,14 @@ func places(process, port int, redisAddr, mysqlAddr string, dsn *mysqldriver.Con
 	}
 }
 
-func (s *Service) filled(texts []string, values map[string]string) []string {
-	all := make([]string, len(texts))
-	for i, t := range texts {
-		all[i] = fill(t, values)
+// filled is a program with its arguments. A program with a slash is relative to the description.
+func (s *Service) filled(words []string, values map[string]string) []string {
+	all := make([]string, len(words))
+	for i, word := range words {
+		all[i] = fill(word, values)
+	}
+	if strings.Contains(all[0], "/") {
+		all[0] = s.File.path(all[0])
 	}
 	return all
 }
@@ -229,11 +236,8 @@ func (s *Service) start(ctx context.Context, i int, redisAddr string, dsn *mysql
 		return nil, err
 	}
 	values := places(i+1, 0, p.Redis.Addr, p.MySQL.Addr, dsn)
-	program := fill(s.File.Start.Command[0], values)
-	if strings.Contains(program, "/") {
-		program = s.File.path(program)
-	}
-	if _, err := exec.LookPath(program); err != nil {
+	args := s.filled(s.File.Start.Command, values)
+	if _, err := exec.LookPath(args[0]); err != nil {
 		return nil, s.File.mistake("start.command", "the service cannot be started: %v", err)
 	}
 	err = testserver.WithPort(func(port int) error {
@@ -241,7 +245,7 @@ func (s *Service) start(ctx context.Context, i int, redisAddr string, dsn *mysql
 		address := net.JoinHostPort("127.0.0.1", values["port"])
 		p.URL = "http://" + address
 		p.Process = &testserver.Process{Program: testserver.Program{
-			Name: fmt.Sprintf("%s, process %d", s.File.Name, i+1), Args: append([]string{program}, s.filled(s.File.Start.Command[1:], values)...),
+			Name: fmt.Sprintf("%s, process %d", s.File.Name, i+1), Args: args,
 			Env: s.env(values), Dir: folder, Cwd: s.File.path(s.File.Start.Dir), Apart: true,
 			Ready: func(ctx context.Context) error { return s.ready(ctx, p) },
 		}}

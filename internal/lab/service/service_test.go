@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -84,6 +85,10 @@ func serve(mode string) {
 	})
 	http.HandleFunc("POST /items/{item}/buy", func(w http.ResponseWriter, r *http.Request) {
 		item, by := r.PathValue("item"), r.Header.Get("Customer")
+		if _, err := strconv.ParseInt(by, 10, 32); err != nil { // a column can be an INT
+			w.WriteHeader(http.StatusTeapot)
+			return
+		}
 		if cache != nil {
 			cache.Do(r.Context(), "SET", "lock:"+item, 1, "NX", "PX", 500)
 			defer cache.Do(r.Context(), "DEL", "lock:"+item)
@@ -225,7 +230,7 @@ func TestAWorkerThatIsLate(t *testing.T) {
 	if err := s.SetStock(t.Context(), item, 1); err != nil {
 		t.Fatal(err)
 	}
-	s.Buy(t.Context(), s.Processes[0], s.NewSale(item, "late"))
+	s.Buy(t.Context(), s.Processes[0], s.NewSale(item))
 	still, err := s.Still(t.Context(), item, addsUp)
 	if left, fails := s.Left(t.Context(), item); left != 0 || !still || err != nil || fails != nil {
 		t.Errorf("%d left, at rest: %v, %v %v", left, still, err, fails)

@@ -340,7 +340,7 @@ func (s *Service) warm(ctx context.Context, p *service.Process) error {
 			return err
 		}
 		last := s.awaitLast()
-		reply := s.on.Buy(ctx, p, s.on.NewSale(item, fmt.Sprintf("%d-%d", item, time.Now().UnixNano()%1e6)))
+		reply := s.on.Buy(ctx, p, s.on.NewSale(item))
 		if reply.Outcome == load.Sold {
 			return last(ctx)
 		}
@@ -411,8 +411,7 @@ func (s *Service) play(ctx context.Context, p Plan, choose explore.Chooser, look
 		return schedule.Record{}, err
 	}
 	for i, c := range schedule.Customers(p.Customers) {
-		// The name leaves the form of a request as the probe has seen it: see [service.Shape].
-		sale := s.on.NewSale(r.item, fmt.Sprintf("%d-%c", r.item, c+'a'-'A'))
+		sale := s.on.NewSale(r.item)
 		b := newBuyer(c, sale.Customer, s.on.Processes[i])
 		r.buyers = append(r.buyers, b)
 		r.customers = append(r.customers, &caller{buyer: b, at: s.on.Processes[i], sale: sale})

@@ -2,7 +2,6 @@ package step
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -47,7 +46,7 @@ func (r *serviceRun) anotherComes(ctx context.Context) (came bool, err error) {
 		}
 		r.note(schedule.Entry{Note: words.Of("note.another", "who", b.customer.String(), "answer", b.reply.String())})
 		b.others++
-		b.sale = r.service.on.NewSale(r.item, fmt.Sprintf("%d-%c%d", r.item, b.customer+'a'-'A', b.others+1))
+		b.sale = r.service.on.NewSale(r.item)
 		r.come(ctx, b.buyer)
 		came = true
 	}
@@ -60,7 +59,7 @@ func (r *serviceRun) anotherComes(ctx context.Context) (came bool, err error) {
 func (r *serviceRun) ordinary(ctx context.Context, unended bool) string {
 	last, began := len(r.customers)-1, time.Now()
 	for came := 1; ; came++ {
-		reply := r.service.on.Buy(ctx, r.customers[last].at, r.service.on.NewSale(r.item, fmt.Sprintf("item%d-ordinary%d", r.item, came)))
+		reply := r.service.on.Buy(ctx, r.customers[last].at, r.service.on.NewSale(r.item))
 		early := r.isBusy(last)
 		if !failed(&reply) && !(unended && reply.Outcome == load.Busy) || r.used == 0 || !r.othersMayCome(came, began) || seen.Pause(ctx, min(firstOther<<came, lastOther)) != nil {
 			r.late = !r.comesToRest(ctx, last, reply.Outcome, early)
