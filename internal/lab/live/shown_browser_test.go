@@ -11,6 +11,7 @@ import (
 	"stocklock/internal/lab/browsertest"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/testserver"
 )
@@ -168,5 +169,30 @@ func TestTheReplayKnowsTheLock(t *testing.T) {
 	b.Until(`document.querySelector('.player .gauge-box')?.dataset.state`)
 	if state := browsertest.Says[string](b, `document.querySelector('.player .gauge-box').dataset.state`); state != "free" {
 		t.Errorf("the replay shows a lock that is %s", state)
+	}
+}
+
+// TestACellThatDoesNotApply shows why, and has no replay, neither alone nor beside another one.
+func TestACellThatDoesNotApply(t *testing.T) {
+	s := unserved(t)
+	added, err := s.enqueue([]wanted{{cellName{"none", "crash-acquiring"}, 1, 0}, {cellName{"conditional", "crash-acquiring"}, 1, 0}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range added {
+		pair, err := s.pair(r.cellName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.end(r, verdict.Inapplicable)
+		r.record = newWatcher(r.ID, pair, trial.Options{}, 3).record() // it was never attacked
+	}
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.Navigate(addressOf(t, s) + "#/cell/none/crash-acquiring"))
+	b.Until(`document.querySelector('.cause')`)
+	b.Run(goTo("#/pair/crash-acquiring/none/conditional"))
+	b.Until(`document.querySelectorAll('.pair-why .cause').length === 2`)
+	if kept := browsertest.Says[bool](b, `document.body.textContent.includes('not kept')`); kept {
+		t.Error("it says that events are not kept any more, and there were none")
 	}
 }

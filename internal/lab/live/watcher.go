@@ -210,15 +210,13 @@ func (w *watcher) everything() (attempt, seen) {
 	return w.attempt, w.seen(string(w.shapes))
 }
 
-// record is all that was seen, when the cell has ended.
+// record is all that was seen, when the cell has ended; nil of one that was not attacked.
 func (w *watcher) record() *record {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := &record{scene: w.picture.scene, entries: w.entries}
 	if w.evidence == nil {
-		return r
+		return nil
 	}
 	looks := slices.DeleteFunc(w.entries, func(e Entry) bool { return e.Kind != Looked })
-	r.entries = w.reader.all(*w.evidence, looks)
-	return r
+	return &record{w.picture.scene, w.reader.all(*w.evidence, looks)}
 }

@@ -151,10 +151,10 @@ function endedView(content, of, s, c, run, {topology, baskets, few}) {
       d.drawing && h('section', {}, h('h2', {}, t(topology ? 'drawing.servers' : 'drawing.title')), explained(d.drawing)),
       d.orders && orderTable(d.orders),
       d.story && h('section', {}, h('h2', {}, t('story')), story(d.story)),
-      replay ? h('section', {}, h('h2', {}, t('replay.title')), h('p', {class: 'soft'}, t('replay.lead')), replay.element) : single && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t(isSaved ? 'replay.saved' : 'replay.gone')),
+      replay ? h('section', {}, h('h2', {}, t('replay.title')), h('p', {class: 'soft'}, t('replay.lead')), replay.element) : single && d.requests > 0 && h('p', {class: 'soft'}, t(isSaved ? 'replay.saved' : 'replay.gone')),
       !few && d.requests > 0 && h('section', {}, h('h2', {}, t('numbers')), h('dl', {class: 'facts'}, [...d.facts || [], ...d.runs > 1 ? [{name: 'agreed', text: `${d.agreed}/${d.runs}`}] : [], {name: 'seed', text: d.seed}].map(f => h('div', {}, h('dt', {}, t('metric.' + f.name)), h('dd', {id: 'fact-' + f.name, class: f.bad ? 'bad' : ''}, String(f.text))))),
         single && h('div', {class: 'charts'}, chart(t('chart.outcomes'), d.outcomes), chart(t('chart.latency'), d.latency))),
       d.again && h('p', {}, h('code', {class: 'command'}, d.again), ' ', d.replay && h('a', {href: `api/runs/${of.id}/record`, download: `${s.name}-${c.name}-${of.seed}.jsonl`}, t('record.download'))));
-  }, e => fill(content, h('p', {class: 'notice'}, e.message)));
+  }).catch(e => { if (!gone) fill(content, h('p', {class: 'notice'}, e.message)); });
   return () => { gone = true; if (replay) replay.stop(); };
 }

@@ -43,7 +43,7 @@ export function pairView(body, asked) {
     if (gone || shown !== now || !both) return;
     replay = both.every(d => d.replay) && player(both.map((d, i) => ({replay: d.replay, title: d.strategy, chip: verdictChip(runs[i])})));
     fill(place, h('div', {class: 'pair-why'}, both.map((d, i) => h('section', {class: 'ended is-' + d.verdict}, h('h2', {}, d.strategy, ' ', verdictChip(runs[i])), h('p', {class: 'cause'}, d.cause), h('p', {class: 'soft'}, t('seed'), ' ', d.seed)))),
-      replay ? h('section', {}, replay.element) : [h('p', {class: 'soft'}, t(isSaved ? 'replay.saved' : 'replay.gone')),
+      replay ? h('section', {}, replay.element) : [both.every(d => d.requests > 0) && h('p', {class: 'soft'}, t(isSaved ? 'replay.saved' : 'replay.gone')),
         both.map(d => d.drawing && h('section', {}, h('h2', {}, d.strategy), explained(d.drawing)))]);
   };
   update();
