@@ -68,7 +68,7 @@ func judgeCell(doc words.Text, r trial.Result) Verdict {
 	v := verdict.Of(r.Verdict)
 	switch {
 	case v.Bad:
-		said := words.Of("exercise.broke", "doc", doc, "verdict", v.Kind, "n", v.Number(r.Facts()), "means", v.Means())
+		said := words.Of("exercise.broke", "doc", doc, "verdict", v.Kind, "n", v.Number(r.Facts()), "means", v.Means(r.Group))
 		return Verdict{Cause: verdict.Cause(r.Scenario), Said: said, Story: r.Story}
 	case r.FirstError != "":
 		return Verdict{Cause: verdict.Crash, Said: words.Of("exercise.errors", "doc", doc, "error", cmp.Or(rig.Panicked(r.FirstError), r.FirstError)), Story: r.Story}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/boombuler/barcode/qr"
 
+	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/verdict"
 )
 
@@ -60,7 +61,8 @@ type subject struct {
 type ballot struct {
 	ID int `json:"id"`
 	subject
-	Doc     string         `json:"doc,omitempty"` // of the scenario
+	Doc     string         `json:"doc,omitempty"`   // of the scenario
+	Group   string         `json:"group,omitempty"` // likewise
 	Words   []verdict.Kind `json:"words"`
 	Open    bool           `json:"open"`
 	Verdict verdict.Kind   `json:"verdict,omitempty"` // what it was, when that is known
@@ -210,11 +212,12 @@ func (s *Server) vote(phone string, number int, word string) error {
 
 // ask begins a vote. The one before ends.
 func (s *Server) ask(about subject) (any, error) {
+	var pair matrix.Pair // none of a schedule
 	err := errors.New("there is no class here: begin the page with --classroom URL")
 	if s.class != nil {
 		err = nil
 		if about.Schedule == "" {
-			_, err = s.pair(about.cellName)
+			pair, err = s.pair(about.cellName)
 		} else if len(about.Schedule) > maxSchedule || len(about.Title) > maxSchedule {
 			err = fmt.Errorf("the schedule has more than %d characters", maxSchedule)
 		}
@@ -231,7 +234,7 @@ func (s *Server) ask(about subject) (any, error) {
 	}
 	c := s.class
 	c.last++
-	c.now = &ballot{ID: c.last, subject: about, Words: predictable(verdict.OfSchedules), Open: true}
+	c.now = &ballot{ID: c.last, subject: about, Group: pair.Scenario.Group, Words: predictable(verdict.OfSchedules), Open: true}
 	for _, of := range s.menu.scenarios() {
 		if of.Name == about.Scenario {
 			c.now.Doc, c.now.Words = of.Doc, of.Words

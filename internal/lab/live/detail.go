@@ -73,7 +73,7 @@ func newDetail(of run, beside []trial.Timeline) detail {
 	case r.Problem != "":
 		d.Why[0] = words.AsItStands(r.Problem)
 	case d.Why[0].IsZero():
-		d.Why[0] = r.Shown().Means()
+		d.Why[0] = r.Shown().Means(r.Group)
 	}
 	if d.Holding = r.Holding(); len(d.Holding) > trial.Nearest {
 		d.Holding = d.Holding[:trial.Nearest]

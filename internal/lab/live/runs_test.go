@@ -14,6 +14,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
@@ -23,7 +24,8 @@ import (
 func (s *Server) end(r *run, verdict verdict.Kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.concluded(r, trial.Result{Strategy: r.Strategy, Scenario: r.Scenario, Verdict: verdict, Expected: verdict})
+	sc, _ := scenario.ByName(r.Scenario)
+	s.concluded(r, trial.Result{Strategy: r.Strategy, Scenario: r.Scenario, Group: sc.Group, Verdict: verdict, Expected: verdict})
 }
 
 // TestThePredictionsOfTheRoom are scored once each, by the cell that they were made for.

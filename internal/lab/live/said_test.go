@@ -22,7 +22,7 @@ var mayBeStrings = strings.Fields(regexp.MustCompile(`(?m)#.*$`).ReplaceAllStrin
 	Number.Name Number.Text Number.Better Column.Kind Column.Name stepInfo.Kind Record.Strategy Choice.Step Order.Customer Row.Request Row.Shop Entry.Server Entry.Shop Entry.Request
 	Entry.Customer Entry.Fault Entry.What Entry.Key run.Prediction run.Promised prediction.Word state.Preparing
 	refusal.Problem TriedPart.Part Tried.Time savedInfo.Time detail.Holding Outcome.Answers Outcome.Ordinary State.Holder
-	State.Has State.Waiting replay.Ignore
+	State.Has State.Waiting replay.Ignore ballot.Group
 	# what a server, a program or a machine said
 	Entry.Sent Entry.Answer State.Lock State.Kept Sent.Server Sent.Sent Sent.Answer Sent.Source
 	Tried.OS partInfo.Output

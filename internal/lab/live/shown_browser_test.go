@@ -3,16 +3,20 @@ package live
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"stocklock/internal/lab/browsertest"
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/strategy/baskets"
+	"stocklock/internal/strategy/ladder"
 	"stocklock/internal/testserver"
 )
 
@@ -194,5 +198,47 @@ func TestACellThatDoesNotApply(t *testing.T) {
 	b.Until(`document.querySelectorAll('.pair-why .cause').length === 2`)
 	if kept := browsertest.Says[bool](b, `document.body.textContent.includes('not kept')`); kept {
 		t.Error("it says that events are not kept any more, and there were none")
+	}
+}
+
+// TestWhatHeldMeans is another thing of baskets and of reservations than of one item: units may be left.
+func TestWhatHeldMeans(t *testing.T) {
+	s := unservedClass(t)
+	shop := &catalog.Catalog{Strategies: ladder.Describe(ladder.All()), Baskets: ladder.Describe(baskets.All()), Reservations: ladder.Describe(ladder.Reservations())}
+	class := s.menu.Classroom
+	s.o.Shop, s.menu = shop, newMenu(shop, nil)
+	s.menu.Classroom = class
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.Navigate(addressOf(t, s) + "#token=" + testToken))
+	b.Until(matrixShown)
+	for _, tt := range []struct {
+		view string
+		cell cellName
+		want string
+	}{
+		{"", cellName{"none", "contention"}, "exactly the stock"},
+		{"baskets", cellName{"rows-sorted", "same-item-twice"}, "every unit is in one order or for sale"},
+		{"reservations", cellName{"reservation-rows", "held-units"}, "every order was paid once"},
+	} {
+		says := func(where, selector string) {
+			b.Until(fmt.Sprintf(`document.querySelector(%q)`, selector))
+			if said := browsertest.Says[string](b, fmt.Sprintf(`document.querySelector(%q).textContent`, selector)); !strings.Contains(strings.ToLower(said), tt.want) {
+				t.Errorf("%s, %s: held is %q, want %q", tt.cell, where, said, tt.want)
+			}
+		}
+		open(b, "#/"+tt.view)
+		says("the legend", ".legend")
+		open(b, "#/cell/"+tt.cell.Strategy+"/"+tt.cell.Scenario)
+		says("a prediction", ".guess.held")
+		asked, err := s.ask(subject{cellName: tt.cell})
+		if err != nil || asked.(*tally).Group != tt.view {
+			t.Errorf("phones are asked of the group %q, %v, want %q", asked.(*tally).Group, err, tt.view)
+		}
+		added, err := s.enqueue([]wanted{{tt.cell, 1, 0}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.publishEnd(added[0], verdict.Held)
+		says("the cause", ".cause")
 	}
 }

@@ -60,9 +60,6 @@ func (t Terminal) again(c trial.Result, width int) string {
 	return t.say("report.again", "command", brokenCommand(c.Replay, width))
 }
 
-// heldOf has by its group the key of what a cell has that held and did not sell all of the stock.
-var heldOf = map[string]string{trial.Baskets: "report.held.baskets", trial.Reservations: "report.held.reservations"}
-
 // sentence is the explanation of a cell in words.
 func (t Terminal) sentence(c trial.Result) string {
 	why := reason(t.in(), c)
@@ -71,10 +68,10 @@ func (t Terminal) sentence(c trial.Result) string {
 		return t.in().Say(c.Explanation.Why...)
 	case why != "":
 		return why
-	case c.Verdict == verdict.Held && heldOf[c.Group] != "":
-		return t.say(heldOf[c.Group] + ".sentence")
 	case c.OnTopology() && c.Verdict == verdict.Held:
 		return t.say("report.held.topology", "because", c.Because.Short())
+	case c.Group != trial.OneServer && c.Verdict == verdict.Held:
+		return t.in().Say(c.Shown().Means(c.Group))
 	default:
 		return t.say("report.no-trace")
 	}

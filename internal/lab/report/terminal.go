@@ -153,16 +153,12 @@ func (t Terminal) grid(cells map[place]trial.Result, strategies []declared.Strat
 // legend explains the words of a matrix that it has.
 func (t Terminal) legend(cells []trial.Result) string {
 	var said []string
-	only := ""
-	if !slices.ContainsFunc(cells, func(c trial.Result) bool { return c.Group != cells[0].Group }) {
-		only = heldOf[cells[0].Group]
+	group := cells[0].Group
+	if slices.ContainsFunc(cells, func(c trial.Result) bool { return c.Group != group }) {
+		group = trial.OneServer
 	}
 	for _, v := range verdictsOf(cells) {
-		if v.Kind == verdict.Held && only != "" {
-			said = append(said, v.Word(t.in())+t.say("colon")+t.say(only))
-			continue
-		}
-		said = append(said, v.Legend(t.in()))
+		said = append(said, v.Legend(t.in(), group))
 	}
 	if slices.ContainsFunc(cells, func(c trial.Result) bool { return c.Promise() != "" }) {
 		said = append(said, t.say("report.promise"))

@@ -128,8 +128,10 @@ func Of(k Kind) Verdict {
 // Word is the verdict in a language.
 func (v Verdict) Word(l *words.Language) string { return l.Named("verdict", string(v.Kind)) }
 
-// Means is a sentence of what the verdict means.
-func (v Verdict) Means() words.Text { return words.Of("means." + string(v.Kind)) }
+// Means is a sentence of what the verdict means in a group of scenarios.
+func (v Verdict) Means(group string) words.Text {
+	return words.Of("means."+string(v.Kind), group, true)
+}
 
 // Counted is the word with the run's number, such as "oversold 3".
 func (v Verdict) Counted(l *words.Language, f Facts) string {
@@ -166,13 +168,13 @@ func (v Verdict) Number(f Facts) string {
 	return fmt.Sprint(v.Count(f))
 }
 
-// Legend is the entry's line below a table, such as "+N: oversold N".
-func (v Verdict) Legend(l *words.Language) string {
+// Legend is the entry's line below a table of a group of scenarios, such as "+N: oversold N".
+func (v Verdict) Legend(l *words.Language, group string) string {
 	n := ""
 	if v.N != nil {
 		n = "N"
 	}
-	return v.short(l, n) + l.Joined("", words.Of("colon"), words.Of("legend."+string(v.Kind), "n", n))
+	return v.short(l, n) + l.Joined("", words.Of("colon"), words.Of("legend."+string(v.Kind), "n", n, group, true))
 }
 
 // Reason is what the verdict on a run rests on. It is nothing where there is no more to say than the word.

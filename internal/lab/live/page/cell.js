@@ -31,7 +31,7 @@ export function cellView(body, [strategyName, scenarioName]) {
     h('div', {class: 'card'}, h('h2', {}, s.name), !before && h('p', {}, docOf('strategy', s)), h('dl', {class: 'pairs'}, h('dt', {}, t('guard')), h('dd', {}, h('code', {}, s.guard)), h('dt', {}, t('decrement')), h('dd', {}, h('code', {}, s.decrement)))),
     h('div', {class: 'card'}, h('h2', {}, nameOf(c)), topology && h('p', {class: 'soft'}, docOf('topology', topology)), h('p', {}, docOf('scenario', c)), !before && c.attacks && h('dl', {class: 'pairs'}, h('dt', {}, t('attacks')), h('dd', {}, known('property.' + c.attacks, c.attacks)))));
   const guesses = () => topology && topology.missing ? h('p', {class: 'notice', id: 'skipped'}, skipped(topology)) : h('div', {class: 'guesses', role: 'group', 'aria-label': t('predict.ask')}, h('p', {class: 'ask'}, t('predict.ask')),
-    h('div', {class: 'words'}, c.words.map(word => h('button', {type: 'button', class: 'guess v ' + word, 'data-word': word, disabled: !mayDrive(), onclick: () => predict(word)}, h('b', {}, t('verdict.' + word)), h('span', {}, t('means.' + word))))),
+    h('div', {class: 'words'}, c.words.map(word => h('button', {type: 'button', class: 'guess v ' + word, 'data-word': word, disabled: !mayDrive(), onclick: () => predict(word)}, h('b', {}, t('verdict.' + word)), h('span', {}, t('means.' + word, {[of.tab]: true}))))),
     mayDrive() && h('p', {class: 'bar'}, h('button', {type: 'button', class: 'plain', id: 'run', onclick: () => run(1)}, '▶ ', t('run.unpredicted')), askClass({strategy: s.name, scenario: c.name}, words => notice(said, words))),
     !mayDrive() && h('p', {class: 'soft'}, t('drive.how')));
 

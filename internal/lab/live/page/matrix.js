@@ -89,7 +89,7 @@ function grid(body, {strategies: all, scenarios}, name, above) {
     h('label', {class: 'check', for: 'predict-first'}, predictFirst, ' ', t('predict.first')),
     telling.length > 0 && h('button', {type: 'button', id: 'telling', title: t('telling.means'), onclick: () => run(telling.map(s => [s.name, s.telling]))}, '▶ ', t('run.telling')), stop]);
   fill(body, h('div', {class: 'title'}, isSaved ? heading() : h('div', {}, h('h1', {}, t(name + '.title')), h('p', {class: 'lead'}, t('matrix.lead'))), buttons), above, said,
-    legend(), h('div', {class: 'scroll', role: 'region', 'aria-label': t(name + '.title')}, table), isSaved && where());
+    legend(name), h('div', {class: 'scroll', role: 'region', 'aria-label': t(name + '.title')}, table), isSaved && where());
   const paintStop = () => { stop.disabled = !runningRuns().length && !waitingRuns().length; };
   const paintAll = () => { for (const cell of cells.values()) paint(cell); paintStop(); };
   table.style.setProperty('--columns', scenarios.length);
@@ -121,8 +121,8 @@ function walk(e) {
   if (next) { e.preventDefault(); next.focus(); }
 }
 
-function legend() {
+function legend(group) {
   return h('p', {class: 'legend', tabindex: 0}, store.catalog.verdicts.map(kind =>
-    [h('span', {class: 'term'}, h('span', {class: 'v ' + kind}, t('short.' + kind, {n: 3})), ' ', t('legend.' + kind, {n: 3})), ' ']),
+    [h('span', {class: 'term'}, h('span', {class: 'v ' + kind}, t('short.' + kind, {n: 3})), ' ', t('legend.' + kind, {n: 3, [group]: true})), ' ']),
   h('span', {class: 'term'}, h('span', {class: 'v surprise'}, '!!'), ' ', t('legend.surprise')));
 }

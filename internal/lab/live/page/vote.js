@@ -26,7 +26,7 @@ function show() {
       h('h1', {id: 'asked'}, t('predict.ask')),
       b.scenario ? [h('p', {}, h('b', {}, under(b))), h('p', {}, known('scenario.' + b.scenario, b.doc))] : h('p', {}, h('code', {class: 'command'}, b.title)),
       h('div', {class: 'words'}, b.words.map(word => h('button', {type: 'button', id: 'word-' + word, class: 'guess v ' + word, 'data-word': word, 'aria-pressed': String(word === chosen), disabled: !b.open, onclick: () => vote(word)},
-        h('b', {}, word === chosen ? '✓ ' : '', t('verdict.' + word)), h('span', {}, t('means.' + word))))),
+        h('b', {}, word === chosen ? '✓ ' : '', t('verdict.' + word)), h('span', {}, t('means.' + word, {[b.group]: true}))))),
       h('p', {class: 'ask', id: 'outcome', role: 'status'}, b.verdict ? [t('vote.was'), ' ', h('b', {}, t('verdict.' + b.verdict)), chosen ? (chosen === b.verdict ? ' ✓' : ' ✗') : ''] : b.open ? (chosen ? t('vote.counted') : '') : t('vote.closed')),
     ], store.connected === false && h('p', {class: 'said', id: 'cut', role: 'status'}, t('disconnected')), problem && h('p', {class: 'said', role: 'alert'}, problem));
   refocus();
