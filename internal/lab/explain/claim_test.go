@@ -263,7 +263,12 @@ func (c claim) locked(ttl bool) string {
 
 func (c claim) faultLasted() string {
 	spec, from := c.fault(c.f.Holder)
-	id, until := c.of(c.f.Holder).ID, first(c.of(c.f.Holder).Answered, c.Ended)
+	id, until := c.of(c.f.Holder).ID, c.Ended
+	for _, end := range []time.Time{c.of(c.f.Holder).Answered, c.of(c.f.Holder).LetGo} {
+		if end.After(from) {
+			until = end
+		}
+	}
 	for _, e := range c.Events {
 		if e.Request == id && e.Time.After(from) && e.Time.Before(until) {
 			until = e.Time

@@ -78,6 +78,7 @@ type Request struct {
 	Shop     string
 	Sent     time.Time
 	Answered time.Time // zero where no answer came
+	LetGo    time.Time // when the play ended its hold; zero where it ended none
 	Outcome  string
 	Key      string        // the idempotency key of its purchase; empty for none
 	Nested   bool          // it takes its lock a second time

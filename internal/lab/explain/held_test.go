@@ -250,6 +250,19 @@ func TestHeld(t *testing.T) {
 			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Read: 10, sale.Write: 11, sale.Written: 12}, reads: 2, wrote: 1, fault: "written sleep 500ms", answer: 513})
 			e.order(1, 2)
 		}, verdict.NoLease, []string{"asleep at the point written for 501 ms"}},
+		{"a hold after the answer", func(e *Evidence) {
+			counting(e)
+			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Read: 10, sale.Written: 12}, reads: 2, wrote: 1, fault: "written hold 18s", answer: 11},
+				customer{id: 2, shop: 2, sent: 20, points: map[sale.Point]float64{sale.Read: 21, sale.Written: 30}, reads: 1, answer: 22})
+			e.order(1, 2)
+			e.order(2, 1)
+			e.Requests[0].LetGo = at(42)
+		}, verdict.NoLease, []string{"held up at the point written for 30 ms"}},
+		{"a hold after the answer that nothing ended", func(e *Evidence) {
+			counting(e)
+			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Read: 10, sale.Written: 12}, reads: 2, wrote: 1, fault: "written hold 18s", answer: 11})
+			e.order(1, 2)
+		}, verdict.NoLease, []string{"held up at the point written for 2988 ms"}},
 		{"no protection, and a fault that nobody met", func(e *Evidence) {
 			e.Exclusive = false
 			slow := customer{id: 1, shop: 1, points: unguarded(10, 530), reads: 2, wrote: 1, fault: "read sleep 510ms"}

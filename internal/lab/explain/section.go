@@ -65,7 +65,10 @@ func (e Evidence) sections() []*section {
 				s.fault.until = died.Until
 			}
 		case s.fault.met() && s.fault.until.IsZero(): // it passed no point after that
-			s.fault.until = first(s.Answered, e.Ended)
+			s.fault.until = first(s.LetGo, s.Answered, e.Ended)
+			if s.fault.until.Before(s.fault.from) { // it is of a strategy that answers first
+				s.fault.until = e.Ended
+			}
 		}
 		if s.Paused && s.fault.Action == labmode.Hold {
 			s.fault.Action = labmode.Stop

@@ -59,7 +59,7 @@ type Customer struct {
 	load.Answer           // zero until done
 	wanted      Wish      // of a few
 	holds       int       // that were asked for and not ended: the most there is for one that is held each time
-	letGo       time.Time // when its hold was ended last; zero for never
+	letGo       time.Time // when its hold was ended last; zero for never. Of a crowd, only the first sale's is noted
 	server      int       // of a topology, that the shop was led to
 
 	order    string        // the id in an answer of sold, empty where it has none

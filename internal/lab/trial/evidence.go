@@ -67,7 +67,9 @@ func (a *attack) evidenceWith(orders []stock.Order) explain.Evidence {
 			after[h.id] = h
 		case !h.Sent.IsZero():
 			byRequest[h.id] = h.shop
-			e.Requests = append(e.Requests, a.request(h))
+			r := a.request(h)
+			r.LetGo = h.letGo
+			e.Requests = append(e.Requests, r)
 		}
 	}
 	e.Orders = slices.DeleteFunc(e.Orders, func(o stock.Order) bool {

@@ -459,6 +459,7 @@ func (p *play) letFirstGo(ctx context.Context) {
 	if p.Paused {
 		p.problem(p.firstShop().Resume())
 	}
+	first.letGo = time.Now()
 	p.release(ctx, first)
 	p.mu.Lock()
 	defer p.mu.Unlock()
