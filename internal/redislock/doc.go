@@ -82,7 +82,8 @@
 //
 // A re-entry through context.WithoutCancel(held) ends when the lock is lost, and not with the
 // caller's context. A lock can be acquired under the held context of another. Releasing the outer
-// lock does not end the inner hold; losing the outer lock does. After that release, the inner hold
+// lock does not end the inner hold; losing the outer lock does. Under context.WithoutCancel(held) of the outer lock, the
+// inner hold tells of that loss by Err, and not by Done. After that release, the inner hold
 // ends with the context of the outer Acquire, or at the deadline of its own. It cannot notice that a
 // context between the two is cancelled later. Under a held context of another Locker, it ends with that one's release.
 //

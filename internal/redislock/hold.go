@@ -57,8 +57,9 @@ func (s *Lease) Leave(d time.Duration) error {
 	}
 	if s.entry != nil {
 		s.entry.cancel((*released)(s.hold))
-		s.hold.inner.Delete(s.entry)
-		s.entry.innermost.inner.Delete(s.entry)
+		for h := s.entry.innermost; h != nil; h = h.around() {
+			h.inner.Delete(s.entry)
+		}
 	}
 	return s.hold.release(d)
 }
@@ -80,7 +81,7 @@ type hold struct {
 	deadline atomic.Int64          // an instant: machine.deadline, for readers without Locker.mu; set with it
 	failed   atomic.Pointer[error] // of the last renewal
 	ended    atomic.Pointer[error] // why: ErrLost, or *released; nil while it is held
-	inner    sync.Map              // of *entry with a context of its own
+	inner    sync.Map              // of *entry with a context of its own: the loss of this hold ends it
 
 	entries int // leases that were not released yet; Locker.mu guards it
 }
@@ -222,16 +223,15 @@ func (h *hold) endInner(why error) {
 // reenterLocked enters the hold again. The innermost hold of ctx is h, or one in it.
 func (h *hold) reenterLocked(ctx context.Context, key string, innermost *hold) (context.Context, *Lease, error) {
 	h.entries++
-	lease := newLease(key, h)
 	if ctx.Done() == h.Done() {
-		return ctx, lease, nil
+		return ctx, newLease(key, h), nil
 	}
 	e := &entry{innermost: innermost} // ctx does not end with the hold, such as one of context.WithoutCancel
 	e.Context, e.cancel = context.WithCancelCause(ctx)
-	h.inner.Store(e, nil)
-	innermost.inner.Store(e, nil)
-	lease.entry = e
-	return e, lease, nil
+	for x := innermost; x != nil; x = x.around() { // the contexts between may have ended, and tell of no loss any more
+		x.inner.Store(e, nil)
+	}
+	return e, &Lease{key, h, e, new(atomic.Bool)}, nil
 }
 
 func (h *hold) event(err error) Event {
