@@ -16,7 +16,7 @@ both() {
 	printf '\n%s: %s\n' "$what" "$new"
 	scripts/lock-with.sh "$file" "$old" "$new" "$@"
 }
-bench=(go -C bench run . "$@")
+bench=("${GO:-go}" -C bench run . "$@")
 contended=("${bench[@]}" --locks mutex,stocklock)
 
 alone=("${bench[@]}" --shapes pairs,1x1 --sections empty --locks stocklock,setnx-1ms)

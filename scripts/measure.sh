@@ -26,7 +26,7 @@ PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/libexec:/opt/homebrew/bin:/usr/local/b
 version() { "$@" --version | sed -nE 's/.*(Ver|v=)\s*([0-9.]+)(-(MariaDB))?.*/\4 \2/p' | sed 's/^ //'; }
 mysql=${TESTSERVER_MYSQL:-$(command -v mariadbd || command -v mysqld)}
 redis=$(command -v redis-server || command -v valkey-server)
-machine="$(go env GOOS)/$(go env GOARCH), $(getconf _NPROCESSORS_ONLN) cores, $(go env GOVERSION), $(version "$mysql"), Redis $(version "$redis")"
+machine="$("${GO:-go}" env GOOS)/$("${GO:-go}" env GOARCH), $(getconf _NPROCESSORS_ONLN) cores, $("${GO:-go}" env GOVERSION), $(version "$mysql"), Redis $(version "$redis")"
 commit=$(git describe --always --dirty) # before the first file is changed
 load() { uptime | sed 's/.*averages*: *\([0-9.]*\).*/\1/'; }
 

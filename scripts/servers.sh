@@ -43,7 +43,7 @@ look() { # look NEED...: sets $missing, and its packages in $apt, $dnf, $apk and
 			apt="$apt mariadb-server" dnf="$dnf mariadb-server" apk="$apk mariadb" brew="$brew mariadb"
 			;;
 		cc)
-			compiler=$(go env CC)
+			compiler=$("${GO:-go}" env CC)
 			if any "${compiler%% *}"; then continue; fi
 			missing="$missing, a C compiler ($compiler)"
 			apt="$apt gcc libc6-dev" dnf="$dnf gcc" apk="$apk gcc musl-dev" brew="$brew llvm"

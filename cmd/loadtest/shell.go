@@ -38,7 +38,7 @@ func (c *exerciseCommand) shell(ctx context.Context, s streams) (err error) {
 	if err := writeClients(folder, redis.Addr, database.DSN()); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "redis-cli and mysql reach the servers here. In another terminal, first: export PATH=%s:$PATH\nexit, or Ctrl-D, ends the servers.\n", folder)
+	fmt.Fprintf(s.err, "redis-cli and mysql reach the servers here. First, where your shell sets its own PATH, and in each other terminal: export PATH=%s:$PATH\nexit, or Ctrl-D, ends the servers.\n", folder)
 	shell := exec.CommandContext(ctx, cmp.Or(os.Getenv("SHELL"), "/bin/sh"))
 	shell.Stdin, shell.Stdout, shell.Stderr = os.Stdin, s.out, s.err
 	shell.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"))
@@ -68,7 +68,7 @@ func writeClients(folder, redisAddr, dsn string) error {
 		return err
 	}
 	for name, command := range map[string]string{
-		"redis-cli": fmt.Sprintf("redis-cli -h %s -p %s", redisHost, redisPort),
+		"redis-cli": fmt.Sprintf("$(command -v redis-cli || echo valkey-cli) -h %s -p %s", redisHost, redisPort),
 		"mysql":     fmt.Sprintf("mysql --defaults-file=%s %s", quoted(secret), of.DBName),
 	} {
 		// The folder itself is in the PATH before the real program.

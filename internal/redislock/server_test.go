@@ -48,6 +48,14 @@ func needsServer(t testing.TB) {
 	}
 }
 
+// serverProgram is a redis-server, or Valkey's.
+func serverProgram() (string, error) {
+	if program, err := exec.LookPath("redis-server"); err == nil {
+		return program, nil
+	}
+	return exec.LookPath("valkey-server")
+}
+
 // startServer starts a redis-server without persistence, with these variables in its environment; args come
 // last, and so count.
 func startServer(env []string, args ...string) (*testServer, error) {
@@ -57,7 +65,11 @@ func startServer(env []string, args ...string) (*testServer, error) {
 	}
 	s.env = env
 	all := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"}
-	if version, err := exec.Command("redis-server", "--version").Output(); err == nil && !bytes.Contains(version, []byte("v=6.")) {
+	program, err := serverProgram()
+	if err != nil {
+		return nil, err
+	}
+	if version, err := exec.Command(program, "--version").Output(); err == nil && !bytes.Contains(version, []byte("v=6.")) {
 		all = append(all, "--enable-debug-command", "yes") // before version 7 it always was
 	}
 	return s, s.run(append(all, args...)...)
@@ -111,7 +123,7 @@ func isFree(port int) bool {
 }
 
 func (s *testServer) run(args ...string) error {
-	program, err := exec.LookPath("redis-server")
+	program, err := serverProgram()
 	if err != nil {
 		return err
 	}

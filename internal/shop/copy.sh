@@ -8,6 +8,14 @@
 #
 # Then run make lint test there. It needs the module proxy, and the tests a MySQL, and a Redis where there are locks.
 set -eu
+gnu() { [ "$(echo ab | "$1" 's/a\|x/\Uy/' 2>/dev/null)" = Yb ]; }
+if ! gnu sed; then
+	if ! gnu gsed; then
+		echo "$0: needs GNU sed: brew install gnu-sed" >&2
+		exit 1
+	fi
+	sed() { gsed "$@"; }
+fi
 ways=
 reservations=yes
 if [ "${1-}" = --ways ] && [ $# -gt 1 ]; then
@@ -31,7 +39,7 @@ from=$(cd "$(dirname "$0")/../.." && pwd -P)
 file_of() { echo "internal/strategy/$(echo "$1" | tr - _).go"; }
 for way in $ways; do
 	if ! grep -qsF "Name:         \"$way\"" "$from/$(file_of "$way")"; then
-		echo "$0: $way is no strategy of the production shop: $(cd "$from" && sed -n 's/^	Name: *"\(.*\)",$/\1/p' internal/strategy/*.go | paste -sd ' ')" >&2
+		echo "$0: $way is no strategy of the production shop: $(cd "$from" && sed -n 's/^	Name: *"\(.*\)",$/\1/p' internal/strategy/*.go | paste -sd ' ' -)" >&2
 		exit 2
 	fi
 done
@@ -42,7 +50,7 @@ case $(cd "$near" && pwd -P)/ in "$from"/*)
 	exit 1
 esac
 mkdir -p "$1"
-(cd "$from" && tar -cf - --exclude=./.git --exclude=./bin --exclude=./out --exclude=./examples .) | tar -xf - -C "$1"
+(cd "$from" && tar -cf - --exclude=./.git --exclude=./bin --exclude=./out --exclude=./examples --exclude=./exercises --exclude=./production.env --exclude=./galera.env .) | tar -xf - -C "$1"
 cd "$1"
 
 # edit changes a file by a script of sed. It keeps its mode.
@@ -81,7 +89,7 @@ if [ -n "$ways" ]; then
 	for file in docker-compose.*.yml deploy/kubernetes/shop.yaml; do
 		edit "$file" "/ SHOP_STRATEGY: /s/fenced-relative/$default/"
 	done
-	kept=$(for way in $ways; do echo "$way" | sed 's/-\([a-z]\)/\U\1/g'; done | paste -sd '|')
+	kept=$(for way in $ways; do echo "$way" | sed 's/-\([a-z]\)/\U\1/g'; done | paste -sd '|' -)
 	awk -v kept="^($kept),\$" '/^var production/ { list = 1 } list && /^\t/ { name = $1; if (name !~ kept) next } /^}/ { list = 0 } { print }' internal/strategy/strategy.go >strategy.new
 	mv strategy.new internal/strategy/strategy.go
 	rm -r arch_test.go internal/strategy/*_test.go internal/strategy/strategytest internal/shop/lifecycle_test.go internal/shop/health_test.go internal/shop/metrics_test.go

@@ -17,6 +17,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
 	"runtime/debug"
 	"slices"
@@ -81,6 +83,9 @@ func Built(ctx context.Context) *Catalog {
 
 func (c *Catalog) ask(ctx context.Context) error {
 	all, err := ask(ctx, c.Program)
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w: where nothing may be started in %s, give TMPDIR another folder", err, os.TempDir())
+	}
 	if err != nil {
 		return fmt.Errorf("ask %s for its strategies: %w", c.Program, err)
 	}

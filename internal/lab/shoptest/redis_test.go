@@ -114,7 +114,11 @@ func sentinelRedis(t *testing.T) (string, map[string]string) {
 	if err := os.WriteFile(config, fmt.Appendf(nil, "port %s\nbind 127.0.0.1\nsentinel monitor main %s %s 1\n", sentinelPort, host, port), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	sentinel := exec.Command("redis-server", config, "--sentinel")
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		program = "valkey-server"
+	}
+	sentinel := exec.Command(program, config, "--sentinel")
 	if err := sentinel.Start(); err != nil {
 		t.Fatal(err)
 	}
