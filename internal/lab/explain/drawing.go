@@ -218,7 +218,7 @@ func (d *drawing) holderSteps(column int, s *section, lock, row int) {
 		d.step(s.at[sale.Stored], column, column, say("step-stores", Facts{Stock: stock}))
 	}
 	switch stock, noted := s.number(sale.Written, "stock"); {
-	case s.order != nil && (d.elsewhere() || s.summed()):
+	case s.order != nil && (d.Declared.State.Elsewhere() || s.summed()):
 		tell(sale.Written, s.wrote(), row, "step-order", Facts{Order: Number(s.order.ID)})
 	case s.order != nil:
 		tell(sale.Written, s.wrote(), row, "step-wrote", Facts{Stock: s.order.StockWritten, Order: Number(s.order.ID)})
@@ -268,7 +268,7 @@ func (d *drawing) others() {
 
 // stock returns the values that the row had, where the orders tell them.
 func (d *drawing) stock() []Span {
-	if d.elsewhere() {
+	if d.Declared.State.Elsewhere() {
 		return nil
 	}
 	type value struct {

@@ -68,10 +68,6 @@ func (e Evidence) countedInRedis() bool { return len(e.Declared.State.Keys) > 0 
 // heldInMySQL says whether a sale holds its units in rows of MySQL that expire.
 func (e Evidence) heldInMySQL() bool { return e.Declared.Lease.Kept == declared.LeaseInMySQL }
 
-// elsewhere says whether units are kept in several places. What the orders have read and written is then
-// not the stock that there was.
-func (e Evidence) elsewhere() bool { return e.Declared.State.Scattered() || e.countedInRedis() }
-
 // Request is one request as its client saw it.
 type Request struct {
 	ID       string

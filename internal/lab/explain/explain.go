@@ -129,7 +129,7 @@ func (e Evidence) clash() (clash, bool) {
 // violation explains an oversell by what the orders have read where the stock is.
 func (c *inquiry) violation() *Explanation {
 	found, ok := c.clash()
-	if !ok || c.elsewhere() {
+	if !ok || c.Declared.State.Elsewhere() {
 		return &Explanation{Cause: verdict.Unexplained, Why: []words.Text{c.beyond()}}
 	}
 	lateOrder, overwritten := c.Orders[found.late], c.Orders[found.overwritten]

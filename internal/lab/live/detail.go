@@ -43,8 +43,10 @@ type replay struct {
 	Initial int64            `json:"initial"`
 	LeaseMS float64          `json:"lease_ms"`
 	Ignore  []string         `json:"ignore,omitempty"` // keys of the first server that are not the lock
-	Shapes  string           `json:"shapes"`
-	Entries []Entry          `json:"entries"`
+	// Exclusive says that two sales in the section at once were a failure.
+	Exclusive bool    `json:"exclusive,omitempty"`
+	Shapes    string  `json:"shapes"`
+	Entries   []Entry `json:"entries"`
 	// Decisive is when the cell was decided, in milliseconds of the entries; 0 where there is no
 	// single moment.
 	Decisive float64 `json:"decisive,omitempty"`
@@ -106,7 +108,7 @@ func besides(of run, runs []*run) (all []trial.Timeline) {
 func newReplay(of *record, result trial.Result) *replay {
 	drawn := of.replay(result.Verdict)
 	r := &replay{Columns: drawn.Columns, Height: drawn.height, EndsMS: of.ends(), Initial: of.scene.Initial, LeaseMS: of.scene.LeaseMS,
-		Ignore: of.scene.Ignore, Shapes: drawn.Take(), Entries: of.entries}
+		Ignore: of.scene.Ignore, Exclusive: drawn.Exclusive, Shapes: drawn.Take(), Entries: of.entries}
 	if x := result.Explanation; x != nil && x.Moment != nil {
 		r.Decisive = of.decided(x.StartMS + x.Moment.AtMS)
 	}

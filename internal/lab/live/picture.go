@@ -148,7 +148,7 @@ func (p *picture) saw(e Entry) {
 		p.intervention(e)
 	case Ordered:
 		if p.Replay {
-			p.setStock(e.AtMS, *e.Stock, p.sold+*e.Read-*e.Stock)
+			p.setStock(e.AtMS, *cmp.Or(e.Left, e.Stock), p.sold+*e.Read-*e.Stock)
 		}
 	case Looked:
 		if !p.Replay {

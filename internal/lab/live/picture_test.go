@@ -1,6 +1,8 @@
 package live
 
 import (
+	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -98,6 +100,51 @@ func TestTheReplayOfAClash(t *testing.T) {
 	held := clashOf().replay(verdict.Held).Take()
 	if strings.Contains(held, "clash") || strings.Contains(held, `class="both"`) {
 		t.Error("a cell that held shows a clash")
+	}
+}
+
+// TestUnitsThatAreKeptElsewhere: what their orders have read and written is not the stock. Two sales at once are no failure, unless
+// they sum up rows.
+func TestUnitsThatAreKeptElsewhere(t *testing.T) {
+	began := time.Unix(1000, 0)
+	at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
+	for _, tt := range []struct {
+		strategy string
+		left     string // after each order
+		both     bool
+	}{{"redis-async", "1 0 -1", false}, {"reservation-unchecked", "1 0 0", false}, {"ledger", "1 0 -1", true}, {"none", "0 1 0", true}} {
+		pair, err := unserved(t).pair(cellName{tt.strategy, "redis-restart"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWatcher(1, pair, trial.Options{Stock: 2}, 2)
+		w.begin(trial.Attempt{Began: began})
+		e := explain.Evidence{Declared: pair.Strategy, InitialStock: 2, Began: began, Ended: at(50)}
+		for i, read := range []int64{1, 2, 1} {
+			shop, request := explain.ShopName(i%2), fmt.Sprintf("7-%d", i+1)
+			e.Events = append(e.Events, labmode.Event{Time: at(i), Shop: shop, Request: request, Point: sale.Read}, labmode.Event{Time: at(10 + i), Shop: shop, Request: request, Point: sale.Written})
+			e.Orders = append(e.Orders, stock.Order{ID: uint64(i + 1), Shop: shop, RequestID: request, StockRead: read, StockWritten: read - 1})
+		}
+		w.saw(e)
+		r := newReplay(w.record(), trial.Result{Verdict: verdict.Oversold})
+		var left []string
+		for _, e := range r.Entries {
+			if e.Kind == Ordered {
+				left = append(left, fmt.Sprint(*cmp.Or(e.Left, e.Stock)))
+			}
+		}
+		if got := strings.Join(left, " "); got != tt.left {
+			t.Errorf("%s has %s left after its orders, want %s", tt.strategy, got, tt.left)
+		}
+		if clash := strings.Contains(r.Shapes, "clash"); clash != (tt.strategy == "none") {
+			t.Errorf("%s: a sale that overwrote another is drawn is %t", tt.strategy, clash)
+		}
+		if both := strings.Contains(r.Shapes, `class="both"`); both != tt.both || r.Exclusive != tt.both {
+			t.Errorf("%s: two at once are a failure is %t and %t, want %t", tt.strategy, both, r.Exclusive, tt.both)
+		}
+		if drawn := `<rect class="left" x="11" .* data-t="` + left[1] + `"`; !regexp.MustCompile(drawn).MatchString(strings.ReplaceAll(r.Shapes, "/>", "/>\n")) {
+			t.Errorf("%s: behind the second order, another stock than %s is drawn", tt.strategy, left[1])
+		}
 	}
 }
 

@@ -43,6 +43,7 @@ type Entry struct {
 	Sold  *int64         `json:"sold,omitempty"`  // units in orders, as SQL counts them
 	Order explain.Number `json:"order,omitempty"` // its id
 	Read  *int64         `json:"read,omitempty"`  // the stock that the order was computed from
+	Left  *int64         `json:"left,omitempty"`  // units behind the order, where that is not what it wrote
 	// Token is the fencing token.
 	Token explain.Number `json:"token,omitempty"`
 }
@@ -156,6 +157,18 @@ func (r reader) all(v explain.Evidence, looks []Entry) []Entry {
 			Read: &o.StockRead, Stock: &o.StockWritten, Token: explain.Number(o.Token)})
 	}
 	slices.SortStableFunc(all, func(a, b Entry) int { return cmp.Compare(a.AtMS, b.AtMS) })
+	if state := v.Declared.State; state.Elsewhere() || state.Sum {
+		left := v.InitialStock
+		for i, e := range all {
+			if e.Kind != Ordered {
+				continue
+			}
+			left -= *e.Read - *e.Stock
+			if all[i].Left = new(left); state.Scattered() { // a row has no units below zero
+				all[i].Left = new(max(left, 0))
+			}
+		}
+	}
 	// Who steps through the record comes to each entry: no two have the same time.
 	for i := 1; i < len(all); i++ {
 		if before := all[i-1].AtMS; all[i].AtMS <= before {
@@ -192,12 +205,13 @@ func (r *record) drawn(s scene) *picture {
 	return p
 }
 
-// clashed are the requests whose orders were computed from a stock that another order had changed.
+// clashed are the requests whose orders were computed from a stock that another order had changed. Where units are kept
+// elsewhere, that is not seen.
 func (r *record) clashed() map[string]bool {
 	clashed := map[string]bool{}
 	current := r.scene.Initial
 	for _, e := range r.entries {
-		if e.Kind != Ordered {
+		if e.Kind != Ordered || e.Left != nil {
 			continue
 		}
 		if *e.Read != current {

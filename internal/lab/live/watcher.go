@@ -138,7 +138,7 @@ func (w *watcher) scene(item uint64) scene {
 	if w.cell.Strategy.Properties.Has.Includes(declared.Exclusive) {
 		s.Rows = 1
 	}
-	s.Exclusive = !w.cell.Strategy.Properties.Meets(declared.StorageChecked)
+	s.Exclusive = !w.cell.Strategy.Properties.Meets(declared.StorageChecked) && !w.cell.Strategy.State.Elsewhere()
 	return s
 }
 

@@ -125,6 +125,10 @@ type State struct {
 // Scattered reports whether units are in several rows, such as those that a sale holds for a while.
 func (s State) Scattered() bool { return s.Remaining != "" && !s.Whole }
 
+// Elsewhere reports whether units are in several rows, or counted in Redis. What an order has read and written is then
+// not the stock that there was.
+func (s State) Elsewhere() bool { return s.Scattered() || len(s.Keys) > 0 }
+
 // KeysOf returns keys of a [State] for an item.
 func KeysOf(keys []string, itemID uint64) []string {
 	of := make([]string, len(keys))

@@ -6,7 +6,7 @@ const label = request => '#' + request.slice(request.lastIndexOf('-') + 1);
 
 // say says an entry in words.
 export function say(e) {
-  const values = {request: e.request ? label(e.request) : '', stock: e.stock, read: e.read, order: e.order, sold: e.sold, what: e.what, key: e.key,
+  const values = {request: e.request ? label(e.request) : '', stock: e.stock, read: e.read, left: e.left, order: e.order, sold: e.sold, what: e.what, key: e.key,
     fault: e.fault, outcome: e.outcome ? t('outcome.' + e.outcome) : '', latency: e.latency_ms ? ms(e.latency_ms) : '', shop: e.shop ? shopName(e.shop) : ''};
   switch (e.kind) {
     case 'point': return t('point.' + e.point, values) + (e.fault ? ' · ' + t('entry.fault', values) : '');
@@ -19,7 +19,7 @@ export function say(e) {
 export function command(e) {
   switch (e.kind) {
     case 'lock': return {server: e.server, text: `${e.what.toUpperCase()} ${e.key || ''}`};
-    case 'order': return {server: 'mysql', text: `stock ${e.read} → ${e.stock}, INSERT order ${e.order}${e.token ? ', token ' + e.token : ''}`};
+    case 'order': return {server: 'mysql', text: `${e.left === undefined ? `stock ${e.read} → ${e.stock}, ` : ''}INSERT order ${e.order}${e.token ? ', token ' + e.token : ''}`};
     case 'point': return e.point === 'read' && e.stock !== undefined ? {server: 'mysql', text: `SELECT stock → ${e.stock}`} : null;
   }
   return null;
@@ -34,7 +34,7 @@ function states(replay) {
     now = {...now};
     const leave = () => { now.inside = now.inside.filter(i => i.request !== e.request); };
     switch (e.kind) {
-      case 'order': now.stock = e.stock; now.sold += e.read - e.stock; break;
+      case 'order': now.stock = e.left ?? e.stock; now.sold += e.read - e.stock; break;
       case 'answered': leave(); break;
       case 'point':
         if (e.point === 'acquired') known.add(e.request);
@@ -111,7 +111,7 @@ export function player(sides) {
       const who = now.inside.map(i => `${shopName(i.shop)} ${label(i.request)}`).join(' · ') || t('nobody');
       const text = t('inside', {who});
       if (v.inside.textContent !== text) v.inside.textContent = text;
-      v.inside.classList.toggle('two', now.inside.length > 1);
+      v.inside.classList.toggle('two', v.replay.exclusive && now.inside.length > 1);
     }
     position.value = at;
     position.setAttribute('aria-valuetext', ms(at));
