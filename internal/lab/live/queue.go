@@ -38,8 +38,8 @@ type wanted struct {
 	Shops int    `json:"shops,omitempty"` // 0 for those of the page
 }
 
-// mostWaiting is how many cells can wait.
-func (s *Server) mostWaiting() int { return len(s.o.Plan.Pairs) + maxWaiting }
+// mostWaiting is how many cells can wait. The first ones take nobody's place.
+func (s *Server) mostWaiting() int { return len(s.o.First) + len(s.o.Plan.Pairs) + maxWaiting }
 
 // enqueue puts cells at the end of the queue, with the comparison that they are of.
 func (s *Server) enqueue(cells []wanted, of *comparison) ([]*run, error) {

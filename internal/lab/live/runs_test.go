@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -147,6 +148,21 @@ func firstCellsAreStopped(t *testing.T, stop func(s *Server, end func())) {
 	s.firstDone()
 	if len(came) > 0 {
 		t.Error("it is handed on again")
+	}
+}
+
+// TestAllFirstCellsWait, however many they are.
+func TestAllFirstCellsWait(t *testing.T) {
+	s := unserved(t)
+	s.o.First = slices.Repeat(s.o.Plan.Pairs[:1], len(s.o.Plan.Pairs)+maxWaiting+1)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	if err := s.Serve(ctx, listener); err != nil || len(s.runs) != len(s.o.First) {
+		t.Errorf("%d of %d cells wait: %v", len(s.runs), len(s.o.First), err)
 	}
 }
 
