@@ -2,8 +2,11 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"sync"
@@ -12,13 +15,17 @@ import (
 
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
+	"stocklock/internal/testserver"
 )
 
 // end notes that a run has ended with a verdict.
@@ -241,6 +248,37 @@ func TestTheCommandOfACell(t *testing.T) {
 	} {
 		if got := again(c, tt.sc, tt.o, tt.shops); got != "loadtest run none:contention --seed 7"+tt.want {
 			t.Errorf("%s, want %s", got, tt.want)
+		}
+	}
+}
+
+// TestAStageThatFailed is started again for the next schedule. One whose visitor has left stays.
+func TestAStageThatFailed(t *testing.T) {
+	testserver.NeedsServers(t)
+	s := serve(t, Options{})
+	for _, tt := range []struct {
+		with error
+		left bool
+		code int
+		kept bool
+	}{
+		{nil, false, http.StatusOK, true},
+		{explore.ErrCannot, false, http.StatusConflict, true},
+		{context.Canceled, true, http.StatusInternalServerError, true},
+		{errors.New("a shop is not ready"), false, http.StatusInternalServerError, false},
+		{nil, false, http.StatusOK, true},
+	} {
+		ctx, leave := context.WithCancel(t.Context())
+		w := httptest.NewRecorder()
+		s.onStage(w, request("POST", "/api/positions", `{"strategy":"none","customers":2}`).WithContext(ctx), time.Minute, func(context.Context, *step.Shops, stepRequest, schedule.Schedule) (any, error) {
+			if tt.left {
+				leave()
+			}
+			return "", tt.with
+		})
+		leave()
+		if kept := s.stage != nil; w.Code != tt.code || kept != tt.kept {
+			t.Errorf("%v: %d, want %d, and the stage is kept is %t, want %t", tt.with, w.Code, tt.code, kept, tt.kept)
 		}
 	}
 }

@@ -191,10 +191,7 @@ func (s *Server) close() error {
 	for kind := range s.sessions {
 		s.closeSession(kind)
 	}
-	if s.stage == nil {
-		return nil
-	}
-	return s.stage.Close()
+	return s.closeStage()
 }
 
 func (s *Server) log(format string, args ...any) { slog.Error(fmt.Sprintf(format, args...)) }

@@ -76,6 +76,15 @@ func (s *Server) openStage(ctx context.Context) (*step.Shops, error) {
 	return stage, nil
 }
 
+// closeStage is called by whoever has the machine.
+func (s *Server) closeStage() (err error) {
+	if s.stage != nil {
+		err = s.stage.Close()
+		s.stage = nil
+	}
+	return err
+}
+
 // onStage checks a request, waits for the machine, and gives the stage to play.
 func (s *Server) onStage(w http.ResponseWriter, r *http.Request, patience time.Duration, play func(context.Context, *step.Shops, stepRequest, schedule.Schedule) (any, error)) {
 	var asked stepRequest
@@ -109,6 +118,9 @@ func (s *Server) onStage(w http.ResponseWriter, r *http.Request, patience time.D
 	case errors.Is(err, explore.ErrCannot):
 		refuse(w, http.StatusConflict, "cannot", err)
 	case err != nil:
+		if r.Context().Err() == nil { // the stage may be broken
+			s.closeStage()
+		}
 		refuse(w, http.StatusInternalServerError, "failed", err)
 	default:
 		answer(w, http.StatusOK, found)
