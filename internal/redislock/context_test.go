@@ -216,41 +216,6 @@ func TestTheLossOfAnOuterLock(t *testing.T) {
 	}
 }
 
-// TestTheLossOfAnOuterLockBehindItsContext: the caller has left, and the work under an inner lock goes on until the outer
-// one is lost. Nobody looks. A hold that was acquired under that work ends with it.
-func TestTheLossOfAnOuterLockBehindItsContext(t *testing.T) {
-	withFake(t, func(t *testing.T, _ *fakeRedis, l *Locker) {
-		ctx, cancel := context.WithCancel(t.Context())
-		heldA, a, err := l.AcquireWith(ctx, "a", AcquireOptions{MaxHold: time.Second})
-		must(t, err)
-		heldB, b := acquire(t, l, heldA, "b")
-		heldC, c := acquire(t, l, heldB, "c")
-		commit, entry := acquire(t, l, context.WithoutCancel(heldC), "c")
-		heldD, d := acquire(t, l, commit, "d")
-		release(t, b) // a hold between them that is over
-		cancel()
-		synctest.Wait()
-		if heldC.Err() == nil || commit.Err() != nil || heldD.Err() != nil {
-			t.Errorf("the caller has left: %v; its commit has %v, %v", heldC.Err(), commit.Err(), heldD.Err())
-		}
-		time.Sleep(2 * time.Second)
-		for name, done := range map[string]<-chan struct{}{"the commit": commit.Done(), "a lock under it": heldD.Done()} {
-			select {
-			case <-done:
-			default:
-				t.Errorf("the outer lock is lost: %v; %s goes on", a.hold.loss(), name)
-			}
-		}
-		if cause := context.Cause(heldD); !errors.Is(cause, ErrHeldTooLong) {
-			t.Errorf("it has ended with %v", cause)
-		}
-		_, _, _ = d.Release(), entry.Release(), c.Release()
-		for _, h := range []*hold{a.hold, c.hold} {
-			h.inner.Range(func(any, any) bool { t.Error("a hold keeps an entry that is over"); return true })
-		}
-	})
-}
-
 // TestAnEntryIntoAnOuterLock that does not end with its caller ends with the loss of an inner one, and not with its
 // release. Neither hold keeps an entry that is over.
 func TestAnEntryIntoAnOuterLock(t *testing.T) {

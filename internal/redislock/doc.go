@@ -37,7 +37,8 @@
 //     and the times shrink in proportion. When a
 //     goroutine gives up, the next one of its process takes its place.
 //   - A dead holder costs at most its lease, and the step if the clock of Redis is set back meanwhile. A lost
-//     message costs at most a third of the waiter's lease, or ten seconds if that is shorter. A dead waiter costs nothing once Redis has closed its connection, if Redis saw it
+//     message costs at most a third of the lease, or ten seconds if that is shorter, and the hold that is under way
+//     then. A dead waiter costs nothing once Redis has closed its connection, if Redis saw it
 //     listen. Otherwise it costs at most its lease.
 //   - A request whose answer was lost leaves no orphan. The Locker cancels the attempt in the
 //     background, for up to a lease. It remembers up to 10,000 such attempts. A request that had no
@@ -150,7 +151,8 @@
 //
 // # Cost
 //
-// An uncontended hold takes two requests. A hand-off inside a process takes none. A hand-off
+// An uncontended hold takes two requests. A hand-off inside a process takes none. A process
+// that passes the lock on for a third of the lease, or for ten seconds, asks Redis once whether others wait. A hand-off
 // between processes takes one message and one request. That request releases the lock, grants it to
 // the next process, and queues the caller's process again. If that one queues later, it takes two.
 // Each hold and each waiting process sends a renewal or heartbeat three to four times a lease, or each seven to ten

@@ -221,3 +221,65 @@ func FuzzMessage(f *testing.F) {
 		}
 	})
 }
+
+// TestTheLossOfAnOuterLockBehindItsContext: the caller has left, and the work under an inner lock goes on until the outer
+// one is lost. Nobody looks. A hold that was acquired under that work ends with it.
+func TestTheLossOfAnOuterLockBehindItsContext(t *testing.T) {
+	withFake(t, func(t *testing.T, _ *fakeRedis, l *Locker) {
+		ctx, cancel := context.WithCancel(t.Context())
+		heldA, a, err := l.AcquireWith(ctx, "a", AcquireOptions{MaxHold: time.Second})
+		must(t, err)
+		heldB, b := acquire(t, l, heldA, "b")
+		heldC, c := acquire(t, l, heldB, "c")
+		commit, entry := acquire(t, l, context.WithoutCancel(heldC), "c")
+		heldD, d := acquire(t, l, commit, "d")
+		release(t, b) // a hold between them that is over
+		cancel()
+		synctest.Wait()
+		if heldC.Err() == nil || commit.Err() != nil || heldD.Err() != nil {
+			t.Errorf("the caller has left: %v; its commit has %v, %v", heldC.Err(), commit.Err(), heldD.Err())
+		}
+		time.Sleep(2 * time.Second)
+		for name, done := range map[string]<-chan struct{}{"the commit": commit.Done(), "a lock under it": heldD.Done()} {
+			select {
+			case <-done:
+			default:
+				t.Errorf("the outer lock is lost: %v; %s goes on", a.hold.loss(), name)
+			}
+		}
+		if cause := context.Cause(heldD); !errors.Is(cause, ErrHeldTooLong) {
+			t.Errorf("it has ended with %v", cause)
+		}
+		_, _, _ = d.Release(), entry.Release(), c.Release()
+		for _, h := range []*hold{a.hold, c.hold} {
+			h.inner.Range(func(any, any) bool { t.Error("a hold keeps an entry that is over"); return true })
+		}
+	})
+}
+
+// TestALostMessageDoesNotKeepOthersWaiting: a process that passes the lock on, and was not told that others wait, asks
+// Redis after a third of the lease. The answer says how many they are. It asks no more often than that.
+func TestALostMessageDoesNotKeepOthersWaiting(t *testing.T) {
+	for others, most := range map[int64]int{0: 4, 1: 10} {
+		withListening(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+			f.answers(releaseScript, says([]any{int64(replyHeld), int64(12345), others}))
+			begun := time.Now()
+			const hold = time.Second // beside other processes, it is not passed on
+			var busy sync.WaitGroup
+			for range 2 {
+				busy.Go(func() {
+					for time.Since(begun) < 12*hold {
+						_, lease := acquire(t, l, t.Context(), "k")
+						time.Sleep(hold)
+						release(t, lease)
+					}
+				})
+			}
+			busy.Wait()
+			asked := f.requests(releaseScript) // the last one by a goroutine that nobody waits behind
+			if first := asked[0].at.Sub(begun); first > third(fakeLease)+hold || len(asked) < most-1 || len(asked) > most {
+				t.Errorf("%d others wait: Redis was asked first after %s, and %d times", others, first, len(asked))
+			}
+		})
+	}
+}

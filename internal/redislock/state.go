@@ -183,14 +183,14 @@ func nextPause(last, lease time.Duration) time.Duration {
 
 // mayPass says whether the lock may go to another goroutine of this process without a request. That
 // goroutine must want the same lease, enough of the lease must be left, and other processes must
-// not starve.
+// not starve. The message that others wait may be lost: an answer of Redis says so after an interval.
 func (m *machine) mayPass(lease time.Duration, now instant) bool {
 	if lease != m.lease || m.passes == 1<<tokenBits-1 || m.deadline-now < third(m.lease) {
 		return false
 	}
 	shorter, since := max(m.others/manyOthers, 1), now-m.given
 	passes, turn := m.passes*shorter, since*time.Duration(shorter)
-	return m.others == 0 || since < longHold*time.Duration(m.passes+1) && (passes < fewPasses && turn < maxTurn || passes < maxPasses && turn < shortTurn)
+	return m.others == 0 && since < interval(m.lease) || since < longHold*time.Duration(m.passes+1) && (passes < fewPasses && turn < maxTurn || passes < maxPasses && turn < shortTurn)
 }
 
 // A turn bounds how a process passes a lock on among its own goroutines while another one waits. Its bounds are
