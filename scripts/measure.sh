@@ -23,7 +23,7 @@ make ready
 scripts/lab-go.sh -C bench build -o ../bin/ . ./shops
 
 PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/libexec:/opt/homebrew/bin:/usr/local/bin # as in scripts/servers.sh
-version() { "$@" --version | sed -nE 's/.*(Ver|v=)\s*([0-9.]+)(-(MariaDB))?.*/\4 \2/p' | sed 's/^ //'; }
+version() { "$@" --version | sed -nE 's/.*(Ver|v=) *([0-9.]+)(-(MariaDB))?.*/\4 \2/p' | sed 's/^ //'; }
 mysql=${TESTSERVER_MYSQL:-$(command -v mariadbd || command -v mysqld)}
 redis=$(command -v redis-server || command -v valkey-server)
 machine="$("${GO:-go}" env GOOS)/$("${GO:-go}" env GOARCH), $(getconf _NPROCESSORS_ONLN) cores, $("${GO:-go}" env GOVERSION), $(version "$mysql"), Redis $(version "$redis")"
