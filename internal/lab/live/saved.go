@@ -102,7 +102,7 @@ func savedMenu(r report.Report) menu {
 // emptyMenu is a menu of nothing.
 func emptyMenu(of savedInfo) menu {
 	return menu{Outcomes: outcomes(), Strategies: []strategyInfo{}, Scenarios: []scenarioInfo{}, Baskets: groupMenu{[]strategyInfo{}, []scenarioInfo{}}, Reservations: groupMenu{[]strategyInfo{}, []scenarioInfo{}},
-		Topologies: []topologyInfo{}, Shapes: []load.Form{}, Saved: &of}
+		Topologies: []topologyInfo{}, Verdicts: []verdict.Kind{}, Shapes: []load.Form{}, Saved: &of}
 }
 
 // savedGroup are the strategies and scenarios of the cells of some groups, with what was expected.

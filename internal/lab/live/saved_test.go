@@ -53,6 +53,27 @@ const savedShown = `document.querySelector('.cell-button') && document.documentE
 // forgets is a browser that keeps nothing for a page.
 const forgets = `for (const name of ['localStorage', 'sessionStorage']) Object.defineProperty(window, name, {get() { throw new DOMException('no', 'SecurityError'); }})`
 
+// TestASavedPageWithoutCells says what there is to say: of a run that was interrupted before its first cell, or of cells
+// that this program does not know.
+func TestASavedPageWithoutCells(t *testing.T) {
+	b := browsertest.Open(t, time.Minute)
+	for cells, want := range map[*trial.Result]string{nil: "0 cells", {Strategy: "none", Scenario: "later", Group: "of a later version", Verdict: verdict.Held, Expected: verdict.Held}: "1 cell: 1 held"} {
+		r := savedReport(t)
+		r.Cells, r.Interrupted = nil, true
+		if cells != nil {
+			r.Cells = []trial.Result{*cells}
+		}
+		b.Run(chromedp.Navigate(savedAs(t, r)))
+		b.Until(`document.querySelector('.interrupted') && document.querySelector('.facts')`)
+		if h1 := browsertest.Says[string](b, `document.querySelector('h1').textContent`); h1 != want {
+			t.Errorf("the title is %q, want %q", h1, want)
+		}
+		if as := browsertest.Says[bool](b, `document.querySelector('.lead').textContent.includes('as expected')`); as != (cells != nil) {
+			t.Errorf("%s: all as expected is said is %t", want, as)
+		}
+	}
+}
+
 // TestASavedPage goes from the matrix to an oversell and back, by mouse and by keyboard, in both themes and languages, from
 // disk, in a browser that keeps nothing.
 func TestASavedPage(t *testing.T) {

@@ -28,7 +28,7 @@ const route = () => {
     try { return decodeURIComponent(part); } catch { return part; } // a link that was cut
   });
   if (name && views[name]) return {name, rest};
-  const [[first] = ['tried']] = isSaved ? tabs() : [['']];
+  const [[first] = [store.catalog.tried ? 'tried' : '']] = isSaved ? tabs() : [['']];
   return {name: first, rest: []};
 };
 

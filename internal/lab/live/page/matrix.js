@@ -17,7 +17,7 @@ export const reservationsView = body => grid(body, store.catalog.reservations, '
 // topologiesView is the same for a database of several servers, or for all of them.
 export function topologiesView(body, [name = 'all']) {
   const shown = store.catalog.topologies.filter(of => name === 'all' || of.name === name);
-  if (!shown.length) { fill(body, databases(name), h('p', {}, t('no.such.cell'))); return null; }
+  if (!shown.length) { fill(body, isSaved && heading(), databases(name), name !== 'all' && h('p', {}, t('no.such.cell')), isSaved && where()); return null; }
   const scenarios = shown.flatMap(of => of.scenarios.map(c => ({...c, missing: of.missing})));
   return grid(body, {strategies: store.catalog.strategies.filter(s => scenarios.some(c => isCell(s, c))), scenarios}, 'topologies', [databases(name),
     h('dl', {class: 'pairs servers'}, shown.map(of => [h('dt', {}, of.name), h('dd', {}, docOf('topology', of), of.missing && h('span', {class: 'skipped-why'}, ' ', skipped(of)))]))]);
