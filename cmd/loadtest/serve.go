@@ -131,7 +131,7 @@ func (c *serveCommand) withDemo(o live.Options, s streams) (live.Options, error)
 			fmt.Fprintln(s.err, "No cell of the demo has ended: there is no table, and no file.")
 			return
 		}
-		r := report.Report{Version: report.Version, Environment: where, Strategies: o.Shop.Strategies, Interrupted: len(results) < len(o.First)}
+		r := report.Report{Version: report.Version, Environment: where, Strategies: telling.Strategies, Interrupted: len(results) < len(o.First)}
 		faults := r
 		for _, c := range results {
 			if c.Comparable() && slices.ContainsFunc(comparison.Pairs, func(p matrix.Pair) bool { return p.Strategy.Name == c.Strategy }) {

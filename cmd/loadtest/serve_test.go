@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/strategy/declared"
 )
 
 // TestServeLeavesNothing ends the page while a cell runs, with Ctrl-C and with kill -9. Neither
@@ -124,9 +126,16 @@ func TestADemoThatWasStopped(t *testing.T) {
 	if len(files) > 0 || !strings.Contains(said.String(), "No cell") {
 		t.Errorf("of no cell there are %q: %s", files, &said)
 	}
-	o.FirstDone([]trial.Result{{Strategy: "none", Scenario: trial.Contention, Verdict: verdict.Oversold, Expected: verdict.Oversold, Oversold: 1, Sold: 1, Requests: 1}}, report.Environment{Time: "2026-11-29T05:00:00Z", Shops: 3, Testbeds: 1})
+	cells := []trial.Result{{Strategy: "none", Scenario: trial.Contention, Verdict: verdict.Oversold, Expected: verdict.Oversold, Oversold: 1, Sold: 1, Requests: 1},
+		{Strategy: "locks-unsorted", Scenario: "crossed", Group: trial.Baskets, Verdict: verdict.Left, Expected: verdict.Left, Left: 1, Requests: 2}}
+	o.FirstDone(cells, report.Environment{Time: "2026-11-29T05:00:00Z", Shops: 3, Testbeds: 1})
 	r, err := report.Read(filepath.Join(c.Demo, "result.json"))
-	if err != nil || len(r.Cells) != 1 || !r.Interrupted || !strings.Contains(said.String(), "interrupted") || !strings.Contains(said.String(), "--from '") {
+	if err != nil || len(r.Cells) != len(cells) || !r.Interrupted || !strings.Contains(said.String(), "interrupted") || !strings.Contains(said.String(), "--from '") {
 		t.Errorf("%d cells, interrupted %v, %v: %s", len(r.Cells), r.Interrupted, err, &said)
+	}
+	for _, c := range cells {
+		if !slices.ContainsFunc(r.Strategies, func(s declared.Strategy) bool { return s.Name == c.Strategy && s.Doc != "" }) {
+			t.Errorf("the result does not say what %s is", c.Strategy)
+		}
 	}
 }
