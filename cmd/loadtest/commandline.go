@@ -57,20 +57,27 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
+// again is the command that runs a cell again on the same programs, where some were given.
+func again(c trial.Result, shop, redis string) string {
+	command := fmt.Sprintf("%s run %s --seed %d", program(), c.Name(), c.Seed)
+	return command + flagOf("--shop-binary", shop) + flagOf("--redis-server", redis)
+}
+
+// flagOf is a flag as a shell reads it, behind a space; nothing without a value.
+func flagOf(name, value string) string {
+	if value == "" {
+		return ""
+	}
+	return " " + name + " " + quoted(value)
+}
+
 // replay is the command that runs a cell of the plan again, with a shop program where one was given. Addresses
 // that came from the environment stay there, and those with passwords are to be put there.
 func replay(c trial.Result, p matrix.Plan, shop string) string {
-	words := []string{program(), "run", c.Name(), "--seed", fmt.Sprint(c.Seed)}
-	add := func(flag, value string) {
-		if value != "" {
-			words = append(words, flag, quoted(value))
-		}
-	}
-	add("--shop-binary", shop)
-	add("--redis-server", p.RedisServer)
+	words := []string{again(c, shop, p.RedisServer)}
 	if !c.OnTopology() { // whose servers have settings of their own
 		for _, setting := range p.MySQLSet {
-			add("--mysql-set", setting)
+			words[0] += flagOf("--mysql-set", setting)
 		}
 	}
 	if c.Group != trial.OneServer {
@@ -99,6 +106,5 @@ func replay(c trial.Result, p matrix.Plan, shop string) string {
 	if p.Redis != "" && p.Redis != os.Getenv("LOADTEST_REDIS") {
 		words = append(words, `--redis "$LOADTEST_REDIS"`)
 	}
-	add("--rate", p.Shape.String())
-	return strings.Join(words, " ")
+	return strings.Join(words, " ") + flagOf("--rate", p.Shape.String())
 }

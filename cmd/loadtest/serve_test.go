@@ -70,6 +70,9 @@ func TestServeLeavesNothing(t *testing.T) {
 					t.Fatalf("the first cell has not ended: %s", ask("GET", "/api/runs/1", ""))
 				}
 			}
+			if again, want := ask("GET", "/api/runs/1", ""), `"again":"loadtest run set-ex-nx:pause --seed 1 --shop-binary `+os.Getenv("LOADTEST_SHOP_BINARY"); !strings.Contains(again, want) {
+				t.Errorf("the page does not say %s", want)
+			}
 			if len(processesOf(t, folder)) < 5 {
 				t.Fatal("the servers and shops are not found: the test looks in another place")
 			}

@@ -24,6 +24,7 @@ import (
 	"stocklock/internal/lab/browsertest"
 	"stocklock/internal/lab/catalog/catalogtest"
 	"stocklock/internal/lab/mine"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/words"
 )
@@ -41,7 +42,7 @@ func (s served) link() string { return s.home() + "#token=" + testToken }
 
 func serve(t testing.TB, o Options) served {
 	t.Helper()
-	o.Shop, o.Token = catalogtest.Shop(t), testToken
+	o.Shop, o.Token, o.Again = catalogtest.Shop(t), testToken, trial.Result.Name
 	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"stocklock/internal/lab/browsertest"
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/catalog/catalogtest"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -73,7 +74,7 @@ func TestThePlanOfAClass(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Options{Shop: catalogtest.Shop(t), Token: testToken, Classroom: class})
+	s, err := New(Options{Shop: catalogtest.Shop(t), Token: testToken, Classroom: class, Again: trial.Result.Name})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -328,27 +328,26 @@ func (s *Server) attack(ctx context.Context, together []*run, of *comparison) ([
 		return nil, w, cmp.Or(context.Cause(ctx), err)
 	}
 	for i := range results {
-		results[i].Replay = again(results[i], pair.Scenario, o, plan.Shops)
+		results[i].Replay = s.o.Again(results[i]) + conditions(pair.Scenario, o, plan.Shops)
 	}
 	return results, w, nil
 }
 
-// again is the command that runs a cell again as it was run here.
-func again(c trial.Result, sc trial.Scenario, o trial.Options, shops int) string {
-	command := fmt.Sprintf("loadtest run %s --seed %d", c.Name(), c.Seed)
+// conditions are the flags of a command that runs a cell as it was run here.
+func conditions(sc trial.Scenario, o trial.Options, shops int) (flags string) {
 	if sc.Few != nil {
-		return command + " --draw"
+		return " --draw"
 	}
 	if shops != matrix.DefaultShops {
-		command += fmt.Sprintf(" --shops %d", shops)
+		flags += fmt.Sprintf(" --shops %d", shops)
 	}
 	if sc.Comparable { // beside faults, it has their stock
-		command += fmt.Sprintf(" --stock %d", o.Stock)
+		flags += fmt.Sprintf(" --stock %d", o.Stock)
 	}
 	if !o.Shape.IsZero() {
-		command += " --rate " + o.Shape.String()
+		flags += " --rate " + o.Shape.String()
 	}
-	return command
+	return flags
 }
 
 // tellStory adds a line to the story of runs.

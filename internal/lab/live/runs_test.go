@@ -235,7 +235,6 @@ func TestTheCommandOfACell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := trial.Result{Strategy: "none", Scenario: "contention", Seed: 7}
 	for _, tt := range []struct {
 		sc    trial.Scenario
 		o     trial.Options
@@ -246,7 +245,7 @@ func TestTheCommandOfACell(t *testing.T) {
 		{trial.Scenario{}, trial.Options{Stock: matrix.FaultStock}, 5, " --shops 5"},
 		{trial.Scenario{}, trial.Options{Stock: matrix.FaultStock}, 3, ""},
 	} {
-		if got := again(c, tt.sc, tt.o, tt.shops); got != "loadtest run none:contention --seed 7"+tt.want {
+		if got := conditions(tt.sc, tt.o, tt.shops); got != tt.want {
 			t.Errorf("%s, want %s", got, tt.want)
 		}
 	}

@@ -25,9 +25,10 @@ import (
 
 // Options are the settings of a [Server]. The zero value is a server for this machine alone.
 type Options struct {
-	Shop  *catalog.Catalog // the shop program and its strategies
-	Hosts []string         // names by which the page is opened, besides the loopback ones
-	Token string           // what starts something; empty makes one
+	Shop  *catalog.Catalog          // the shop program and its strategies
+	Again func(trial.Result) string // the command that runs a cell again, to which its conditions are added
+	Hosts []string                  // names by which the page is opened, besides the loopback ones
+	Token string                    // what starts something; empty makes one
 	// Classroom is where phones vote, as [CheckClassroom] returns it; nil for no votes.
 	Classroom *url.URL
 	Keep      string        // a folder that keeps the last runs for a page that starts again; empty for none
