@@ -3,6 +3,7 @@ package shop
 import (
 	"context"
 	"database/sql/driver"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -159,4 +160,55 @@ func TestALateReplicaHidesNoMoney(t *testing.T) {
 	if p := r.paid("first-" + paid); p.State != stock.ToReturn {
 		t.Errorf("the money of a cancelled order is %+v", p)
 	}
+}
+
+// TestNothingIsReadInParts behind a splitter whose replicas differ: one has first rows, and another none of their lines.
+func TestNothingIsReadInParts(t *testing.T) {
+	r := openReserving(t, func(cfg *Config) {
+		cfg.Deps.Store, cfg.Strategy = openBehind(t, without("line_of", "hold_lines")), byName(t, "fenced-relative") // it looks for the key first
+	})
+	var items []stock.Item
+	for range 2 {
+		item, err := r.Deps.Store.CreateItem(t.Context(), "item", 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, item)
+	}
+	lines := fmt.Sprintf(`"lines": [{"item_id": %d, "quantity": 1}, {"item_id": %d, "quantity": 1}]`, items[0].ID, items[1].ID)
+	for path, body := range map[string]string{OrdersOfItems: "{" + lines + "}", ReservationsPath: "{" + lines + `, "seconds": 60}`} {
+		first := r.ask(http.MethodPost, path, body, "Customer", "ann", IdempotencyKeyHeader, "k")
+		again := r.ask(http.MethodPost, path, body, "Customer", "ann", IdempotencyKeyHeader, "k")
+		if first.status != http.StatusCreated || again.body != first.body || again.header.Get(ReplayedHeader) != "true" {
+			t.Errorf("%s: %d %s\nagain: %d %s", path, first.status, first.body, again.status, again.body)
+		}
+	}
+}
+
+// TestACancellationBesideAnErasure of the customer, which comes as soon as the first row of the order was read.
+func TestACancellationBesideAnErasure(t *testing.T) {
+	dsn := stocktest.Database(t)
+	read, erased := false, false
+	var s *running
+	s = open(t, func(cfg *Config) {
+		staffed(cfg)
+		cfg.Deps.Store = stocktest.OpenAt(t, dsn, stock.WithPool(testserver.Intercept(&splitter{atReplica: func(query string) string {
+			if read && !erased {
+				erased = true
+				if n, err := s.store.Erase(t.Context(), "ann"); n != 1 || err != nil {
+					t.Errorf("erased %d orders, %v", n, err)
+				}
+			}
+			read = read || strings.Contains(query, "public_id = ?")
+			return query
+		}})))
+	})
+	s.store = stocktest.OpenAt(t, dsn)
+	items := []stock.Item{s.item(5), s.item(5)}
+	made := s.order(items, "X-Subject", "ann").order(t)
+	got := s.staff(http.MethodPost, OrdersOfItems+"/"+made.ID+"/cancellation", "k", "")
+	if now := got.order(t); len(now.Lines) != 2 || now.CancelledAt == nil || !erased {
+		t.Errorf("cancelled, and erased (%v) beside it: %d %s", erased, got.status, got.body)
+	}
+	s.wantLeft(items, 5, 5)
 }

@@ -203,34 +203,16 @@ func (s *Store) ordersByKeys(db *gorm.DB, sales []Sale, lock bool) (map[Key]Orde
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	var rows []struct {
-		Order   `gorm:"embedded"`
-		Further bool
-	}
-	// A join costs a key that is repeated less than an EXISTS. It gives the row of a basket once for each further line.
-	// Most rows have no line_of. Databases take that for a frequent value, and would read all orders for many keys.
-	query := "SELECT o.*, l.id IS NOT NULL AS further FROM orders o FORCE INDEX (orders_key_subject)" +
-		" LEFT JOIN orders l FORCE INDEX (orders_subject) ON l.subject = o.subject AND l.line_of = o.id" +
-		" WHERE (o.idempotency_key, o.subject) IN ?"
+	with := ""
 	if lock {
-		query, db = query+" FOR UPDATE", locking(db)
+		with = forUpdate
 	}
-	if err := db.Raw(query, keys).Scan(&rows).Error; err != nil {
+	orders, err := wholeOrders(db, "orders o FORCE INDEX (orders_key_subject)", " WHERE (o.idempotency_key, o.subject) IN ?", with, keys)
+	if err != nil {
 		return nil, err
 	}
-	byKey := make(map[Key]Order, len(rows))
-	var further []Order
-	for _, row := range rows {
-		key := Key{row.Subject, *row.IdempotencyKey}
-		if _, again := byKey[key]; row.Further && !again {
-			further = append(further, row.Order)
-		}
-		byKey[key] = row.Order
-	}
-	if err := addLines(db, further); err != nil {
-		return nil, err
-	}
-	for _, order := range further {
+	byKey := make(map[Key]Order, len(orders))
+	for _, order := range orders {
 		byKey[Key{order.Subject, *order.IdempotencyKey}] = order
 	}
 	if s.repeats.Add(-1); len(byKey) > 0 {

@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -189,23 +190,36 @@ func (t Tx) noteStep(h Hold, was HoldState, by Author, reason string, at time.Ti
 
 // HoldByID returns the hold with this public id, or [ErrNotFound].
 func (s *Store) HoldByID(ctx context.Context, publicID string) (Hold, error) {
-	return again(ctx, func() (Hold, error) { return holdWhere(s.db.WithContext(ctx), "public_id = ?", publicID) })
+	return s.holdWhere(ctx, "h.public_id = ?", publicID)
 }
 
 // HoldByKey returns the hold that a subject made under this idempotency key, or [ErrNotFound].
 func (s *Store) HoldByKey(ctx context.Context, subject, key string) (Hold, error) {
-	return again(ctx, func() (Hold, error) {
-		return holdWhere(s.db.WithContext(ctx), "public_id = (SELECT hold FROM hold_keys WHERE subject = ? AND idempotency_key = ?)", subject, key)
-	})
+	return s.holdWhere(ctx, "h.public_id = (SELECT hold FROM hold_keys WHERE subject = ? AND idempotency_key = ?)", subject, key)
 }
 
-func holdWhere(db *gorm.DB, where string, args ...any) (Hold, error) {
-	h, err := one[Hold](db.Session(&gorm.Session{}).Where(where, args...))
+// holdWhere reads a hold, named h, with its lines in one statement: see [wholeOrders].
+func (s *Store) holdWhere(ctx context.Context, where string, args ...any) (h Hold, err error) {
+	var rows []struct {
+		Hold   `gorm:"embedded"`
+		ItemID uint64
+		Units  int64
+	}
+	err = s.read(ctx, &rows, "SELECT h.*, l.item_id, l.quantity AS units FROM holds h LEFT JOIN hold_lines l ON l.hold_id = h.id WHERE "+where, args...)
 	if err != nil {
 		return h, found("read a reservation", err)
 	}
-	h.Lines, err = all[HoldLine](db.Session(&gorm.Session{NewDB: true}).Order("item_id"), "hold_id = ?", h.ID)
-	return h, found("read the lines of a reservation", err)
+	if len(rows) == 0 {
+		return h, ErrNotFound
+	}
+	h = rows[0].Hold
+	for _, row := range rows {
+		if row.ItemID != 0 { // the lines of what was forgotten are deleted
+			h.Lines = append(h.Lines, HoldLine{h.ID, row.ItemID, row.Units, h.Subject, h.LiveUntil})
+		}
+	}
+	slices.SortFunc(h.Lines, func(a, b HoldLine) int { return cmp.Compare(a.ItemID, b.ItemID) })
+	return h, nil
 }
 
 // HoldsOf returns up to limit holds of a subject, the newest first. Before is the public id of one of them,
@@ -251,13 +265,22 @@ func (h Hold) Wanted() (lines []Line, found []int64) {
 
 // ReadHold reads a hold with its lines, and locks nothing.
 func (t Tx) ReadHold(publicID string) (Hold, error) {
-	return holdWhere(t.db, "public_id = ?", publicID)
+	return t.hold(t.db, publicID)
 }
 
 // lockHold reads a hold and locks its row until the transaction ends. Every writer locks a hold before the
 // rows of its items.
 func (t Tx) lockHold(publicID string) (Hold, error) {
-	return holdWhere(locking(t.db), "public_id = ?", publicID)
+	return t.hold(locking(t.db), publicID)
+}
+
+func (t Tx) hold(first *gorm.DB, publicID string) (Hold, error) {
+	h, err := one[Hold](first, "public_id = ?", publicID)
+	if err != nil {
+		return h, found("read a reservation", err)
+	}
+	h.Lines, err = all[HoldLine](t.db.Order("item_id"), "hold_id = ?", h.ID)
+	return h, found("read the lines of a reservation", err)
 }
 
 // move writes a hold's new state, with the history, and the times of its lines.

@@ -1,8 +1,10 @@
 package stock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -10,20 +12,30 @@ import (
 
 // Order returns the order with this public id, or ErrNotFound.
 func (s *Store) Order(ctx context.Context, publicID string) (Order, error) {
-	return s.orderWhere(ctx, "public_id = ?", publicID)
+	return s.orderWhere(ctx, "o.public_id = ?", "", publicID)
 }
 
 // OrderByKey returns the order that a subject made under this idempotency key, or ErrNotFound.
 func (s *Store) OrderByKey(ctx context.Context, subject, key string) (Order, error) {
-	return s.orderWhere(ctx, "idempotency_key = ? AND subject = ?", key, subject)
+	return s.orderByKey(ctx, s.db, "", subject, key)
 }
 
 // NewestByKey is [Store.OrderByKey] that waits for a transaction which is making the order. It locks what it reads, and
 // so a proxy that splits reads from writes sends it to the primary.
 func (s *Store) NewestByKey(ctx context.Context, subject, key string) (Order, error) {
-	primary := *s
-	primary.db = locking(s.db)
-	return primary.OrderByKey(ctx, subject, key)
+	return s.orderByKey(ctx, locking(s.db), forUpdate, subject, key)
+}
+
+// orderByKey looks for the first row alone, and then reads the order: a sale that is new looks in vain, and the look for all
+// rows costs half as much again.
+func (s *Store) orderByKey(ctx context.Context, db *gorm.DB, lock, subject, key string) (Order, error) {
+	first, err := again(ctx, func() (Order, error) {
+		return one[Order](db.WithContext(ctx), "idempotency_key = ? AND subject = ?", key, subject)
+	})
+	if err != nil {
+		return Order{}, found("read an order", err)
+	}
+	return s.orderWhere(ctx, "o.id = ?", lock, first.ID)
 }
 
 // ClearKeys removes up to limit idempotency keys that are older than ttl, the oldest first. The age
@@ -59,46 +71,57 @@ func (s *Store) ClearKeys(ctx context.Context, from time.Time, ttl time.Duration
 	return len(old), from, nil
 }
 
-func (s *Store) orderWhere(ctx context.Context, where string, args ...any) (Order, error) {
-	order, err := again(ctx, func() (Order, error) { return one[Order](s.db.WithContext(ctx).Where(where, args...)) })
+func (s *Store) orderWhere(ctx context.Context, where, lock string, args ...any) (Order, error) {
+	orders, err := again(ctx, func() ([]Order, error) {
+		return wholeOrders(s.db.WithContext(ctx), "orders o", " WHERE "+where, lock, args...)
+	})
 	if err != nil {
 		return Order{}, found("read an order", err)
 	}
-	whole, err := s.withLines(ctx, []Order{order})
-	if err != nil {
-		return Order{}, err
-	}
-	return whole[0], nil
-}
-
-// withLines adds the further rows to orders, of which there must be one.
-func (s *Store) withLines(ctx context.Context, orders []Order) ([]Order, error) {
-	_, err := again(ctx, func() (struct{}, error) { return struct{}{}, addLines(s.db.WithContext(ctx), orders) })
-	if err != nil {
-		return nil, found("read the lines of orders", err)
-	}
-	return orders, nil
-}
-
-// addLines adds the further rows to orders. The index that lists the orders of a subject finds them, too.
-func addLines(db *gorm.DB, orders []Order) error {
 	if len(orders) == 0 {
-		return nil
+		return Order{}, ErrNotFound
 	}
-	at := make(map[uint64]*Order, len(orders))
-	rows := make([][]any, len(orders))
-	for i, order := range orders {
-		rows[i], at[order.ID] = []any{order.Subject, order.ID}, &orders[i]
+	return orders[0], nil
+}
+
+const forUpdate = " FOR UPDATE"
+
+// wholeOrders reads first rows, named o, each with the further rows of its order. It is one statement: between two, an
+// order may be erased, and a proxy may send each to another replica. A list can have that, and reads its page by itself.
+//
+// A join costs less than an EXISTS. Most rows have no line_of. Databases take that for a frequent value, and would read
+// all orders for many keys.
+func wholeOrders(db *gorm.DB, from, where, lock string, args ...any) ([]Order, error) {
+	var rows []struct {
+		Order `gorm:"embedded"`
+		Line  struct { // what it has of its own
+			ID, ItemID                               uint64
+			Quantity, StockRead, StockWritten, Token int64
+			CancelledAt                              *time.Time
+		} `gorm:"embedded;embeddedPrefix:l_"`
 	}
-	lines, err := all[Order](db.Order("item_id"), "(subject, line_of) IN ?", rows)
-	if err != nil { // it may have come behind some of them
-		return err
+	err := db.Raw("SELECT o.*, l.id AS l_id, l.item_id AS l_item_id, l.quantity AS l_quantity, l.stock_read AS l_stock_read, l.stock_written AS l_stock_written,"+
+		" l.token AS l_token, l.cancelled_at AS l_cancelled_at FROM "+from+" LEFT JOIN orders l FORCE INDEX (orders_subject) ON l.subject = o.subject AND l.line_of = o.id"+
+		where+lock, args...).Scan(&rows).Error
+	var orders []Order
+	at := map[uint64]int{}
+	for _, row := range rows {
+		i, read := at[row.ID]
+		if !read {
+			i, orders = len(orders), append(orders, row.Order)
+			at[row.ID] = i
+		}
+		if own, line := row.Line, row.Order; own.ID != 0 {
+			line.ID, line.LineOf, line.PublicID, line.IdempotencyKey = own.ID, &row.ID, "", nil
+			line.ItemID, line.Quantity, line.StockRead, line.StockWritten = own.ItemID, own.Quantity, own.StockRead, own.StockWritten
+			line.Token, line.CancelledAt = own.Token, own.CancelledAt
+			orders[i].More = append(orders[i].More, line)
+		}
 	}
-	for _, line := range lines {
-		of := at[*line.LineOf]
-		of.More = append(of.More, line)
+	for _, order := range orders { // an ORDER BY would cost each read a temporary table
+		slices.SortFunc(order.More, func(a, b Order) int { return cmp.Compare(a.ItemID, b.ItemID) })
 	}
-	return nil
+	return orders, err
 }
 
 // Period is from one time, and until before another one.
@@ -120,7 +143,29 @@ func (s *Store) OrdersOf(ctx context.Context, subject string, in Period, before 
 	if err != nil || len(orders) == 0 {
 		return nil, found("list orders", err)
 	}
-	return s.withLines(ctx, orders)
+	_, err = again(ctx, func() (struct{}, error) { return struct{}{}, addLines(s.db.WithContext(ctx), orders) })
+	if err != nil {
+		return nil, found("read the lines of orders", err)
+	}
+	return orders, nil
+}
+
+// addLines adds the further rows to orders. The index that lists the orders of a subject finds them, too.
+func addLines(db *gorm.DB, orders []Order) error {
+	at := make(map[uint64]*Order, len(orders))
+	rows := make([][]any, len(orders))
+	for i, order := range orders {
+		rows[i], at[order.ID] = []any{order.Subject, order.ID}, &orders[i]
+	}
+	lines, err := all[Order](db.Order("item_id"), "(subject, line_of) IN ?", rows)
+	if err != nil { // it may have come behind some of them
+		return err
+	}
+	for _, line := range lines {
+		of := at[*line.LineOf]
+		of.More = append(of.More, line)
+	}
+	return nil
 }
 
 // newestOf returns a query for up to limit rows of a subject, the newest first. They are behind the one with the public

@@ -87,8 +87,8 @@ func (s *Store) lookUp(ctx context.Context, err error, orders ...Order) error {
 	ctx, cancel := looking(ctx)
 	defer cancel()
 	for {
-		// All of them or none: they were written in one transaction.
-		if _, missing := s.Order(ctx, orders[0].PublicID); missing == nil {
+		// All of their rows or none: they were written in one transaction.
+		if _, missing := one[Order](s.db.WithContext(ctx), "public_id = ?", orders[0].PublicID); missing == nil {
 			return nil
 		}
 		if pause(ctx, lookEvery) != nil {
