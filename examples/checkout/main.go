@@ -68,13 +68,7 @@ func paid(staff listener, id, reference string) error {
 			return nil
 		case strings.Contains(err.Error(), "/problems/payment-must-be-returned"), // of another 409, find out whose money it is
 			strings.Contains(err.Error(), "/problems/too-many-references"):
-			fmt.Printf("the money of %s goes back: %v\n", reference, err)
-			// Ask the provider for that, under an idempotency key made of the reference. And then, until it is answered:
-			_, status, returned := staff.post("/payments/"+reference+"/return", "")
-			if status == http.StatusNotFound && strings.Contains(err.Error(), "/problems/too-many-references") {
-				return nil // nothing is recorded of it
-			}
-			return returned
+			return giveBack(staff, reference, err)
 		case status == http.StatusRequestTimeout || status == http.StatusTooManyRequests: // a slow network, a gateway's limit
 		case status >= 400 && status < 500:
 			return err // a defect of this program
@@ -83,15 +77,38 @@ func paid(staff listener, id, reference string) error {
 	}
 }
 
+// giveBack returns money that was not taken, unless that was done: a provider sends its notices for days, and may have
+// forgotten the first refund.
+func giveBack(staff listener, reference string, why error) error {
+	p, status, err := staff.send(http.MethodGet, "/payments/"+reference, "")
+	switch {
+	case p.State == "returned":
+		return nil
+	case err != nil && status != http.StatusNotFound: // nothing may be recorded of it
+		return err
+	}
+	fmt.Printf("the money of %s goes back: %v\n", reference, why)
+	// Ask the provider for that, under an idempotency key made of the reference. And then, until it is answered:
+	_, status, err = staff.post("/payments/"+reference+"/return", "")
+	if status == http.StatusNotFound && strings.Contains(why.Error(), "/problems/too-many-references") {
+		return nil
+	}
+	return err
+}
+
 // listener is one of the shop's, with who asks there.
 type listener struct{ url, header, subject string }
 
 var client = &http.Client{Timeout: 30 * time.Second}
 
-// post sends one request, most of which are answered with a reservation. Its error has the detail of a problem. The
+func (to listener) post(path, body string) (reservation, int, error) {
+	return to.send(http.MethodPost, path, body)
+}
+
+// send sends one request, most of which are answered with a reservation. Its error has the detail of a problem. The
 // status is 0 without an answer.
-func (to listener) post(path, body string) (r reservation, status int, err error) {
-	request, err := http.NewRequest(http.MethodPost, to.url+"/api/v1"+path, strings.NewReader(body))
+func (to listener) send(method, path, body string) (r reservation, status int, err error) {
+	request, err := http.NewRequest(method, to.url+"/api/v1"+path, strings.NewReader(body))
 	if err != nil {
 		return r, 0, err
 	}

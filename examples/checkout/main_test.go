@@ -8,15 +8,20 @@ import (
 	"testing/synctest"
 )
 
-// answers are those of a shop, in this order. A 409 has the problem of conflict.
+// answers are those of a shop, in this order. A 409 has the problem of conflict. A 200 is of money that was given back.
 type answers []int
 
 var conflict string
 
-func (a *answers) RoundTrip(*http.Request) (*http.Response, error) {
+var returns int // how often one was noted
+
+func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "/return") {
+		returns++
+	}
 	status := (*a)[0]
 	*a = (*a)[1:]
-	body := "{}"
+	body := `{"state": "returned"}`
 	if status == http.StatusConflict {
 		body = `{"type": "/problems/` + conflict + `"}`
 	}
@@ -39,10 +44,20 @@ func TestPaidAsksUntilTheOutcomeIsKnown(t *testing.T) {
 func TestMoneyGoesBack(t *testing.T) {
 	defer func() { client.Transport = nil }()
 	for problem, noted := range map[string]bool{"too-many-references": true, "payment-must-be-returned": false} {
-		shop := answers{http.StatusConflict, http.StatusNotFound}
+		shop := answers{http.StatusConflict, http.StatusNotFound, http.StatusNotFound}
 		client.Transport, conflict = &shop, problem
 		if err := paid(listener{url: "http://shop"}, "r", "stub"); (err == nil) != noted || len(shop) > 0 {
 			t.Errorf("%s: %v; not asked for: %v", problem, err, shop)
 		}
+	}
+}
+
+// TestMoneyGoesBackOnce: its notice comes again.
+func TestMoneyGoesBackOnce(t *testing.T) {
+	defer func() { client.Transport = nil }()
+	shop := answers{http.StatusConflict, http.StatusOK}
+	client.Transport, conflict, returns = &shop, "payment-must-be-returned", 0
+	if err := paid(listener{url: "http://shop"}, "r", "stub"); err != nil || len(shop) > 0 || returns > 0 {
+		t.Errorf("%v; not asked for: %v; noted %d times more", err, shop, returns)
 	}
 }

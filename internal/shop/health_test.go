@@ -32,7 +32,7 @@ type governed struct {
 	item  stock.Item
 }
 
-func openGoverned(t *testing.T) *governed {
+func openGoverned(t *testing.T, change func(*Config)) *governed {
 	t.Helper()
 	servers := testserver.Start(t)
 	mysql, err := servers.MySQL(t.Context())
@@ -66,6 +66,9 @@ func openGoverned(t *testing.T) *governed {
 	g.mysql("GRANT INSERT ON orders TO shop")
 	g.running = openUnready(t, g.asked, redis.URL(), func(c *Config) {
 		c.SchemaIsManaged, c.Deps.Wait = true, 500*time.Millisecond
+		if change != nil {
+			change(c)
+		}
 	})
 	t.Cleanup(func() { _ = g.admin.Close() }) // before the shop's, which looks for what goes on
 	return g
@@ -145,7 +148,7 @@ func (g *governed) expectRefusal(name string, got answer) {
 // TestAServerThatCannotWorkIsNoticedAndNoDefect makes Redis and MySQL refuse to work while they
 // answer: a sale is answered with 503, the log says what to do, and the shop is not ready.
 func TestAServerThatCannotWorkIsNoticedAndNoDefect(t *testing.T) {
-	g := openGoverned(t)
+	g := openGoverned(t, nil)
 	for _, test := range []struct {
 		name   string
 		breaks func() (ends func())
@@ -177,6 +180,31 @@ func TestAServerThatCannotWorkIsNoticedAndNoDefect(t *testing.T) {
 			t.Errorf("%s: the log does not say %q", test.name, test.advice)
 		}
 		ends()
+	}
+}
+
+// TestAShopWithoutTheRightsOfReservationsIsNotReady, so that an update waits for them.
+func TestAShopWithoutTheRightsOfReservationsIsNotReady(t *testing.T) {
+	g := openGoverned(t, func(c *Config) {
+		staffed(c)
+		c.Reservations, c.Limit, c.SweepInterval = &Reservations{}, 10, -1
+	})
+	grants := []string{
+		"INSERT, UPDATE ON holds", "INSERT, UPDATE ON hold_lines", "INSERT ON hold_history", "INSERT ON hold_keys",
+		"INSERT, UPDATE ON hold_customers", "INSERT, UPDATE ON payments",
+	}
+	for _, grant := range grants {
+		g.mysql("GRANT " + grant + " TO shop")
+	}
+	ready := func() bool { return g.get("/readyz").status == http.StatusOK }
+	for _, grant := range grants {
+		testserver.Await(t, "the shop to be ready", ready)
+		g.mysql("REVOKE " + grant + " FROM shop")
+		testserver.Await(t, "the shop not to be ready without "+grant, func() bool { return !ready() })
+		g.mysql("GRANT " + grant + " TO shop")
+	}
+	if !strings.Contains(g.log.String(), "grant the rights") {
+		t.Error("the log does not say what to do")
 	}
 }
 
@@ -251,7 +279,7 @@ func (g *governed) useUpConnections() func() {
 // TestAStatementThatIsEndedIsNoDefect ends statements that wait for a row: by KILL QUERY, and by
 // MariaDB's max_statement_time.
 func TestAStatementThatIsEndedIsNoDefect(t *testing.T) {
-	g := openGoverned(t)
+	g := openGoverned(t, nil)
 	testserver.Await(t, "the shop to be ready", func() bool { return g.get("/readyz").status == http.StatusOK })
 	release := g.holdRow()
 	answers := make(chan answer, 1)

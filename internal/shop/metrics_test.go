@@ -123,7 +123,7 @@ func TestMetricsShowTheReferenceLock(t *testing.T) {
 
 // Parts of what the dashboard asks in PromQL.
 var (
-	promRange  = regexp.MustCompile(`\[[^\]]*\]|\b(or|unless|offset \w+)\b`) // and operators
+	promRange  = regexp.MustCompile(`\[[^\]]*\]|\b(and|or|unless|offset \w+)\b`) // and operators
 	promBy     = regexp.MustCompile(`\bby \(([^)]*)\)`)
 	promWord   = regexp.MustCompile(`\b([a-zA-Z_]\w*)(\{[^}]*\}|\s*\()?`) // a metric with its labels, or a function
 	promLabel  = regexp.MustCompile(`(\w+)="[^"]*"`)

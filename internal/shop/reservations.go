@@ -363,12 +363,16 @@ func (s *Shop) confirm(c *gin.Context) error {
 		})
 	}
 	r, _ := errors.AsType[refusal](err)
-	notTaken := r.Problem == malformed || r.Problem == invalid // the rest is sent again
-	for _, money := range []error{stock.ErrPaidTwice, stock.ErrPaidLate, stock.ErrReference, stock.ErrReferences, stock.ErrNotFound} {
-		notTaken = notTaken || errors.Is(err, money)
-	}
-	if notTaken && body.Reference != "" {
-		s.metrics.refusedPayments.Inc()
+	recorded := ""
+	switch is := func(of error) bool { return errors.Is(err, of) }; {
+	case is(stock.ErrTwiceReturned) || is(stock.ErrLateReturned): // it needs nobody
+	case is(stock.ErrPaidTwice) || is(stock.ErrPaidLate):
+		recorded = "yes"
+	case is(stock.ErrReference) || is(stock.ErrReferences) || is(stock.ErrNotFound) || r.Problem == malformed || r.Problem == invalid:
+		recorded = "no"
+	} // the rest is sent again
+	if recorded != "" && body.Reference != "" {
+		s.metrics.refusedPayments.WithLabelValues(recorded).Inc()
 		s.money.WarnContext(c.Request.Context(), "a payment was not taken", "reservation", c.Param("reservation"), "reference", body.Reference,
 			"error", err, "request", requestID(c))
 	}

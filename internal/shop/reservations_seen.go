@@ -26,7 +26,7 @@ var (
 	paying = problemType("payment-under-way", http.StatusConflict, 0, "The payment is under way",
 		"The payment window counts from its beginning on. Nothing was done.")
 	MustReturn = problemType("payment-must-be-returned", http.StatusConflict, 0, "The payment must be returned",
-		"The reservation was paid by another payment or its order was cancelled (409), or it has ended (410). The payment was recorded: give the money back once, and say so.")
+		"The reservation was paid by another payment or its order was cancelled (409), or it has ended (410). The payment was recorded: give the money back once, and say so. GET the payment says whether that was done.")
 	ReferenceInUse = problemType("reference-in-use", http.StatusConflict, 0, "The reference is that of another reservation's payment",
 		"One payment pays one reservation. Nothing was recorded: find out whose money it is.")
 	tooManyReferences = problemType("too-many-references", http.StatusConflict, 0, "The reservation has too many payments",
@@ -42,6 +42,8 @@ var paidLate = func() Problem {
 	return p
 }()
 
+const alreadyReturned = "the payment was not taken, and its money was given back: do nothing"
+
 // reservationAnswers are the answers to the errors of reservations.
 var reservationAnswers = []answerTo{
 	{stock.ErrHeld, HeldByOthers, "fewer units are free than were asked for, and others hold some"},
@@ -51,6 +53,8 @@ var reservationAnswers = []answerTo{
 	{stock.ErrExtended, extended, "the reservation was extended before: nothing was done"},
 	{stock.ErrPaying, paying, "the payment has begun: nothing was done"},
 	{stock.ErrTooLong, invalid, "the reservation would last longer than one may here: nothing was done"},
+	{stock.ErrTwiceReturned, MustReturn, alreadyReturned},
+	{stock.ErrLateReturned, paidLate, alreadyReturned},
 	{stock.ErrPaidTwice, MustReturn, "another payment has confirmed the reservation, or its order was cancelled: GET the payment for what became of it"},
 	{stock.ErrPaidLate, paidLate, "the reservation ended before its payment: the payment was recorded, to be returned"},
 	{stock.ErrReference, ReferenceInUse, "the reference is that of a payment for another reservation: nothing was recorded"},
@@ -65,7 +69,7 @@ type reservationMetrics struct {
 	heldUnits        *prometheus.GaugeVec
 	lateness         prometheus.Gauge
 	toReturn         prometheus.Gauge
-	refusedPayments  prometheus.Counter
+	refusedPayments  *prometheus.CounterVec
 	sweepFailures    prometheus.Counter
 }
 
@@ -88,7 +92,10 @@ func (m *reservationMetrics) open(s *Shop, registry *prometheus.Registry) {
 	m.lateness.Set(math.NaN())
 	m.toReturn = auto.NewGauge(gauge("shop_payments_to_return", "Payments of all shops that were not taken, and whose money was not given back yet; NaN before this shop has counted."))
 	m.toReturn.Set(math.NaN())
-	m.refusedPayments = auto.NewCounter(counter("shop_payments_refused_total", "Confirmations whose payment was not taken: late, second, of another reservation or of none, one too many, or malformed."))
+	m.refusedPayments = auto.NewCounterVec(counter("shop_payments_refused_total", "Confirmations whose payment was not taken, by whether it is recorded, to be returned: yes for one that was late or the second; no for one of another reservation or of none, one too many, or malformed."), []string{"recorded"})
+	for _, recorded := range []string{"yes", "no"} {
+		m.refusedPayments.WithLabelValues(recorded)
+	}
 	m.sweepFailures = auto.NewCounter(counter("shop_reservation_sweep_failures_total", "Rounds of ending overdue reservations that failed. Another shop may end them."))
 	for _, state := range []stock.HoldState{stock.Held, stock.Paying, stock.Confirmed, stock.Released, stock.Expired} {
 		m.reservations.WithLabelValues(string(state))

@@ -273,7 +273,7 @@ func TestMoneyOfAReturnedPayment(t *testing.T) {
 			t.Errorf("return: %d %s", got.status, got.body)
 		}
 	}
-	if got := r.backend(of, `{"reference": "late"}`); got.problem() != "payment-must-be-returned" || got.status != 410 {
+	if got := r.backend(of, `{"reference": "late"}`); got.problem() != "payment-must-be-returned" || got.status != 410 || !strings.Contains(got.body, alreadyReturned) {
 		t.Errorf("confirmed by money that was given back: %d %s", got.status, got.body)
 	}
 	_, paid := r.in(stock.Confirmed)
@@ -291,6 +291,9 @@ func TestMoneyOfAReturnedPayment(t *testing.T) {
 	if got := r.backend("/payments/first-"+paid+"/return", ""); got.status != 200 {
 		t.Errorf("return of the money of a cancelled order: %d %s", got.status, got.body)
 	}
+	if got := r.backend("/reservations/"+paid+"/confirmation", `{"reference": "first-`+paid+`"}`); got.status != 409 || !strings.Contains(got.body, alreadyReturned) {
+		t.Errorf("its notice comes once more: %d %s", got.status, got.body)
+	}
 	for n := range stock.MaxReferences - 1 {
 		if got := r.backend(of, fmt.Sprintf(`{"reference": "late-%d"}`, n)); got.status != 410 {
 			t.Errorf("payment %d: %d %s", n, got.status, got.body)
@@ -302,7 +305,7 @@ func TestMoneyOfAReturnedPayment(t *testing.T) {
 	if !strings.Contains(r.log.String(), "one-too-many") {
 		t.Error("a payment that was not recorded is not in the log")
 	}
-	r.measures("shop_payments_refused_total 11")
+	r.measures(`shop_payments_refused_total{recorded="yes"} 9`, `shop_payments_refused_total{recorded="no"} 1`)
 	for _, reference := range []string{"Capital", "capital"} {
 		_, id := r.in(stock.Held)
 		if got := r.backend("/reservations/"+id+"/confirmation", `{"reference": "`+reference+`"}`); got.status != http.StatusOK {
@@ -377,6 +380,11 @@ func TestLatePaymentsCanBeTaken(t *testing.T) {
 		t.Errorf("the new one's own payment: %+v", got)
 	}
 	r.backend("/orders/"+*first.OrderID+"/cancellation", "")
+	for _, of := range []string{id, first.ID} { // it has paid, and did not come late
+		if got := r.backend("/reservations/"+of+"/confirmation", `{"reference": "late"}`); got.status != 409 || got.problem() != "payment-must-be-returned" {
+			t.Errorf("the notice of a cancelled order: %d %s", got.status, got.body)
+		}
+	}
 	if got := r.backend("/reservations/"+id+"/confirmation", `{"reference": "third"}`); got.status != 410 || r.paid("third").Reason != "second" || r.left(item) != 6 {
 		t.Errorf("paid once more after the order was cancelled: %d %s, %+v", got.status, got.body, r.paid("third"))
 	}
@@ -416,7 +424,7 @@ func TestABusyShopRefusesNoMoney(t *testing.T) {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	r.changes.Release(r.maxReads())
-	r.measures("shop_payments_refused_total 0")
+	r.measures(`shop_payments_refused_total{recorded="yes"} 0`, `shop_payments_refused_total{recorded="no"} 0`)
 	if strings.Contains(r.log.String(), "a payment was not taken") {
 		t.Error("the log has it among the payments that were not taken")
 	}

@@ -177,7 +177,9 @@ func New(cfg Config) (*Shop, error) {
 	s.reads, s.changes = newSlots(s.maxReads()), newSlots(s.maxReads())
 	s.Log = newLog(cfg.Log, func(level slog.Level) { s.metrics.logDropped.WithLabelValues(strings.ToLower(level.String())).Inc() })
 	dependencies := []*dependency{
-		{name: "mysql", where: store.Addr(), prepare: func(ctx context.Context) error { return prepare(ctx, s.Log) }, there: store.Ping, ping: store.CanSell},
+		{name: "mysql", where: store.Addr(), prepare: func(ctx context.Context) error { return prepare(ctx, s.Log) }, there: store.Ping, ping: func(ctx context.Context) error {
+			return store.CanSell(ctx, cfg.Reservations != nil)
+		}},
 	}
 	s.locks = newLocks(&s.Deps)
 	if !cfg.Strategy.WithoutRedis {

@@ -186,8 +186,8 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // CanSell is [Store.Ping] that also reports whether a sale could be written now: the tables exist, the
 // user has the rights, and the server accepts writes. It touches no row. It rolls back, so the binlog
-// gets nothing.
-func (s *Store) CanSell(ctx context.Context) (err error) {
+// gets nothing. With holds, it is the same for those.
+func (s *Store) CanSell(ctx context.Context, holds bool) (err error) {
 	defer func() { s.leave(err) }()
 	if err := s.Ping(ctx); err != nil {
 		return err
@@ -196,10 +196,14 @@ func (s *Store) CanSell(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, statement := range []string{
+	statements := []string{
 		"UPDATE items SET stock = stock - 1, version = version + 1, fence = 0 WHERE FALSE",
 		"INSERT INTO orders (item_id, quantity, stock_read, stock_written, strategy, shop, request_id) SELECT 0, 0, 0, 0, '', '', '' FROM DUAL WHERE FALSE",
-	} {
+	}
+	if holds {
+		statements = append(statements, holdWrites...)
+	}
+	for _, statement := range statements {
 		if _, err = tx.ExecContext(ctx, statement); err != nil {
 			break
 		}

@@ -3,6 +3,7 @@ package stock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -42,6 +43,9 @@ var (
 	ErrPaidTwice = errors.New("stock: the hold was paid by another payment")
 	// ErrPaidLate: the hold had ended. The payment was recorded, to be returned.
 	ErrPaidLate = errors.New("stock: the hold ended before its payment")
+	// ErrTwiceReturned and ErrLateReturned are [ErrPaidTwice] and [ErrPaidLate] of money that was given back.
+	ErrTwiceReturned = fmt.Errorf("%w, and given back", ErrPaidTwice)
+	ErrLateReturned  = fmt.Errorf("%w, and given back", ErrPaidLate)
 	// ErrReference: the reference is that of a payment for another hold. Nothing was recorded.
 	ErrReference = errors.New("stock: the reference belongs to another hold")
 	// ErrReferences: the hold has [MaxReferences] payments. Nothing was recorded.
@@ -213,7 +217,7 @@ func (t Tx) confirm(by Author, id, reference string, paid Sale, terms Terms) (h 
 			h.Repeated = true
 			return h, nil, err
 		}
-		return h, h.unpaid(), nil
+		return h, h.unpaid(p), nil
 	}
 	if len(known) >= MaxReferences {
 		return h, nil, ErrReferences
@@ -235,7 +239,7 @@ func (t Tx) confirm(by Author, id, reference string, paid Sale, terms Terms) (h 
 		if was == Confirmed || replaced {
 			p.Reason = "second"
 		}
-		return h, h.unpaid(), t.db.Create(&p).Error
+		return h, h.unpaid(p), t.db.Create(&p).Error
 	}
 	p.Paid = &h.PublicID
 	if err = t.db.Create(&p).Error; err != nil {
@@ -247,12 +251,16 @@ func (t Tx) confirm(by Author, id, reference string, paid Sale, terms Terms) (h 
 	return h, nil, t.move(&h, was, by, "")
 }
 
-// unpaid is the error for money that a hold does not take.
-func (h Hold) unpaid() error {
-	if h.State == Confirmed {
-		return ErrPaidTwice
+// unpaid is the error for money that a hold does not take. What had confirmed another hold in its place did not come late.
+func (h Hold) unpaid(p Payment) error {
+	twice, late := ErrPaidTwice, ErrPaidLate
+	if p.State == Returned {
+		twice, late = ErrTwiceReturned, ErrLateReturned
 	}
-	return ErrPaidLate
+	if h.State == Confirmed || p.Paid != nil {
+		return twice
+	}
+	return late
 }
 
 // orderHeld makes the order of a hold's units. The order says that it found them in the hold and left none:

@@ -428,7 +428,7 @@ func TestPingOfNobody(t *testing.T) {
 // TestTimesAreThoseOfTheDatabase has a database whose clock is far behind.
 func TestTimesAreThoseOfTheDatabase(t *testing.T) {
 	store := stocktest.OpenAt(t, stocktest.Database(t)+"?timestamp=1000000000")
-	if err := store.CanSell(t.Context()); err != nil {
+	if err := store.CanSell(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	order, err := store.Decrement(t.Context(), one(newItem(t, store, 1)))

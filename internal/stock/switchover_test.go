@@ -25,7 +25,7 @@ func TestAReadOnlyServerIsLeftAtOnce(t *testing.T) {
 			_, err := store.Decrement(t.Context(), one(item))
 			return err
 		},
-		"a probe": func(store *stock.Store, _ stock.Item) error { return store.CanSell(t.Context()) },
+		"a probe": func(store *stock.Store, _ stock.Item) error { return store.CanSell(t.Context(), true) },
 		"a fence": func(store *stock.Store, item stock.Item) error {
 			return store.RaiseFence(t.Context(), item.ID, 1)
 		},
@@ -34,7 +34,7 @@ func TestAReadOnlyServerIsLeftAtOnce(t *testing.T) {
 			t.Run(fmt.Sprint(name, " finds ", number), func(t *testing.T) {
 				store, item, switchOver := switchable(t, number)
 				useConnections(t, store, 5)
-				if err := store.CanSell(t.Context()); err != nil {
+				if err := store.CanSell(t.Context(), true); err != nil {
 					t.Fatal(err)
 				}
 				switchOver()
@@ -46,7 +46,7 @@ func TestAReadOnlyServerIsLeftAtOnce(t *testing.T) {
 						t.Errorf("a sale after that: %v", err)
 					}
 				}
-				if err := store.CanSell(t.Context()); err != nil {
+				if err := store.CanSell(t.Context(), true); err != nil {
 					t.Errorf("a probe after that: %v", err)
 				}
 			})
@@ -121,7 +121,7 @@ func TestAProbeWritesNothing(t *testing.T) {
 	}
 	before := size()
 	for range 3 {
-		if err := store.CanSell(t.Context()); err != nil {
+		if err := store.CanSell(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
 	}
