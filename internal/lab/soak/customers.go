@@ -172,12 +172,22 @@ func (c *customers) send(p *purchase) load.Order {
 		Strategy: c.offer(p.customer).by, Run: p.basket[0].ID, Tag: p,
 	}
 	if c.endless {
-		order.Subject = fmt.Sprint("customer-", p.customer/perSubject)
+		order.Subject = fmt.Sprint("customer-", p.customer/c.perSubject())
 	}
 	if p.fault != nil && p.tries == 1 {
 		order.Fault = p.fault.Fault
 	}
 	return order
+}
+
+// perSubject is how many orders in a row are one subject's: so many that some are refused by the limit, and a number
+// that does not divide those by which each shop has sold once by each strategy. Else the same pairs would always be refused.
+func (c *customers) perSubject() int {
+	n := limit + 2
+	for len(c.shops)*len(c.offers)%n == 0 {
+		n++
+	}
+	return n
 }
 
 func (c *customers) newPurchase() *purchase {
@@ -212,7 +222,7 @@ func (c *customers) answered(a load.Answer) {
 	p.story = append(p.story, fmt.Sprintf("%s by shop %d", a.Outcome, p.shop+1))
 	offer := c.offer(p.customer)
 	c.conclude(p, offer.items, a)
-	if c.endless { // whose soak looks for the first sales after a fault
+	if c.endless && !a.Replayed() { // whose soak looks for the first sales after a fault; a replay takes no lock, and nothing off the stock
 		c.answers = append(c.answers, answer{p.shop, offer, time.Now(), a.Outcome, a.Status})
 	}
 	if !p.closed {

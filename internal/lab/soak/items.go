@@ -17,11 +17,8 @@ const (
 	stockOf = 100
 	// mostLines is how many items a basket has at most.
 	mostLines = 5
-	// perSubject orders in a row are one subject's, which may have limit units of an item: so few that some
-	// are refused. It is a prime, so that they come from each shop and strategy in turn. New subjects buy what the
-	// others may not.
-	perSubject = 7
-	limit      = 5
+	// limit is how many units of an item a subject may have. New subjects buy what the others may not.
+	limit = 5
 )
 
 // items are sold by the same strategies.

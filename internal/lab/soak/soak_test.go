@@ -294,3 +294,42 @@ func TestAnswersAreKeptForRecoveriesAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestAReplayIsNoSale: a shop finds what was sold to a key before it takes a lock.
+func TestAReplayIsNoSale(t *testing.T) {
+	sold := &items{strategies: []declared.Strategy{{}}, all: []audit.Run{{ItemID: 7}}, inTurn: true}
+	c := newCustomers(1, []*rig.TestbedShop{{Shop: &rig.Shop{}}}, []*items{sold})
+	c.endless = true
+	began := time.Now()
+	for _, replayed := range []string{"true", ""} {
+		order, _ := c.next()
+		c.answered(load.Answer{Order: order, Outcome: load.Sold, Status: http.StatusCreated, Header: http.Header{shop.ReplayedHeader: {replayed}}})
+		if _, missing := c.firstSales(began); len(missing) == 0 != (replayed == "") {
+			t.Errorf("after an answer that was replayed %q: missing %q", replayed, missing)
+		}
+	}
+}
+
+// TestTheLimitSparesEachShopAndStrategy, however many there are: some of its orders are within the limit.
+func TestTheLimitSparesEachShopAndStrategy(t *testing.T) {
+	for shops := 1; shops <= 16; shops++ {
+		for strategies := 1; strategies <= 15; strategies++ {
+			sold := &items{strategies: make([]declared.Strategy, strategies), all: []audit.Run{{ItemID: 7}}, inTurn: true}
+			c := newCustomers(1, slices.Repeat([]*rig.TestbedShop{{Shop: &rig.Shop{}}}, shops), []*items{sold})
+			c.endless = true
+			pairs := shops * strategies
+			bought, refused, spared := map[string]int{}, 0, map[int]bool{}
+			for n := range 10 * pairs {
+				order, _ := c.next()
+				if bought[order.Subject]++; bought[order.Subject] <= limit {
+					spared[n%pairs] = true
+				} else {
+					refused++
+				}
+			}
+			if len(spared) < pairs || refused == 0 {
+				t.Errorf("%d shops, %d strategies: %d of %d pairs can sell, %d orders are refused", shops, strategies, len(spared), pairs, refused)
+			}
+		}
+	}
+}
