@@ -270,7 +270,9 @@ func (s *Shop) orderToCancel(c *gin.Context) (stock.Order, error) {
 	if err != nil {
 		return stock.Order{}, err
 	}
-	order, err := inSlot(s, c, s.slotsOf(c), func(ctx context.Context) (stock.Order, error) { return s.store.Order(ctx, id) })
+	order, err := inSlot(s, c, s.slotsOf(c), func(ctx context.Context) (stock.Order, error) {
+		return find(ctx, s.store, func(at *stock.Store) (stock.Order, error) { return at.Order(ctx, id) })
+	})
 	if err != nil {
 		return stock.Order{}, err
 	}

@@ -131,16 +131,26 @@ func look[T any](ctx context.Context, store *stock.Store, failed error, at func(
 	return stock.AtPrimary(ctx, store, at)
 }
 
+// find looks for what may just have been made: where reads go, and then at the primary, as a replica may not have it yet.
+func find[T any](ctx context.Context, store *stock.Store, at func(*stock.Store) (T, error)) (got T, err error) {
+	for range 2 {
+		if got, err = look(ctx, store, err, at); !errors.Is(err, stock.ErrNotFound) {
+			break
+		}
+	}
+	return got, err
+}
+
 // madeBefore returns the order under the sale's key. It returns stock.ErrNotFound if there is none,
 // and errKeyReused if the order is for something else. The error of a sale may have the order.
 func (s *Shop) madeBefore(ctx context.Context, sale stock.Sale, failed error) (order stock.Order, err error) {
-	find := s.store.OrderByKey
+	byKey := s.store.OrderByKey
 	if failed != nil { // a replica may not have it yet
-		find = s.store.NewestByKey
+		byKey = s.store.NewestByKey
 	}
 	if met, ok := errors.AsType[stock.RepeatedError](failed); ok {
 		order = met.Order
-	} else if order, err = find(ctx, sale.Subject, sale.IdempotencyKey); err != nil {
+	} else if order, err = byKey(ctx, sale.Subject, sale.IdempotencyKey); err != nil {
 		return stock.Order{}, err
 	}
 	same := func(row stock.Order, line stock.Line) bool {

@@ -168,7 +168,9 @@ func (s *Shop) getOrders(c *gin.Context) error {
 		return err
 	}
 	if key != "" {
-		return s.showOrder(c, func(ctx context.Context) (stock.Order, error) { return s.store.OrderByKey(ctx, subject, key) })
+		return s.showOrder(c, func(ctx context.Context) (stock.Order, error) {
+			return find(ctx, s.store, func(at *stock.Store) (stock.Order, error) { return at.OrderByKey(ctx, subject, key) })
+		})
 	}
 	if subject == "" {
 		return refusal{malformed, "say which order, by its " + IdempotencyKeyHeader + "; orders are listed only for a customer whom a gateway names"}

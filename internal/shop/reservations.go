@@ -263,14 +263,8 @@ func (s *Shop) theirs(c *gin.Context, of *slots) (h stock.Hold, by stock.Author,
 	if by.Subject, err = s.subject(c); err != nil {
 		return h, by, err
 	}
-	h, err = inSlot(s, c, of, func(ctx context.Context) (h stock.Hold, err error) {
-		for range 2 { // a replica may not have it yet
-			h, err = look(ctx, s.store, err, func(at *stock.Store) (stock.Hold, error) { return at.HoldByID(ctx, id) })
-			if !errors.Is(err, stock.ErrNotFound) {
-				break
-			}
-		}
-		return h, err
+	h, err = inSlot(s, c, of, func(ctx context.Context) (stock.Hold, error) {
+		return find(ctx, s.store, func(at *stock.Store) (stock.Hold, error) { return at.HoldByID(ctx, id) })
 	})
 	if err == nil && !c.GetBool(forStaff) && h.Subject != by.Subject {
 		err = stock.ErrNotFound

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ngrok/sqlmw"
 
@@ -182,6 +183,28 @@ func TestNothingIsReadInParts(t *testing.T) {
 		if first.status != http.StatusCreated || again.body != first.body || again.header.Get(ReplayedHeader) != "true" {
 			t.Errorf("%s: %d %s\nagain: %d %s", path, first.status, first.body, again.status, again.body)
 		}
+	}
+}
+
+// TestAnOrderThatAReplicaLacks is found by its key, and cancelled.
+func TestAnOrderThatAReplicaLacks(t *testing.T) {
+	r := openReserving(t, func(cfg *Config) { cfg.Deps.Store, cfg.CancelWithin = openBehind(t, without("orders")), time.Hour })
+	item, err := r.Deps.Store.CreateItem(t.Context(), "item", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range []string{"Customer", "Staff"} {
+		made := r.ask(http.MethodPost, ordersPath(item), `{"quantity": 1}`, "Customer", "ann", IdempotencyKeyHeader, by)
+		if got := r.ask(http.MethodGet, OrdersOfItems+"?idempotency_key="+by, "", "Customer", "ann"); got.body != made.body || got.status != http.StatusOK {
+			t.Errorf("by its key: %d %s, want %s", got.status, got.body, made.body)
+		}
+		got := r.ask(http.MethodPost, OrdersOfItems+"/"+made.order(t).ID+"/cancellation", "", by, "ann", IdempotencyKeyHeader, by)
+		if got.status != http.StatusOK || got.order(t).CancelledAt == nil {
+			t.Errorf("cancelled by %s: %d %s", by, got.status, got.body)
+		}
+	}
+	if got := r.ask(http.MethodGet, OrdersOfItems+"?idempotency_key=none", "", "Customer", "ann"); got.problem() != "not-found" {
+		t.Errorf("by another key: %d %s", got.status, got.body)
 	}
 }
 
