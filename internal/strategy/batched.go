@@ -207,12 +207,17 @@ func (b *batch) wanted() []stock.Sale {
 	return wanted
 }
 
-// repeated is the outcome of a sale under the key of another one of the batch.
-func repeated(first stock.Outcome) stock.Outcome {
-	if first.Err == nil {
-		return stock.Outcome{Err: stock.RepeatedError{Order: first.Order}}
+// repeated is the outcome of the i-th sale, which is under the key of an earlier one of the batch. What is refused
+// for its quantity refuses no other quantity: that is tried once more.
+func (b *batch) repeated(i, first int) stock.Outcome {
+	made := b.outcomes[first]
+	switch {
+	case made.Err == nil:
+		return stock.Outcome{Err: stock.RepeatedError{Order: made.Order}}
+	case b.sales[i].sale.Quantity != b.sales[first].sale.Quantity && (errors.Is(made.Err, stock.ErrSoldOut) || errors.Is(made.Err, stock.ErrLimit)):
+		return stock.Outcome{Err: errTryAgain}
 	}
-	return first
+	return made
 }
 
 // sellAll sells the batch and sets its outcomes. An error is the outcome of all sales.
@@ -225,7 +230,7 @@ func (b *batcher) sellAll(ctx context.Context, itemID uint64, batch *batch) {
 		}
 	}
 	for i, first := range batch.repeats {
-		batch.outcomes[i] = repeated(batch.outcomes[first])
+		batch.outcomes[i] = batch.repeated(i, first)
 	}
 }
 

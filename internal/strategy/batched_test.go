@@ -157,6 +157,22 @@ func TestBatchedSellsOnceUnderOneKey(t *testing.T) {
 	}
 }
 
+// TestBatchedRefusesOneKeyByItsOwnQuantity: the first sale under it asks for more than there is.
+func TestBatchedRefusesOneKeyByItsOwnQuantity(t *testing.T) {
+	d := strategytest.Deps(t)
+	s, _ := batchedSeller(t, d)
+	item := strategytest.NewItem(t, d, 5)
+	sales := []stock.Sale{{Quantity: 1}, {IdempotencyKey: "k", Quantity: 10}, {IdempotencyKey: "k", Quantity: 10}, {IdempotencyKey: "k", Quantity: 1}}
+	for i := range sales {
+		sales[i].ItemID, sales[i].RequestID, sales[i].Shop = item.ID, fmt.Sprint(i), "test"
+	}
+	for i, o := range sellWhileHeld(t, d, s, item, sales) {
+		if tooMany := sales[i].Quantity > 5; tooMany != errors.Is(o.err, stock.ErrSoldOut) || !tooMany && o.err != nil {
+			t.Errorf("%d of 5 units: %v", sales[i].Quantity, o.err)
+		}
+	}
+}
+
 // TestBatchedRepeatsWithThoseThatJoined has the server end the transaction when sales have joined it. One
 // more comes before the repeat, which has each of them once.
 func TestBatchedRepeatsWithThoseThatJoined(t *testing.T) {

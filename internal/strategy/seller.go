@@ -59,7 +59,7 @@ func (s *Seller) LockKey(of stock.Sale) string {
 // where the units have come back meanwhile.
 func (s *Seller) Sell(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
 	order, err := s.sellOrSay(ctx, wanted)
-	again := errors.Is(err, errCameBack)
+	again := errors.Is(err, errTryAgain)
 	if errors.Is(err, stock.ErrHeld) || wanted.Holds && errors.Is(err, stock.ErrLimit) {
 		ended, _ := s.Store.EndOverdue(ctx, wanted.Shop, wanted)
 		again = ended > 0
@@ -70,8 +70,8 @@ func (s *Seller) Sell(ctx context.Context, wanted stock.Sale) (stock.Order, erro
 	return order, err
 }
 
-// errCameBack refuses a sale that found too few units, of which there are enough when it is asked why.
-var errCameBack = fmt.Errorf("%w: units came back", stock.ErrConflict)
+// errTryAgain refuses a sale whose refusal is not certain: it found too few units, of which there are enough when it is asked why.
+var errTryAgain = fmt.Errorf("%w: it may be sold now", stock.ErrConflict)
 
 // sellOrSay is sell that says of a shop with reservations whether others hold the units, also where the strategy
 // decides by what it has read.
@@ -79,7 +79,7 @@ func (s *Seller) sellOrSay(ctx context.Context, wanted stock.Sale) (stock.Order,
 	order, err := s.sell(ctx, wanted)
 	if wanted.Holds && errors.Is(err, stock.ErrSoldOut) && !errors.Is(err, stock.ErrNoneHeld) {
 		if err = s.Store.RefusalAtPrimary(ctx, wanted); err == nil {
-			err = errCameBack
+			err = errTryAgain
 		}
 	}
 	return order, err
