@@ -148,8 +148,9 @@ func lockAndTake(tx *gorm.DB, itemID uint64, sales []Sale) (found, taken int64, 
 			return left + taken, taken, err
 		}
 	}
-	// It changes nothing. It locks the row, and costs the shop less than a SELECT through gorm.
-	matched, found, err := exec(tx, "UPDATE items SET stock = LAST_INSERT_ID(stock) WHERE id = ?", itemID)
+	// It changes nothing. It locks the row, and costs the shop less than a SELECT through gorm. The function's value has no
+	// sign, and the column of what was oversold takes no other.
+	matched, found, err := exec(tx, "UPDATE items SET stock = IF(LAST_INSERT_ID(stock) = 0, stock, stock) WHERE id = ?", itemID)
 	if err == nil && matched == 0 {
 		err = ErrNotFound
 	}

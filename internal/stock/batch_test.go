@@ -297,6 +297,30 @@ func TestABatchOfRepeatsWritesNothing(t *testing.T) {
 	}
 }
 
+// TestABatchOfWhatWasOversold finds fewer units than none.
+func TestABatchOfWhatWasOversold(t *testing.T) {
+	store := stocktest.Open(t)
+	item := newItem(t, store, -2)
+	for _, n := range []int{1, 3} {
+		sales := make([]stock.Sale, n)
+		for i := range sales {
+			sales[i] = one(item)
+		}
+		outcomes, err := store.DecrementBatch(t.Context(), item.ID, sales)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range outcomes {
+			if !errors.Is(o.Err, stock.ErrSoldOut) {
+				t.Errorf("of %d: %v", n, o.Err)
+			}
+		}
+	}
+	if left := stockOf(t, store, item.ID); left != -2 {
+		t.Errorf("%d units are left, want -2", left)
+	}
+}
+
 // TestABatchFindsItsKeysByTheirIndex: what a batch reads does not grow with the orders that were made before.
 func TestABatchFindsItsKeysByTheirIndex(t *testing.T) {
 	store := stocktest.Open(t, stock.WithPoolSize(1))
