@@ -353,6 +353,20 @@ func TestTheLastLineReturnsTheMoney(t *testing.T) {
 	}
 }
 
+// TestAnExtensionIntoThePast holds nothing, and is not the one that there may be.
+func TestAnExtensionIntoThePast(t *testing.T) {
+	r := openReserving(t, nil)
+	_, h := r.hold()
+	r.overdue(h.ID)
+	for _, ended := range []bool{false, true} {
+		got := r.customer("/reservations/"+h.ID+"/extension", `{"seconds": 60}`)
+		if now := r.look(h.ID); got.problem() != "reservation-ended" || (now.State == stock.Expired) != ended || len(now.History) != map[bool]int{false: 1, true: 2}[ended] {
+			t.Errorf("extended when it was overdue: %d %s, and it is %+v", got.status, got.body, now)
+		}
+		r.sweep()
+	}
+}
+
 func TestLatePaymentsCanBeTaken(t *testing.T) {
 	r := openReserving(t, func(cfg *Config) { cfg.Reservations.TakeLate = true })
 	item, id := r.in(stock.Expired)

@@ -79,7 +79,7 @@ func BeginPayment(terms Terms) Transition {
 	}}
 }
 
-// Extend holds units for so many seconds more, once.
+// Extend holds units for so many seconds more, once. It is [ErrHoldEnded] where that is in the past.
 func Extend(seconds int64, terms Terms) Transition {
 	return Transition{Held, func(tx Tx, h *Hold, by Author) error {
 		until := h.HeldUntil.Add(time.Duration(seconds) * time.Second)
@@ -92,6 +92,8 @@ func Extend(seconds int64, terms Terms) Transition {
 			return ErrExtended
 		case until.Sub(h.CreatedAt) > terms.Longest:
 			return ErrTooLong
+		case !until.After(tx.db.NowFunc()): // no shop has ended it yet
+			return ErrHoldEnded
 		}
 		h.HeldUntil, h.LiveUntil, h.Extended = until, &until, true
 		return tx.move(h, Held, by, "extended")
