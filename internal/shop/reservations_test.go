@@ -747,12 +747,17 @@ func TestReservationsOfACustomer(t *testing.T) {
 
 func TestReservationsThatAreForgotten(t *testing.T) {
 	r := openReserving(t, nil)
-	_, id := r.in(stock.Released)
+	item := r.item(1)
+	id := r.reserve("ann", "k", one(item)).reservation(t).ID
+	r.customer("/reservations/"+id+"/release", `{"reason": "changed-mind"}`)
 	if n, err := r.store.ForgetHolds(t.Context(), 0, 100); err != nil || n != 1 {
 		t.Fatalf("forgotten: %d %v", n, err)
 	}
 	if now := r.look(id); now.State != stock.Released || len(now.Lines)+len(now.History) != 0 {
 		t.Errorf("a forgotten one is shown as %+v", now)
+	}
+	if again := r.reserve("ann", "k", one(item)); again.header.Get(ReplayedHeader) != "true" || again.reservation(t).ID != id { // its key was not cleared yet
+		t.Errorf("a repeat of a forgotten one: %d %s", again.status, again.body)
 	}
 	if got := r.ask(http.MethodGet, ReservationsPath+"/"+id, "", "Customer", "ann"); got.problem() != "not-found" {
 		t.Errorf("its customer still has it: %d", got.status)

@@ -131,7 +131,7 @@ func (s *Store) Correct(ctx context.Context, by Author, itemID uint64, seen Seen
 }
 
 // Withdraw ends the sale of an item, and keeps its units. Restocks, corrections and cancellations go on. Shops of
-// before schema 17 put on sale what they restock or cancel of it.
+// before schema 19 put on sale what they restock or cancel of it.
 func (s *Store) Withdraw(ctx context.Context, by Author, itemID uint64) (Change, error) {
 	return s.offer(ctx, Change{Action: Withdrawn, ItemID: itemID, Author: by}, false)
 }
