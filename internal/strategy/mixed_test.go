@@ -293,3 +293,13 @@ func TestUnitsThatComeBackAreNotSoldOut(t *testing.T) {
 		}
 	}
 }
+
+// TestAnOrderBesideAnErrorIsNone: the id is there before the COMMIT, which may have failed.
+func TestAnOrderBesideAnErrorIsNone(t *testing.T) {
+	seller := &strategy.Seller{Guard: strategy.Unguarded{}, Decrement: func(context.Context, *stock.Store, stock.Sale) (stock.Order, error) {
+		return stock.Order{ID: 1}, stock.ErrUnknown
+	}}
+	if order, err := seller.Sell(t.Context(), stock.Sale{ItemID: 1, Quantity: 1}); order.ID != 0 || !errors.Is(err, stock.ErrUnknown) {
+		t.Errorf("order %d, %v", order.ID, err)
+	}
+}

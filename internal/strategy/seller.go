@@ -107,8 +107,10 @@ func (s *Seller) sell(ctx context.Context, wanted stock.Sale) (stock.Order, erro
 	err := s.Guard.Do(ctx, key, func(held context.Context, token int64) error {
 		wanted.Token = token
 		return s.inside(held, wanted.More, func(held context.Context) error {
-			var err error
-			order, err = s.Decrement(held, s.Store, wanted)
+			made, err := s.Decrement(held, s.Store, wanted)
+			if err == nil { // else it may be one whose COMMIT failed
+				order = made
+			}
 			return err
 		})
 	})

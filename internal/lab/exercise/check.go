@@ -244,8 +244,12 @@ func (c *Checker) failsWith(ctx context.Context, a Answer, found schedule.Record
 }
 
 func (a Answer) plan(s Search) step.Plan {
+	events := max(s.InARow, 1)
+	if s.Twice {
+		events = 2
+	}
 	p := step.Plan{
-		Strategy: a.Name, Sales: schedule.Sales{OneShop: s.OneShop}, Customers: s.Customers, MaxEvents: max(s.InARow, 1), InARow: true, LocalClock: step.LocalClock(declared.Strategy{Properties: a.Exercise.Properties}),
+		Strategy: a.Name, Sales: schedule.Sales{OneShop: s.OneShop}, Customers: s.Customers, MaxEvents: events, InARow: !s.Twice, LocalClock: step.LocalClock(declared.Strategy{Properties: a.Exercise.Properties}),
 	}
 	if s.Event != "" {
 		p.Events = []schedule.Event{s.Event}

@@ -73,6 +73,7 @@ type Search struct {
 	Play      string
 	Event     schedule.Event // that may happen; empty for none
 	InARow    int            // so often at one place; 0 for once
+	Twice     bool           // at any two places
 	Customers int
 	Switches  int // 0 for no bound
 	OneShop   bool
@@ -95,8 +96,11 @@ func (s Search) text() words.Text {
 	if s.Event != "" {
 		event = words.Of("search.event", "event", s.Event)
 	}
-	if s.InARow > 1 {
+	switch {
+	case s.InARow > 1:
 		row = words.Of("search.in-a-row", "n", s.InARow)
+	case s.Twice:
+		row = words.Of("search.twice")
 	}
 	return words.Of("search", "customers", s.Customers, "switches", switches, "shop", shop, "event", event, "row", row)
 }
@@ -201,7 +205,9 @@ var exercises = []Exercise{
 		},
 		Properties: inDatabase,
 		LooksUp:    true,
-		Searches:   []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill}, {Customers: 3, Switches: 2, Event: schedule.Lose}},
+		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill}, {Customers: 3, Switches: 2, Event: schedule.Lose},
+			// The answer to the COMMIT, and that of the look.
+			{Customers: 2, Switches: 1, Event: schedule.Lose, Twice: true}},
 	},
 	{
 		Lesson: 7, Task: "sell with at most half a commit for each sale, and promise nothing before its commit",

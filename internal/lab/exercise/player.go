@@ -148,8 +148,17 @@ func (p player) unlocked(r schedule.Record) (verdict.Cause, words.Text) {
 }
 
 // unresolved finds a customer whose order stands, and who was answered that this is not known, although
-// MySQL could be asked.
+// MySQL could be asked. Where two answers were lost, the second one may be that of the look.
 func (p player) unresolved(r schedule.Record) (verdict.Cause, words.Text) {
+	lost := 0
+	for _, c := range r.Played {
+		if c.Event == schedule.Lose {
+			lost++
+		}
+	}
+	if lost > 1 {
+		return "", words.Text{}
+	}
 	for _, o := range r.Outcome.Orders {
 		if p.exercise.LooksUp && r.Outcome.Answers[o.Customer] == string(load.Unknown) {
 			return verdict.Unresolved, words.Of("exercise.unresolved", "who", o.Customer)

@@ -75,7 +75,7 @@ cache.put(id, stock - 1);                              // @CachePut
 `},
 		{"lua", "redis-async", "crash-answered", "redis-stream", `local left = tonumber(redis.call('GET', KEYS[1]))
 if left < tonumber(ARGV[1]) then
-  return 0
+  return -1
 end
 return redis.call('DECRBY', KEYS[1], ARGV[1])   -- "sold"; a goroutine writes the order
 `},

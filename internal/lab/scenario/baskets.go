@@ -128,6 +128,19 @@ func meet(s *script, byIDs bool) {
 	s.release(a)
 	s.concluded(a, b)
 	s.met(a)
+	if strategy == byIDsInRedis {
+		behindReader(s)
+	}
+}
+
+// behindReader has D buy while C, by the reference lock of each item, has read what it is going to write.
+func behindReader(s *script) {
+	c := s.ask(trial.Wish{Name: "C", Shop: 1, Lines: []int{0, 1}, By: byIDsInRedis, At: sale.Read, Action: labmode.Hold})
+	s.see(s.arrived(c), words.Of("story.reads", "who", "C", "first", 1, "second", 2, "by", byIDsInRedis))
+	d := s.ask(trial.Wish{Name: "D", Lines: []int{0, 1}, Hesitant: true})
+	s.see(func() bool { return s.keptOut(d) }, wants("waits", "D", 1, 2))
+	s.release(c)
+	s.concluded(c, d)
 }
 
 func sameItemTwice(s *script) {

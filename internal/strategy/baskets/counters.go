@@ -18,7 +18,7 @@ var counters = declared.State{Keys: []string{"{%s}:units"}}
 // inCounters are the properties of a sale that takes units from counters, which are no locks, before the
 // order is written.
 var inCounters = declared.Properties{
-	Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.ClockFree,
+	Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.ClockFree | declared.SurvivesDataLoss | declared.StorageChecked,
 	NotApplicable: declared.Recovers | declared.AtomicLease | declared.Renews | declared.OwnerChecked | declared.AtomicRelease |
 		declared.Reentrant | declared.LossAware | declared.PauseProof,
 }

@@ -65,7 +65,7 @@ func (o *outbox) passed(ctx context.Context, m redis.XMessage) {
 		return // write says so
 	}
 	if this, ok := o.waiting.Load(wanted.OrderID); ok {
-		close(this.(*awaited).acked)
+		this.(*awaited).isAcked()
 		select {
 		case <-this.(*awaited).ready:
 		case <-ctx.Done():

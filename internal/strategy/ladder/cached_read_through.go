@@ -22,7 +22,7 @@ var cachedReadThrough = Declare(strategy.Strategy{
 	Guard:      ReferenceGuard,
 	Decrement:  "GET the copy, or SELECT and SET; UPDATE, INSERT; SET the copy",
 	Telling:    "page-view",
-	Servers:    declared.EveryServer,
+	Servers:    declared.EveryServer, // while there is a copy: without one, a server that is behind can set it
 	Properties: reentrant.Declared.Properties,
 	State:      copied,
 }).viewedBy(viewThroughCache)

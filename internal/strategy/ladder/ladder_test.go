@@ -504,6 +504,27 @@ func TestMoreThanThePoolIsSold(t *testing.T) {
 	}
 }
 
+// TestUnitsComeBackToAPool that has some: all are for sale.
+func TestUnitsComeBackToAPool(t *testing.T) {
+	d := strategytest.Deps(t)
+	item := strategytest.NewItem(t, d, 10)
+	sell := func(quantity int64) error {
+		_, err := strategytest.NewSeller(t, skipLocked.Strategy, d).Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: quantity, RequestID: "r", Shop: "test"})
+		return err
+	}
+	if err := sell(1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Store.Restock(t.Context(), stock.Author{RequestID: "r", Shop: "test"}, item.ID, 10); err != nil {
+		t.Fatal(err)
+	}
+	for _, quantity := range []int64{10, 9} {
+		if err := sell(quantity); err != nil {
+			t.Errorf("%d units: %v", quantity, err)
+		}
+	}
+}
+
 // TestAnOrderWrittenLaterIsRepeated lets another transaction win against an order that was answered.
 func TestAnOrderWrittenLaterIsRepeated(t *testing.T) {
 	strategytest.Repeats(t, subject(redisAsync), sale.Write, "SELECT id FROM items WHERE id = ? FOR UPDATE")

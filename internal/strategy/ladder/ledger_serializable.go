@@ -21,4 +21,6 @@ var ledgerSerializable = lockingRows(strategy.Strategy{
 	Telling:   "contention",
 	Starves:   true,
 	State:     inLedger,
+	// On Galera, the lock of a range is one node's, and none certifies it. It holds where that node has the other sale
+	// before the COMMIT: the cell waits for that.
 })

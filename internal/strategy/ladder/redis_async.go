@@ -35,7 +35,7 @@ var redisAsync = Declare(strategy.Strategy{
 	Guard:        "nothing",
 	Decrement:    "script: GET, DECRBY; later UPDATE, INSERT",
 	Telling:      "crash-answered",
-	Servers:      declared.EveryServer,
+	Servers:      declared.EveryServer, // while there is a counter: without one, a server that is behind can set it
 	AnswersFirst: true,
 	State:        counted,
 	Scripts:      map[string]string{takeCountedScript.Hash(): "take"},

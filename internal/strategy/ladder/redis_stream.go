@@ -96,6 +96,7 @@ type awaited struct {
 	// With ackFirst, the message is acknowledged before the sale passes the point read, and written after it
 	// has passed the point write.
 	acked, ready chan struct{} // closed
+	isAcked      func()        // Redis can deliver a message twice
 }
 
 func (o *outbox) sell(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
@@ -105,6 +106,7 @@ func (o *outbox) sell(ctx context.Context, store *stock.Store, wanted stock.Sale
 		return stock.Order{}, err
 	}
 	this := &awaited{done: make(chan stock.Outcome, 1), acked: make(chan struct{}), ready: make(chan struct{})}
+	this.isAcked = sync.OnceFunc(func() { close(this.acked) })
 	o.waiting.Store(wanted.OrderID, this)
 	defer o.waiting.Delete(wanted.OrderID)
 	isReady := sync.OnceFunc(func() { close(this.ready) })

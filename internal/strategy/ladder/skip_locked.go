@@ -77,26 +77,28 @@ func sellFreeUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (
 // returns stock.ErrSoldOut if the row and the pool, including locked rows, have too few.
 func refillUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (filled bool, err error) {
 	return stock.Within(ctx, store, func(tx stock.Tx) (bool, error) {
-		var left, pool []int64
+		var left []int64
+		var pool []struct{ Units, Highest int64 }
 		if err := tx.Query(&left, "SELECT stock FROM items WHERE id = ? FOR UPDATE", wanted.ItemID); err != nil {
 			return false, err
 		}
 		if len(left) == 0 {
 			return false, stock.ErrNotFound
 		}
-		if err := tx.Query(&pool, "SELECT COUNT(*) FROM stock_units WHERE item_id = ?", wanted.ItemID); err != nil {
+		if err := tx.Query(&pool, "SELECT COUNT(*) AS units, COALESCE(MAX(unit), 0) AS highest FROM stock_units WHERE item_id = ?", wanted.ItemID); err != nil {
 			return false, err
 		}
-		if left[0]+pool[0] < wanted.Quantity {
+		if left[0]+pool[0].Units < wanted.Quantity {
 			return false, stock.ErrSoldOut
 		}
-		n := min(left[0], unitPool-pool[0])
+		n := min(left[0], unitPool-pool[0].Units)
 		if n <= 0 {
 			return false, nil
 		}
+		top := max(left[0], pool[0].Highest+n) // units that came back to the row may have numbers of the pool
 		rows := make([]string, n)
 		for i := range rows {
-			rows[i] = fmt.Sprintf("(%d,%d)", wanted.ItemID, left[0]-int64(i))
+			rows[i] = fmt.Sprintf("(%d,%d)", wanted.ItemID, top-int64(i))
 		}
 		if _, _, err := tx.Exec("INSERT INTO stock_units (item_id, unit) VALUES " + strings.Join(rows, ",")); err != nil {
 			return false, err
