@@ -189,7 +189,7 @@ func TestTryExamples(t *testing.T) {
 // TestTheNodeShopOutlivesAClient who leaves in the middle of a body.
 func TestTheNodeShopOutlivesAClient(t *testing.T) {
 	needs(t, "node")
-	port, err := testserver.FreePort()
+	port, err := testserver.Start(t).FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,9 +32,9 @@ func (g *Group) Etcd(ctx context.Context) (*Etcd, error) {
 		return nil, err
 	}
 	server := &Etcd{}
-	err = WithPort(func(port int) error {
+	err = g.WithPort(func(port int) error {
 		server.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		peerPort, err := FreePort()
+		peerPort, err := g.FreePort()
 		if err != nil {
 			return err
 		}

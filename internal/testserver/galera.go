@@ -56,7 +56,7 @@ func (g *Group) Galera(ctx context.Context, nodes int) (Galera, error) {
 	}
 	var ports []int // of the group communication and of the transfers, for each node
 	for range 2 * nodes {
-		port, err := FreePort()
+		port, err := g.FreePort()
 		if err != nil {
 			return nil, err
 		}

@@ -80,7 +80,7 @@ func (g *Group) mysql(ctx context.Context, server *MySQL, arrange func(data stri
 		}
 	}
 	server.isMySQL, server.socket = isMySQL(program), socket
-	err = WithPort(func(port int) error {
+	err = g.WithPort(func(port int) error {
 		server.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		args := []string{
 			program, "--no-defaults", "--datadir=" + data, tmpdir(dir), "--socket=" + socket, "--pid-file=" + filepath.Join(dir, "pid"),

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // Ports are taken from below what Linux and macOS lend to outgoing connections, so that a server
@@ -18,20 +17,18 @@ import (
 // are copied without this package, take theirs from below these.
 const firstPort, lastPort = 22_500, 32_000
 
-// marks are sockets of UDP with the numbers of the ports that this process was given. They last until it
-// ends, and keep the ports from other processes that use this package while a server is down, or not yet
-// up. Two servers that start at once must not look at one port before either listens: the second one
-// would take the first one's answers for its own.
-var marks sync.Map
-
-// FreePort finds a loopback port that nobody listens on, each port once. Between this look and the
-// server's own listen another program can take it: see [WithPort].
-func FreePort() (int, error) {
+// FreePort finds a loopback port that nobody listens on. It is the group's until the group has ended its
+// processes. Between this look and the server's own listen another program can take it: see [Group.WithPort].
+func (g *Group) FreePort() (int, error) {
 	const tries = 100
 	for try := 1; ; try++ {
-		port, err := reserve(firstPort + rand.IntN(lastPort-firstPort))
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		mark, err := reserve(port)
 		if err == nil {
-			return port, nil
+			if err = g.OnClose(mark.Close); err != nil {
+				mark.Close()
+			}
+			return port, err
 		}
 		if try == tries {
 			return 0, fmt.Errorf("testserver: find a free port: %w", err)
@@ -39,26 +36,30 @@ func FreePort() (int, error) {
 	}
 }
 
-// reserve makes a port this process's. It fails if it is one's already, or somebody listens there.
-func reserve(port int) (int, error) {
+// reserve marks a port as its group's with a socket of UDP of that number. It keeps the port from other groups,
+// also of other processes, while a server is down, or not yet up. Two servers that start at once must not look at one
+// port before either listens: the second one would take the first one's answers for its own. It fails if the
+// port is a group's already, or somebody listens there.
+func reserve(port int) (mark net.PacketConn, err error) {
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	mark, err := net.ListenPacket("udp", address)
-	if err != nil {
-		return 0, err
+	if mark, err = net.ListenPacket("udp", address); err != nil {
+		return nil, err
 	}
-	marks.Store(port, mark)
 	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return 0, err
+	if err == nil {
+		err = l.Close()
 	}
-	return port, l.Close()
+	if err != nil {
+		mark.Close()
+	}
+	return mark, err
 }
 
 // WithPort starts a server on a free port, and tries others when it does not come up.
-func WithPort(start func(port int) error) error {
+func (g *Group) WithPort(start func(port int) error) error {
 	const tries = 3
 	for try := 1; ; try++ {
-		port, err := FreePort()
+		port, err := g.FreePort()
 		if err != nil {
 			return err
 		}

@@ -10,8 +10,8 @@ import (
 
 const portEnv = "TESTSERVER_PORT_OF_ANOTHER"
 
-// TestAPortBelongsToOneProcess: no other process is given it while nobody listens there.
-func TestAPortBelongsToOneProcess(t *testing.T) {
+// TestAPortBelongsToOneGroup: no other process is given it while nobody listens there, until the group is closed.
+func TestAPortBelongsToOneGroup(t *testing.T) {
 	if port := os.Getenv(portEnv); port != "" { // the other process
 		n, err := strconv.Atoi(port)
 		if err != nil {
@@ -22,7 +22,12 @@ func TestAPortBelongsToOneProcess(t *testing.T) {
 		}
 		return
 	}
-	port, err := FreePort()
+	group, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer group.Close()
+	port, err := group.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,4 +41,12 @@ func TestAPortBelongsToOneProcess(t *testing.T) {
 		t.Fatalf("its own server cannot listen: %v", err)
 	}
 	server.Close()
+	if err := group.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mark, err := reserve(port)
+	if err != nil {
+		t.Fatalf("its group is closed, and nobody is given it: %v", err)
+	}
+	mark.Close()
 }

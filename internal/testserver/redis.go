@@ -49,7 +49,7 @@ func (g *Group) Redis(ctx context.Context, o RedisOptions) (*Redis, error) {
 		return nil, err
 	}
 	server := &Redis{}
-	err = WithPort(func(port int) error {
+	err = g.WithPort(func(port int) error {
 		server.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		if server.Client, err = redisconn.Open(server.URL()); err != nil {
 			return err
@@ -62,7 +62,7 @@ func (g *Group) Redis(ctx context.Context, o RedisOptions) (*Redis, error) {
 			"--save", "", "--appendonly", "no", "--daemonize", "no", "--repl-diskless-sync-delay", "0",
 		}
 		if o.Cluster {
-			bus, err := FreePort() // the usual one, 10,000 above, can be taken
+			bus, err := g.FreePort() // the usual one, 10,000 above, can be taken
 			if err != nil {
 				return err
 			}

@@ -33,9 +33,9 @@ var toxiServer = sync.OnceValue(func() *toxiproxy.ApiServer {
 
 // Proxy starts a proxy in front of the server at upstream.
 func (r *Rig) Proxy(upstream string) (*Proxy, error) {
-	const tries = 10 // as in testserver.WithPort: another process can take the port
+	const tries = 10 // as in testserver.Group.WithPort: another process can take the port
 	for try := 1; ; try++ {
-		port, err := testserver.FreePort()
+		port, err := r.FreePort()
 		if err != nil {
 			return nil, err
 		}

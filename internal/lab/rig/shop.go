@@ -69,7 +69,7 @@ func (r *Rig) Shop(ctx context.Context, o ShopOptions) (*Shop, error) {
 		return nil, err
 	}
 	shop := &Shop{}
-	err = testserver.WithPort(func(port int) error {
+	err = r.WithPort(func(port int) error {
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		shop.URL = "http://" + addr
 		settings := map[string]string{"SHOP_NAME": o.Name, "SHOP_ADDR": addr, "SHOP_DRAIN_DELAY": "0s"}
@@ -78,7 +78,7 @@ func (r *Rig) Shop(ctx context.Context, o ShopOptions) (*Shop, error) {
 			others["SHOP_STAFF_ADDR"] = &shop.Staff
 		}
 		for setting, url := range others {
-			port, err := testserver.FreePort()
+			port, err := r.FreePort()
 			if err != nil {
 				return err
 			}

@@ -240,7 +240,7 @@ func (s *Service) start(ctx context.Context, i int, redisAddr string, dsn *mysql
 	if _, err := exec.LookPath(args[0]); err != nil {
 		return nil, s.File.mistake("start.command", "the service cannot be started: %v", err)
 	}
-	err = testserver.WithPort(func(port int) error {
+	err = s.group.WithPort(func(port int) error {
 		values["port"] = strconv.Itoa(port)
 		address := net.JoinHostPort("127.0.0.1", values["port"])
 		p.URL = "http://" + address

@@ -56,7 +56,7 @@ func TestOneTraceShowsTheWholeSale(t *testing.T) {
 	t.Setenv("SHOP_MYSQL", dsn)
 	t.Setenv("SHOP_REDIS", "redis://"+testserver.RedisAddr(t))
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
-	port, err := testserver.FreePort()
+	port, err := testserver.Start(t).FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
