@@ -45,6 +45,7 @@ func TestWhatAnInterruptionLeavesOut(t *testing.T) {
 		kept        bool   // the file
 	}{
 		{"run none optimistic --stock 5", "1/2 ", true, "loadtest: interrupted: cannot write ", false},
+		{"run conditional:async-failover", "starting the servers of the topologies", false, "loadtest: interrupted, before there was a result\n", false},
 		{"run locks-unsorted:crossed --draw", "locks-unsorted:crossed", false, "1/1 ", true},
 		{"explore ack-first --judge", "1/", false, "loadtest: interrupted, before there was a result\n", false},
 	} {

@@ -20,7 +20,7 @@ import (
 )
 
 // Run runs the cells of a plan, and ends the servers and shops that it started. Those of one server come first, then those
-// of baskets, of reservations and of topologies. When ctx ends it, or an error, the report has what there is. Shops or servers of the plan
+// of baskets, of reservations and of topologies. When ctx ends it, or an error, the report has what there is; where there is nothing, the end of ctx is an error. Shops or servers of the plan
 // that cannot be used are an [AddressError].
 func Run(ctx context.Context, p Plan, status *Status) (report.Report, error) {
 	return joined(p.parts(), func(part Plan) (report.Report, error) { return part.run(ctx, status) })
@@ -61,7 +61,7 @@ func (p Plan) run(ctx context.Context, status *Status) (report.Report, error) {
 		}
 		slices.SortStableFunc(cells, func(a, b trial.Result) int { return place(a) - place(b) })
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && len(cells) > 0 {
 		err = nil // what there is, is the result
 	}
 	return report.Report{Environment: t.environment(), Strategies: t.plan.Strategies, Cells: cells, Interrupted: ctx.Err() != nil}, err
