@@ -128,6 +128,38 @@ func TestALabThatWasStartedAgain(t *testing.T) {
 	}
 }
 
+// TestTheCellOfALabThatWasStartedAgain is shown as it ended there, alone and beside another one.
+func TestTheCellOfALabThatWasStartedAgain(t *testing.T) {
+	s := unserved(t)
+	cells := []wanted{{cellName{"none", "pause"}, 1, 0}, {cellName{"conditional", "pause"}, 1, 0}}
+	if _, err := s.enqueue(cells, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range s.runs {
+		s.end(r, verdict.Oversold)
+	}
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.Navigate(addressOf(t, s) + "#token=" + testToken))
+	b.Until(matrixShown)
+	b.Until(`document.getElementById('strip').dataset.connected === 'true'`)
+	before, after := verdict.Oversold, verdict.Held
+	for _, view := range []string{"#/cell/none/pause", "#/pair/pause/none/conditional"} {
+		open(b, view)
+		b.Until(`document.querySelector('.ended.is-` + string(before) + ` .cause')`)
+		for _, r := range s.runs {
+			s.end(r, after)
+		}
+		now, _ := s.state()
+		content, err := json.Marshal(now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Run(chromedp.Evaluate(`import('/store.js').then(({take}) => take('state', `+string(content)+`))`, nil))
+		b.Until(`document.querySelector('.ended.is-` + string(after) + ` .cause')`)
+		before, after = after, before
+	}
+}
+
 // TestASearchOfALessonEnds when the lesson is left.
 func TestASearchOfALessonEnds(t *testing.T) {
 	b := browsertest.Open(t, time.Minute)

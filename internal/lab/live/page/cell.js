@@ -112,7 +112,7 @@ export function cellView(body, [strategyName, scenarioName]) {
     if (name === 'seen') { if (live && data.run === runOf(s.name, c.name).id) live.seen(data); return; }
     if (name === 'told') { if (live && live.told) live.told(); return; }
     if (name === 'attempt') { if (live) live.begin(); return; }
-    if (['state', 'queued', 'running', 'ended', 'dropped', 'predicted'].includes(name)) update(name === 'state' && phase.startsWith('running'));
+    if (['state', 'queued', 'running', 'ended', 'dropped', 'predicted'].includes(name)) update(name === 'state'); // of another lab, perhaps, whose runs have the same numbers
   });
   return () => { off(); votes.leave(); if (end) end(); };
 }

@@ -47,6 +47,9 @@ export function pairView(body, asked) {
         both.map(d => d.drawing && h('section', {}, h('h2', {}, d.strategy), explained(d.drawing)))]);
   };
   update();
-  const off = on(name => { if (name !== 'seen') update(); });
+  const off = on(name => {
+    if (name === 'state') shown = ''; // of another lab, perhaps, whose runs have the same numbers
+    if (name !== 'seen') update();
+  });
   return () => { gone = true; off(); if (replay) replay.stop(); };
 }
