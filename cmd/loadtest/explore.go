@@ -140,7 +140,8 @@ func unplayable(ctx context.Context, on *step.Shops, st declared.Strategy) (stri
 	if why := step.Unplayable(st); why != "" {
 		return why, nil
 	}
-	return on.Lacks(ctx, st)
+	why, err := on.Lacks(ctx, st)
+	return why.String(), err
 }
 
 // run explores a strategy under its surveys.

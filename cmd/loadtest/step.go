@@ -79,7 +79,7 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 	switch why, err := opened.Lacks(ctx, of); {
 	case err != nil:
 		return err
-	case why != "":
+	case !why.IsZero():
 		return usage("%s cannot be stepped through here: it %s", of.Name, why)
 	}
 	on := step.As{Shops: opened, Sales: salesOf(c.As)}

@@ -234,8 +234,8 @@ func (t *try) search(ctx context.Context, on *step.Service, plan step.Plan, what
 func withoutFinding(found explore.Found, customers int, what, played string) (verdict.Kind, string) {
 	held := found.Decided().Held()
 	switch unknown := found.Unknown(); {
-	case unknown != "":
-		return verdict.Invalid, unknown
+	case !unknown.IsZero():
+		return verdict.Invalid, unknown.String()
 	case found.Bad > 0:
 		return verdict.Invalid, played + "; none of them ended alike when it was played again"
 	case found.Runs == 0 && customers > 2:

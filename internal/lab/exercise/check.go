@@ -171,8 +171,8 @@ func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(word
 		case len(found.Repeated()) > 0:
 		case len(found.Once) > 0:
 			unknown = found.Once[0].String()
-		case found.Unknown() != "":
-			unknown = found.Unknown()
+		case !found.Unknown().IsZero():
+			unknown = found.Unknown().String()
 		default:
 			held := s.text()
 			if s.Play == "" {
@@ -216,7 +216,7 @@ func (c *Checker) found(ctx context.Context, a Answer, s Search, on player) (exp
 			c.Progress(s.text(), done, left)
 		}
 	})
-	if err == nil && s.Event != "" && !met.Load() && len(found.Shortest) == 0 && found.Unknown() == "" {
+	if err == nil && s.Event != "" && !met.Load() && len(found.Shortest) == 0 && found.Unknown().IsZero() {
 		return found, failure{verdict.NotSeen, words.Of("exercise.not-met", "event", s.Event)}
 	}
 	if err == nil {

@@ -21,6 +21,7 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/words"
 )
 
 // Player makes one run by a chooser, with [Play]. A run that has to be made again gets another one.
@@ -79,14 +80,14 @@ func (f Found) Causes() []verdict.Cause {
 
 // Unknown says why an exploration decides nothing, empty where it does: runs were given up, or more
 // than a tenth of the places could not be reached again.
-func (f Found) Unknown() string {
+func (f Found) Unknown() words.Text {
 	switch {
 	case len(f.GivenUp) > 0:
-		return fmt.Sprintf("%d schedules could not be played, a longer lease may help: %s", len(f.GivenUp), f.GivenUp[0])
+		return words.Of("unknown.given-up", "n", len(f.GivenUp), "why", f.GivenUp[0])
 	case len(f.Unreached) > max(1, f.Runs/10):
-		return fmt.Sprintf("%d places beside %d runs were not reached again: the same schedule goes more than one way: %s", len(f.Unreached), f.Runs, f.Unreached[0])
+		return words.Of("unknown.unreached", "n", len(f.Unreached), "runs", f.Runs, "why", f.Unreached[0])
 	}
-	return ""
+	return words.Text{}
 }
 
 // Decided counts the runs that show something, and the places that were not reached again among those that do not.

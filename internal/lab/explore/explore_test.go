@@ -210,7 +210,7 @@ func TestWhatWasFoundStays(t *testing.T) {
 			return r, err
 		}, Search{Unpruned: true}, nil)
 		gaveUp := fails == ErrGivenUp
-		if found.Runs != 10 || found.Bad == 0 || len(found.Shortest) != 1 || !found.Limited() || (found.Unknown() != "") != gaveUp || gaveUp && (err != nil || len(found.GivenUp) != maxGivenUp+1) || !gaveUp && err != broken {
+		if found.Runs != 10 || found.Bad == 0 || len(found.Shortest) != 1 || !found.Limited() || found.Unknown().IsZero() == gaveUp || gaveUp && (err != nil || len(found.GivenUp) != maxGivenUp+1) || !gaveUp && err != broken {
 			t.Errorf("%v: %d bad, shortest %v, limited %v, unknown %q, %v", fails, found.Bad, found.Causes(), found.Limited(), found.Unknown(), err)
 		}
 	}

@@ -72,8 +72,8 @@ func newDetail(of run, beside []trial.Timeline) detail {
 	r, said := of.result, &drawing.Words{}
 	d.Because, d.Why = r.Because.Text(), []words.Text{r.Shown().Reason(r.Facts())}
 	switch {
-	case r.Problem != "":
-		d.Why[0] = words.AsItStands(r.Problem)
+	case !r.Why().IsZero():
+		d.Why[0] = r.Why()
 	case d.Why[0].IsZero():
 		d.Why[0] = r.Shown().Means(r.Group)
 	}

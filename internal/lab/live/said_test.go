@@ -18,7 +18,7 @@ var mayBeStrings = strings.Fields(regexp.MustCompile(`(?m)#.*$`).ReplaceAllStrin
 	# names, numbers and words of lists
 	topologyInfo.Name strategyInfo.Name strategyInfo.Telling scenarioInfo.Name scenarioInfo.Attacks Answer.Strategy
 	Answer.Scenario Answer.Twin Answer.Language Cell.Strategy Cell.Scenario Question.Key Action.Strategies Action.Events
-	Action.Schedule comparison.Strategies comparison.Shape comparison.Others menu.Outcomes Form.Offered Fact.Name
+	Action.Schedule explored.Shortest comparison.Strategies comparison.Shape comparison.Others menu.Outcomes Form.Offered Fact.Name
 	Number.Name Number.Text Number.Better Column.Kind Column.Name stepInfo.Kind Record.Strategy Choice.Step Order.Customer Row.Request Row.Shop Entry.Server Entry.Shop Entry.Request
 	Entry.Customer Entry.Fault Entry.What Entry.Key run.Prediction run.Promised prediction.Word state.Preparing
 	refusal.Problem TriedPart.Part Tried.Time savedInfo.Time detail.Holding Outcome.Answers Outcome.Ordinary State.Holder
@@ -68,7 +68,7 @@ func TestWhatThePageShowsIsAText(t *testing.T) {
 			}
 		}
 	}
-	for _, sent := range []any{menu{}, state{}, detail{}, refusal{}, attempt{}, seen{}, step.Position{}, report.Tried{}, courseInfo{}, ballot{}} {
+	for _, sent := range []any{menu{}, state{}, detail{}, refusal{}, attempt{}, seen{}, step.Position{}, report.Tried{}, courseInfo{}, ballot{}, explored{}} {
 		look(reflect.TypeOf(sent), reflect.TypeOf(sent).Name(), nil)
 	}
 	for at := range found {
@@ -100,6 +100,12 @@ func TestWhatIsRefusedIsSaidInChinese(t *testing.T) {
 	} {
 		all = append(all, s.checkLoad(&c))
 	}
+	s.menu.Strategies[0].NotStepped = true
+	for _, asked := range []stepRequest{{Strategy: s.menu.Strategies[0].Name, Customers: 2}, {Strategy: "conditional", Customers: 2, Schedule: "C.select"}} {
+		_, err := s.checkStep(asked)
+		all = append(all, err)
+	}
+	all = append(all, lackError{words.Of("refused.lacks", "strategy", "owner-delex", "why", words.Of("unfit.command", "commands", "DELEX", "version", "7"))})
 	cell := cellName{"none", "contention"}
 	if _, err := s.enqueue([]wanted{{cell, 1, 0}}, nil); err != nil {
 		t.Fatal(err)

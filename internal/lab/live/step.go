@@ -37,7 +37,6 @@ type stepRequest struct {
 	Schedule  string `json:"schedule"`
 	ToEnd     bool   `json:"to_end"`  // and then customer by customer to the end
 	Baskets   bool   `json:"baskets"` // each customer buys two items in one sale
-	Lang      string `json:"lang"`    // of the drawing
 	// Events is the kind that may happen in an exploration, none for no event.
 	Events []schedule.Event `json:"events,omitempty"`
 }
@@ -46,7 +45,8 @@ type stepRequest struct {
 // leads, if customer by customer goes to the end.
 type position struct {
 	step.Position
-	Drawing string `json:"drawing,omitempty"` // as a terminal has it, of sales of several items
+	// Drawing is by language, as a terminal has it, of sales of several items.
+	Drawing map[string]string `json:"drawing,omitempty"`
 }
 
 // played is what was asked, and how things stood: those who only watch see it.
@@ -128,9 +128,9 @@ func (s *Server) onStage(w http.ResponseWriter, r *http.Request, patience time.D
 }
 
 // lackError is why the Redis of the stage cannot run a strategy.
-type lackError string
+type lackError struct{ error }
 
-func (e lackError) Error() string { return string(e) }
+func (e lackError) Unwrap() error { return e.error }
 
 func lacks(ctx context.Context, on *step.Shops, shop *catalog.Catalog, name string) error {
 	of, err := shop.Any(name)
@@ -138,8 +138,8 @@ func lacks(ctx context.Context, on *step.Shops, shop *catalog.Catalog, name stri
 		return err
 	}
 	why, err := on.Lacks(ctx, of)
-	if err == nil && why != "" {
-		err = lackError(name + " " + why)
+	if err == nil && !why.IsZero() {
+		err = lackError{words.Of("refused.lacks", "strategy", name, "why", why)}
 	}
 	return err
 }
@@ -154,7 +154,7 @@ func (s *Server) checkStep(asked stepRequest) (schedule.Schedule, error) {
 	case i < 0:
 		return nil, fmt.Errorf("there is no strategy %q", asked.Strategy)
 	case among[i].NotStepped:
-		return nil, fmt.Errorf("%s cannot be stepped through", asked.Strategy)
+		return nil, words.Of("refused.not-stepped", "strategy", asked.Strategy)
 	case asked.Customers < 2 || asked.Customers > schedule.MaxCustomers:
 		return nil, fmt.Errorf("%d customers: want 2 or %d", asked.Customers, schedule.MaxCustomers)
 	case len(asked.Schedule) > maxSchedule:
@@ -165,7 +165,7 @@ func (s *Server) checkStep(asked stepRequest) (schedule.Schedule, error) {
 	}
 	plan, err := schedule.Parse(asked.Schedule)
 	if err == nil && plan.Customers() > asked.Customers {
-		err = fmt.Errorf("the schedule names %d customers, and %d buy", plan.Customers(), asked.Customers)
+		err = words.Of("refused.customers", "n", plan.Customers(), "most", asked.Customers)
 	}
 	return plan, err
 }
@@ -196,9 +196,12 @@ func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
 		s.mu.Unlock()
 		p := position{Position: at}
 		if asked.Baskets {
-			var drawn strings.Builder
-			schedule.Draw(&drawn, words.In(asked.Lang), at.Record, 0)
-			p.Drawing = drawn.String()
+			p.Drawing = map[string]string{}
+			for _, l := range words.Languages {
+				var drawn strings.Builder
+				schedule.Draw(&drawn, l, at.Record, 0)
+				p.Drawing[l.String()] = drawn.String()
+			}
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -220,7 +223,7 @@ type explored struct {
 	Bad      int               `json:"bad"`
 	Shortest string            `json:"shortest,omitempty"` // a schedule that fails: one that oversells, where there is one
 	Outcome  *schedule.Outcome `json:"outcome,omitempty"`  // of it
-	Unknown  string            `json:"unknown,omitempty"`  // what could not be decided
+	Unknown  words.Text        `json:"unknown,omitzero"`   // what could not be decided
 }
 
 // serveExploration runs every order of the steps, with the event that was asked for at every place, as

@@ -21,6 +21,7 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/redisconn"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
@@ -208,7 +209,7 @@ func (t *testbeds) start(ctx context.Context) error {
 	if err != nil {
 		return &AddressError{"mysql", err}
 	}
-	noQuorum, noEtcd := "", ""
+	var noQuorum, noEtcd words.Text
 	options := func(p *Plan) rig.TestbedOptions {
 		o := rig.TestbedOptions{Shops: p.Shops, RedisURL: p.Redis, Env: p.settings(), Trace: true}
 		o.Env["SHOP_MYSQL_POOL"] = strconv.Itoa(pool)
@@ -217,7 +218,7 @@ func (t *testbeds) start(ctx context.Context) error {
 		}
 		if slices.ContainsFunc(p.Pairs, needsEtcd) {
 			if missing := testserver.HasEtcd(); missing != nil {
-				noEtcd = missing.Error()
+				noEtcd = words.Of("missing", "why", missing.Error())
 			} else {
 				o.Etcd = true
 			}
@@ -228,7 +229,7 @@ func (t *testbeds) start(ctx context.Context) error {
 				o.Quorum = rig.QuorumServers
 			}
 		} else {
-			noQuorum = "needs several Redis servers, and --redis gives one"
+			noQuorum = words.Of("unfit.quorum")
 		}
 		return o
 	}
@@ -262,7 +263,7 @@ func needsEtcd(c Pair) bool   { return c.Strategy.NeedsEtcd }
 // use checks the shops that were given by address: they must be ready, in lab mode, and on the
 // database that the audit asks.
 func (t *testbeds) use(ctx context.Context) error {
-	given := &trial.Bench{Shops: t.plan.Given, Store: t.servers.Store, Redis: t.redis, Waits: t.waits, NoEtcd: "needs an etcd that loadtest has started"}
+	given := &trial.Bench{Shops: t.plan.Given, Store: t.servers.Store, Redis: t.redis, Waits: t.waits, NoEtcd: words.Of("unfit.etcd")}
 	probeWithin := func(url, by string) error {
 		waiting, cancel := context.WithTimeout(ctx, connectPatience)
 		defer cancel()
@@ -283,7 +284,7 @@ func (t *testbeds) use(ctx context.Context) error {
 			continue
 		}
 		if err := probeWithin(url, t.plan.Pairs[quorum].Strategy.Name); err != nil {
-			given.NoQuorum = fmt.Sprintf("needs several Redis servers. %s: %v", Redacted(url), err)
+			given.NoQuorum = words.Of("unfit.quorum", "shop", Redacted(url), "why", err.Error())
 		}
 	}
 	t.benches = []*trial.Bench{given}

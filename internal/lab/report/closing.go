@@ -43,7 +43,7 @@ func (t Terminal) closing(r Report) {
 // scenarios that cannot run here.
 func skipped(cells []trial.Result) []words.Text {
 	names := map[string][]string{} // by problem
-	var problems []string
+	var problems []words.Text
 	for _, c := range cells {
 		if c.Verdict != verdict.Skipped {
 			continue
@@ -56,7 +56,7 @@ func skipped(cells []trial.Result) []words.Text {
 			name = c.Scenario
 		}
 		if names[c.Problem] == nil {
-			problems = append(problems, c.Problem)
+			problems = append(problems, c.Why())
 		}
 		if !slices.Contains(names[c.Problem], name) {
 			names[c.Problem] = append(names[c.Problem], name)
@@ -64,7 +64,7 @@ func skipped(cells []trial.Result) []words.Text {
 	}
 	var lines []words.Text
 	for _, problem := range problems {
-		lines = append(lines, words.Of("report.skipped", "names", strings.Join(names[problem], ", "), "problem", problem))
+		lines = append(lines, words.Of("report.skipped", "names", strings.Join(names[problem.String()], ", "), "problem", problem))
 	}
 	return lines
 }

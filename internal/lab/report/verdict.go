@@ -24,8 +24,8 @@ func counted(in *words.Language, c trial.Result) string { return c.Shown().Count
 // reason says in words what a cell's verdict rests on. It is empty where the cell held and
 // sold all.
 func reason(in *words.Language, c trial.Result) string {
-	if c.Problem != "" {
-		return c.Problem
+	if why := c.Why(); !why.IsZero() {
+		return in.Say(why)
 	}
 	return in.Say(c.Shown().Reason(c.Facts()))
 }

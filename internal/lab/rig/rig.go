@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"stocklock/internal/lab/words"
 	"stocklock/internal/redisconn"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/testserver"
@@ -23,8 +24,8 @@ type Rig struct {
 	binary    string
 	buildErr  error
 
-	mu     sync.Mutex        // guards lacked
-	lacked map[string]string // what Lacks has found out, by the commands
+	mu     sync.Mutex            // guards lacked
+	lacked map[string]words.Text // what Lacks has found out, by the commands
 }
 
 // New makes an empty rig. It starts the program shop as its shops, or for an empty path the one that
@@ -39,7 +40,7 @@ func New(shop string) (_ *Rig, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("rig: %w", err)
 	}
-	return &Rig{Group: group, given: shop, lacked: map[string]string{}}, nil
+	return &Rig{Group: group, given: shop, lacked: map[string]words.Text{}}, nil
 }
 
 // RedisVersion is what the server calls itself, such as "Redis 8.0.2".
@@ -56,24 +57,24 @@ func RedisVersion(ctx context.Context, client redisconn.Client) (string, error) 
 
 // Lacks says why a Redis server cannot run a strategy: it knows none of the commands that the strategy
 // needs one of, as [declared.Strategy.NeedsCommand] lists them. It is empty where the server can.
-func Lacks(ctx context.Context, client redisconn.Client, commands []string) (string, error) {
+func Lacks(ctx context.Context, client redisconn.Client, commands []string) (why words.Text, err error) {
 	if len(commands) == 0 {
-		return "", nil
+		return why, nil
 	}
 	if known, err := declared.KnownCommand(ctx, client, commands); err != nil || known != "" {
-		return "", err
+		return why, err
 	}
 	version, err := RedisVersion(ctx, client)
 	if err != nil {
-		return "", err
+		return why, err
 	}
-	return fmt.Sprintf("needs a Redis that knows %s, and this one is %s: see --redis-server", strings.Join(commands, " or "), version), nil
+	return words.Of("unfit.command", "commands", strings.Join(commands, " or "), "version", version), nil
 }
 
 // Lacks says why the Redis servers that the rig starts cannot run a strategy. It starts one to ask it, once.
-func (r *Rig) Lacks(ctx context.Context, commands []string) (string, error) {
+func (r *Rig) Lacks(ctx context.Context, commands []string) (why words.Text, err error) {
 	if len(commands) == 0 {
-		return "", nil
+		return why, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,9 +84,9 @@ func (r *Rig) Lacks(ctx context.Context, commands []string) (string, error) {
 	}
 	server, err := r.Redis(ctx, testserver.RedisOptions{})
 	if err != nil {
-		return "", err
+		return why, err
 	}
-	why, err := Lacks(ctx, server.Client, commands)
+	why, err = Lacks(ctx, server.Client, commands)
 	if err = errors.Join(err, server.Stop()); err == nil {
 		r.lacked[key] = why
 	}

@@ -126,10 +126,10 @@ func (s *soak) leaveOut(ctx context.Context) (skipped []string, err error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case why == "":
+		case why.IsZero():
 			fit = append(fit, of)
 		default:
-			skipped = append(skipped, of.Name+": "+why)
+			skipped = append(skipped, of.Name+": "+why.String())
 			s.say("skipped %s: %s", of.Name, why)
 		}
 	}

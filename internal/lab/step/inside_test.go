@@ -35,7 +35,7 @@ func allEndings(t *testing.T, play explore.Player, slots int, strategy string, e
 		return r, err
 	}
 	found, err := explore.Explore(t.Context(), keeps, explore.Search{Slots: slots}, nil)
-	if err != nil || found.Unknown() != "" {
+	if err != nil || found.Unknown().Key != "" {
 		t.Fatalf("%s under %v: %v %s", strategy, events, err, found.Unknown())
 	}
 	return seen, found

@@ -125,7 +125,7 @@ func (s *Shops) Close() error {
 func (s *Shops) Starved() int64 { return s.starved.Load() }
 
 // Lacks says why the Redis of the stage cannot run a strategy, and nothing where it can.
-func (s *Shops) Lacks(ctx context.Context, of declared.Strategy) (string, error) {
+func (s *Shops) Lacks(ctx context.Context, of declared.Strategy) (words.Text, error) {
 	return s.servers.Rig.Lacks(ctx, of.NeedsCommand)
 }
 

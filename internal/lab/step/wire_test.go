@@ -52,7 +52,7 @@ func open(t *testing.T, strategy string, start ...string) *step.Service {
 func explored(t *testing.T, s *step.Service, events ...schedule.Event) explore.Found {
 	t.Helper()
 	found, err := explore.Explore(t.Context(), s.Plan(2, events...).On(s), explore.Search{}, nil)
-	if err != nil || found.Unknown() != "" {
+	if err != nil || found.Unknown().Key != "" {
 		t.Fatalf("%v %s", err, found.Unknown())
 	}
 	return found
@@ -73,7 +73,7 @@ func TestWhatIsFound(t *testing.T) {
 			s := open(t, tt.strategy)
 			found := explored(t, s)
 			all, err := explore.Explore(t.Context(), s.Plan(2).On(s), explore.Search{Unpruned: true}, nil)
-			if err != nil || all.Unknown() != "" {
+			if err != nil || all.Unknown().Key != "" {
 				t.Fatalf("%v %s", err, all.Unknown())
 			}
 			if fmt.Sprint(all.Causes()) != fmt.Sprint(found.Causes()) || all.Runs < found.Runs {

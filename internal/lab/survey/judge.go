@@ -1,7 +1,6 @@
 package survey
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -95,8 +94,8 @@ func judge(a schedule.Attack, explaining []schedule.Attack, j Judgement, p decla
 	switch {
 	case all.runs == 0:
 		return j
-	case all.unknown != "":
-		j.By = words.AsItStands(all.unknown)
+	case !all.unknown.IsZero():
+		j.By = all.unknown
 	case j.Declared == declared.Has:
 		j.Ruling, j.By = Agrees, all.without(words.AsItStands(string(a.Causes[0])))
 	case p.Has.Includes(declared.StorageChecked) && !declared.Unchecked.Includes(a.Property):
@@ -112,12 +111,14 @@ func judge(a schedule.Attack, explaining []schedule.Attack, j Judgement, p decla
 // seen is how much was played of what could decide.
 type seen struct {
 	runs    int
-	unknown string // why something is not known
+	unknown words.Text // why something is not known
 }
 
 func (s *seen) add(r Result) {
 	s.runs += r.Found.Runs
-	s.unknown = cmp.Or(s.unknown, r.Found.Unknown())
+	if s.unknown.IsZero() {
+		s.unknown = r.Found.Unknown()
+	}
 }
 
 func (s seen) without(what words.Text) words.Text {
@@ -164,8 +165,8 @@ func judgeStorage(j Judgement, of declared.Strategy, results []Result) Judgement
 	}
 	switch {
 	case all.runs == 0:
-	case all.unknown != "":
-		j.By = words.AsItStands(all.unknown)
+	case !all.unknown.IsZero():
+		j.By = all.unknown
 	case j.Declared == declared.Has:
 		j.Ruling, j.By = Agrees, all.without(words.Of("judge.failure"))
 	default:

@@ -209,8 +209,8 @@ func (p Plan) Run(ctx context.Context, on *step.Shops, progress func(of Result, 
 // surprises says where what was found differs from what is expected, in both directions.
 func surprises(expected schedule.Expectation, f explore.Found) []string {
 	var all []string
-	if why := f.Unknown(); why != "" {
-		all = append(all, why)
+	if why := f.Unknown(); !why.IsZero() {
+		all = append(all, why.String())
 	}
 	for _, a := range expected.Wanted {
 		if !f.Shows(a.Causes) {

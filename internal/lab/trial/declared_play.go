@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy/declared"
 )
@@ -90,12 +91,12 @@ const (
 // there is no copy. Sales are then made one at a time until the page view has stored its own.
 func (p Play) OfView() bool { return slices.Contains(sale.ViewPoints, p.At) }
 
-// Passing says in a word what passes the point of the play.
-func (p Play) Passing() string {
+// neverPassed says that what passes the points of the play never passes one.
+func (p Play) neverPassed(point sale.Point) words.Text {
 	if p.OfView() {
-		return "page views"
+		return words.Of("unfit.view-point", "point", point)
 	}
-	return "sales"
+	return words.Of("unfit.point", "point", point)
 }
 
 // IsZero reports whether nothing goes wrong.

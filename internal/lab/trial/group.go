@@ -52,7 +52,8 @@ func Run(ctx context.Context, b *Bench, sc Scenario, strategies []declared.Strat
 			g.Shows = append(g.Shows, show)
 		default:
 			results[i].Unfit = why.what
-			results[i].Conclude(verdict.Judgement{Kind: why.kind, Problem: why.reason})
+			results[i].Lacks = why.reason
+			results[i].Conclude(verdict.Judgement{Kind: why.kind, Problem: why.reason.String()})
 		}
 	}
 	if len(g.Shows) == 0 {
@@ -79,7 +80,7 @@ func Run(ctx context.Context, b *Bench, sc Scenario, strategies []declared.Strat
 // admit makes the items of a strategy, or says why it is no cell here.
 func (g *Group) admit(ctx context.Context, of declared.Strategy) (*Show, misfit, error) {
 	why := unfit(*g.Bench, g.Scenario, of, g.o)
-	if why.reason == "" {
+	if why.reason.IsZero() {
 		err := g.Bench.ready(ctx)
 		if err == nil {
 			why, err = g.Bench.lacks(ctx, of)
@@ -88,7 +89,7 @@ func (g *Group) admit(ctx context.Context, of declared.Strategy) (*Show, misfit,
 			return nil, why, err
 		}
 	}
-	if why.reason != "" {
+	if !why.reason.IsZero() {
 		return nil, why, nil
 	}
 	show := &Show{Group: g, Of: of, run: audit.NewID(of.Name, g.Scenario.Name, g.seed, len("-50"))}

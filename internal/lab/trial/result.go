@@ -87,6 +87,7 @@ type Result struct {
 	Waiting  *verdict.Waiting `json:"waiting,omitempty"` // where the verdict is stuck
 	Problem  string           `json:"reason,omitempty"`  // why it is invalid or skipped, as the harness says it
 	Unfit    Unfit            `json:"unfit,omitempty"`   // of a skipped cell: what of it cannot run here
+	Lacks    words.Text       `json:"lacks,omitzero"`    // of one that does not run: Problem in every language
 	Seconds  float64          `json:"seconds"`
 	Replay   string           `json:"replay,omitempty"`
 
@@ -102,6 +103,14 @@ type Result struct {
 	// WouldHold has the strategies that would have held where this one failed, the nearest first: see
 	// [Scenario.WouldHold]. Results of earlier versions have none.
 	WouldHold []string `json:"would_hold,omitempty"`
+}
+
+// Why is what the harness says of a cell that is invalid, or did not run. Results of earlier versions have it in English.
+func (r Result) Why() words.Text {
+	if r.Lacks.IsZero() {
+		return words.AsItStands(r.Problem)
+	}
+	return r.Lacks
 }
 
 // Nearest is how many of the strategies that would have held are shown.

@@ -83,9 +83,9 @@ type Bench struct {
 	Waits *seen.MySQL
 	// Alone means that no other bench uses the same MySQL, so that its counts are this bench's.
 	Alone    bool
-	NoQuorum string  // why strategies that need a quorum cannot run here; empty where they can
-	NoEtcd   string  // why strategies that need etcd cannot
-	Service  Service // in the place of the lab's shops and tables; nil for those
+	NoQuorum words.Text // why strategies that need a quorum cannot run here; empty where they can
+	NoEtcd   words.Text // why strategies that need etcd cannot
+	Service  Service    // in the place of the lab's shops and tables; nil for those
 	// Database is the servers of a topology, nil for a single one. Where they fail over, Store is opened anew.
 	Database *topology.Servers
 }
@@ -193,41 +193,38 @@ func (s *Show) attack(ctx context.Context) error {
 // misfit is why a cell cannot be run here, and whether its strategy or its scenario is the cause.
 type misfit struct {
 	what   Unfit
-	reason string
+	reason words.Text
 	kind   verdict.Kind
 }
 
 // unfit says why a cell cannot be run here. The reason is empty where it can.
 func unfit(b Bench, sc Scenario, of declared.Strategy, o Options) misfit {
-	skipped := func(what Unfit, format string, args ...any) misfit {
-		return misfit{what, fmt.Sprintf(format, args...), verdict.Skipped}
-	}
+	skipped := func(what Unfit, reason words.Text) misfit { return misfit{what, reason, verdict.Skipped} }
 	switch {
 	case sc.Topology != nil && sc.Topology.Missing() != nil:
-		return skipped(UnfitScenario, "%v", sc.Topology.Missing())
+		return skipped(UnfitScenario, words.Of("missing", "why", sc.Topology.Missing().Error()))
 	case sc.OfBaskets() && sc.Expected(of).Verdict == verdict.Inapplicable:
-		return misfit{UnfitEach, "the way has nothing that this scenario attacks", verdict.Inapplicable}
+		return misfit{UnfitEach, words.Of("unfit.nothing"), verdict.Inapplicable}
 	case sc.Few != nil:
 		return misfit{}
 	case sc.Needs == Rig && (b.Testbed == nil || !b.Testbed.CommandsServers()):
-		return skipped(UnfitScenario, "needs servers that loadtest has started, and these were given by address. "+
-			"Run it without --mysql, --redis and --shop, or with docker compose run --rm lab")
+		return skipped(UnfitScenario, words.Of("unfit.servers"))
 	case sc.ShortWait && o.Wait >= o.Lease:
-		return skipped(UnfitScenario, "needs a wait shorter than the lease, and these are %s and %s", o.Wait, o.Lease)
+		return skipped(UnfitScenario, words.Of("unfit.wait", "wait", o.Wait.String(), "lease", o.Lease.String()))
 	case of.Inapplicable[sc.Name] != "":
-		return misfit{UnfitEach, of.Inapplicable[sc.Name], verdict.Inapplicable}
+		return misfit{UnfitEach, words.AsItStands(of.Inapplicable[sc.Name]), verdict.Inapplicable}
 	case sc.Misses(of) != "":
-		return misfit{UnfitEach, fmt.Sprintf("its %s never pass the point %s", sc.Crowd.Passing(), sc.Misses(of)), verdict.Inapplicable}
+		return misfit{UnfitEach, sc.Crowd.neverPassed(sc.Misses(of)), verdict.Inapplicable}
 	case b.Testbed == nil && !sc.Crowd.IsZero() && !sc.Crowd.Kill:
-		return skipped(UnfitScenario, "needs shops that loadtest has started, and these were given by address. Run it without --shop: --mysql and --redis may stay")
+		return skipped(UnfitScenario, words.Of("unfit.shops"))
 	case b.Testbed != nil && o.Lease > longestPlayed && of.Lease.Kept != declared.NoLease && (sc.Crowd.Kill || slices.Contains(sc.Crowd.Until, LeaseOver)):
-		return skipped(UnfitScenario, "waits for the end of a lease: needs one of %s or less, and this one is %s", longestPlayed, o.Lease)
+		return skipped(UnfitScenario, words.Of("unfit.lease-long", "most", longestPlayed.String(), "lease", o.Lease.String()))
 	case o.Lease < of.ShortestLease:
-		return skipped(UnfitStrategy, "needs a lease of %s or more, and this one is %s: give --lease %[1]s", of.ShortestLease, o.Lease)
+		return skipped(UnfitStrategy, words.Of("unfit.lease-short", "least", of.ShortestLease.String(), "lease", o.Lease.String()))
 	case of.NeedsQuorum:
-		return skipped(UnfitStrategy, "%s", b.NoQuorum)
+		return skipped(UnfitStrategy, b.NoQuorum)
 	case of.NeedsEtcd:
-		return skipped(UnfitStrategy, "%s", b.NoEtcd)
+		return skipped(UnfitStrategy, b.NoEtcd)
 	default:
 		return misfit{}
 	}
@@ -240,8 +237,7 @@ func (b Bench) lacks(ctx context.Context, of declared.Strategy) (misfit, error) 
 	case len(of.NeedsCommand) == 0:
 		return misfit{}, nil
 	case client == nil && b.Testbed == nil:
-		return misfit{UnfitStrategy, fmt.Sprintf("needs a Redis that knows %s: say with --redis where the one of the shops is",
-			strings.Join(of.NeedsCommand, " or ")), verdict.Skipped}, nil
+		return misfit{UnfitStrategy, words.Of("unfit.command-unasked", "commands", strings.Join(of.NeedsCommand, " or ")), verdict.Skipped}, nil
 	case client == nil:
 		client = b.Testbed.Redis().Client
 	}

@@ -233,6 +233,9 @@ func TestACellThatSaysNothingIsSkipped(t *testing.T) {
 		if err != nil || r.Verdict != verdict.Skipped && r.Verdict != verdict.Inapplicable || r.Problem != tt.why || r.Unfit != tt.what || r.Surprise() {
 			t.Errorf("%s: %s because %q (%v), surprise %t, %v; want skipped because %q", tt.scenario, r.Verdict, r.Problem, r.Unfit, r.Surprise(), err, tt.why)
 		}
+		if said := words.Chinese.Say(r.Why()); (said == tt.why) != (tt.scenario == "pause") { // which its strategy says
+			t.Errorf("%s is said in Chinese as %q", tt.scenario, said)
+		}
 	}
 }
 

@@ -65,7 +65,7 @@ function commandCard({line, output, action}, leaving) {
   const votes = about.map(classVotes);
   leaving.push(...votes.map(v => v.leave));
   const baskets = action && action.strategies && several(action.strategies[0]);
-  const asked = strategy => ({strategy, customers: action.customers, schedule: action.schedule || '', baskets, lang: language()});
+  const asked = strategy => ({strategy, customers: action.customers, schedule: action.schedule || '', baskets});
   let results = [];
   const away = new AbortController();
   leaving.push(() => away.abort());
@@ -88,11 +88,11 @@ function commandCard({line, output, action}, leaving) {
     } catch (e) { say(e.message); if (!action.cells) fill(out); } finally { begin.disabled = false; }
   }
   const kindsOf = events => (events || []).length ? events.map(e => t('event.' + e, {who: t('somebody')})).join(t('list')) : t('no.event');
-  const exploredWords = e => h('div', {class: 'explored'}, h('p', {'data-bad': e.bad}, h('b', {}, t('lesson.explored', {strategy: e.strategy, runs: e.runs, bad: e.bad})), e.unknown ? ' ' + e.unknown : ''),
+  const exploredWords = e => h('div', {class: 'explored'}, h('p', {'data-bad': e.bad}, h('b', {}, t('lesson.explored', {strategy: e.strategy, runs: e.runs, bad: e.bad})), ' ', inWords(e.unknown)),
     e.shortest && h('p', {}, ended(e.outcome), ' ', h('a', {class: 'button', href: linkOf(stepName(e), e.customers, e.shortest) + '/end'}, e.shortest)));
   function played(p) {
     const at = p.position;
-    fill(out, at.drawing ? h('pre', {class: 'output', tabindex: '0'}, at.drawing) : h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('record')}, recordTable(at, p.customers)),
+    fill(out, at.drawing ? h('pre', {class: 'output', tabindex: '0'}, at.drawing[language()]) : h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('record')}, recordTable(at, p.customers)),
       h('p', {class: 'ending'}, ended(at.outcome),
         ' ', h('a', {class: 'button', href: linkOf(stepName(p), p.customers, p.schedule)}, t('step.it'))));
   }

@@ -103,7 +103,7 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
       h('div', {class: 'sources n' + customers}, buyers, !several && servers),
       !p.ended && mayDrive() && h('div', {class: 'events'}, h('h2', {}, t('event.title')), events.map(choose), h('button', {type: 'button', id: 'to-end', class: 'choice event', onclick: () => { location.hash = linkOf(strategy, customers, schedule) + '/end'; }}, '⇥ ', t('to.end'))),
       ending,
-      h('section', {}, h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('record')}, several ? h('pre', {class: 'drawing'}, p.drawing) : recordTable(p, customers)),
+      h('section', {}, h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('record')}, several ? h('pre', {class: 'drawing'}, p.drawing[language()]) : recordTable(p, customers)),
         h('p', {class: 'soft'}, t('the.command'), t('colon'), h('code', {class: 'command'}, `loadtest step ${name} ${schedule}`.trim() + (several ? ' --as baskets --draw' : '') + (customers === 3 ? ' --customers 3' : '')))));
     const first = place.querySelector('.choice');
     if (first && session.getItem('step-keys') && document.activeElement === document.body) first.focus();
@@ -125,7 +125,7 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
   if (!mayDrive()) { notice(said, t('drive.how')); follow(); }
   else {
     fill(place, h('p', {class: 'soft playing'}, h('span', {class: 'spinner'}), ' ', t('playing')));
-    ask('POST', 'api/positions', {strategy: name, baskets: several, customers, schedule, to_end: how === 'end', lang: language()}, leaving.signal).then(p => { if (!gone) show(p); }, e => { if (!gone) { fill(place, h('a', {class: 'button', href: linkOf(strategy, customers, choices.slice(0, -1).join(' '))}, '↶ ', t('undo'))); notice(said, e.message); } });
+    ask('POST', 'api/positions', {strategy: name, baskets: several, customers, schedule, to_end: how === 'end'}, leaving.signal).then(p => { if (!gone) show(p); }, e => { if (!gone) { fill(place, h('a', {class: 'button', href: linkOf(strategy, customers, choices.slice(0, -1).join(' '))}, '↶ ', t('undo'))); notice(said, e.message); } });
   }
   const off = on((name, data) => {
     if (!mayDrive() && (name === 'played' || name === 'state')) follow();
