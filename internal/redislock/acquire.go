@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // request begins an attempt. The first waiter asks, on behalf of all waiters of this process.
@@ -129,7 +127,7 @@ func (l *Locker) unansweredLocked(r request, err error) {
 	current := n.attempt == r.attempt && n.state == asking
 	waits := r.short && timeout(err) && !w.try && l.now() < w.begun+w.Wait // another goroutine asks
 	_, bounded := w.ctx.Deadline()
-	again := passing(err) || w.ctx.Err() == nil && unsent(err) && !errors.Is(err, redis.ErrClosed) && (bounded || w.Wait < never)
+	again := passing(err) || w.ctx.Err() == nil && away(err) && (bounded || w.Wait < never)
 	if current && again && !w.try {
 		n.trouble, n.pauses, n.pausing = err, nextPause(n.pauses, w.Lease), true // the waiters are told after the pause
 		time.AfterFunc(n.pauses, func() {
@@ -161,11 +159,10 @@ func (l *Locker) failedLocked(n *lock, attempt uint64, err error) todo {
 
 // await waits for the lock, an error, or the end of the caller's wait.
 func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
-	var patience <-chan time.Time
+	var patience, late <-chan time.Time
 	if w.Wait < never && len(w.answer) == 0 {
 		patience = time.After(max(1, w.begun+w.Wait-l.now()))
 	}
-	var late <-chan time.Time
 	if l.opts.Hooks.NotServed != nil {
 		late = time.After(max(1, w.begun+tellAfter-l.now()))
 	}

@@ -114,8 +114,8 @@
 //
 // An Acquire with a bound, which is Options.Wait or a deadline of the context, waits for Redis as well: after a refusal
 // that passes, such as READONLY, and where no connection can be made. The pauses between its requests grow to a 24th of
-// the lease, and to a second at most. Without a bound, it waits after refusals that pass, and returns at once where no
-// connection can be made. Hooks.NotServed is told. A request without an answer ends the wait after a third of the lease,
+// the lease, and to a second at most. Without a bound, it waits after refusals that pass, and returns at once where its request has no
+// connection. Hooks.NotServed is told. A request without an answer ends the wait after a third of the lease,
 // or after the client's timeouts. One that a caller who can give up has sent itself ends after a second, and is repeated
 // once: see The client.
 //

@@ -113,6 +113,9 @@ func unsent(err error) bool {
 	return ok && dial.Op == "dial" || errors.Is(err, errNotSent) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
 }
 
+// away says whether no connection could be made, and may be later.
+func away(err error) bool { return unsent(err) && !errors.Is(err, redis.ErrClosed) }
+
 // timeout says whether no answer came in time. All waiters for that answer share the error.
 func timeout(err error) bool {
 	network, ok := errors.AsType[net.Error](err)

@@ -348,8 +348,8 @@ func (l *Locker) lostLocked(n *lock, how error) {
 // askForEviction asks Redis whether it may delete locks when it is out of memory, and calls the
 // hook. A refusal of INFO is no error.
 func (l *Locker) askForEviction() {
-	info := redis.NewInfoCmd(l.ctx, "info", "memory")
-	if hook := l.opts.Hooks.Evicts; hook != nil && l.server.process(l.ctx, info) == nil {
+	info, end := redis.NewInfoCmd(l.ctx, "info", "memory"), l.base.Add(l.now()+third(l.opts.Lease))
+	if hook := l.opts.Hooks.Evicts; hook != nil && l.server.process(bounded{l.ctx, end}, info) == nil {
 		if policy := info.Item("Memory", "maxmemory_policy"); policy != "" && policy != "noeviction" {
 			hook(policy)
 		}

@@ -283,3 +283,66 @@ func TestALostMessageDoesNotKeepOthersWaiting(t *testing.T) {
 		})
 	}
 }
+
+// TestAnOutageBeforeTheFirstSubscription: who begins to wait while no connection can be made waits for Redis, as one
+// whose Locker listens does. A client that is closed does not come back.
+func TestAnOutageBeforeTheFirstSubscription(t *testing.T) {
+	const wait = 20 * time.Second
+	for name, c := range map[string]struct {
+		outage, took time.Duration
+		want         error
+	}{
+		"it is over in time":    {wait / 4, wait / 2, nil},
+		"it is not":             {2 * wait, wait, ErrNotAcquired},
+		"the client was closed": {0, 2 * silence, ErrUnavailable},
+	} {
+		withPushes(t, func(t *testing.T, p *pushes, l *Locker) {
+			p.answers(releaseScript, says(heldReply))
+			_, first := acquire(t, l, t.Context(), "k")
+			if p.refuse = 1 << 30; c.outage == 0 {
+				p.client.Close()
+			}
+			begun := time.Now()
+			time.AfterFunc(c.outage, func() { p.set(func() { p.refuse = 0 }) })
+			time.AfterFunc(wait/2, func() {
+				if c.want == nil {
+					release(t, first)
+				}
+			})
+			_, lease, err := l.AcquireWith(t.Context(), "k", AcquireOptions{Wait: wait})
+			if took := time.Since(begun); !errors.Is(err, c.want) || took > c.took {
+				t.Errorf("%s: Acquire = %v after %s", name, err, took)
+			}
+			if err == nil {
+				release(t, lease)
+			}
+		})
+	}
+}
+
+// TestTheLockersOwnRequestsEnd: the handshake of its subscription, and INFO. A client without a ReadTimeout ends them
+// with their deadline alone, and Close waits for them. In virtual time, nobody may close a connection that is being made.
+func TestTheLockersOwnRequestsEnd(t *testing.T) {
+	withPushes(t, func(t *testing.T, p *pushes, l *Locker) {
+		o := p.client.Options()
+		o.ContextTimeoutEnabled, o.ReadTimeout, p.mute = true, 0, true
+		p.answers(acquireScript, says(waitingReply))
+		p.answers(heartbeatScript, says(waitingReply))
+		begun := time.Now()
+		if _, _, err := l.AcquireWith(t.Context(), "k", AcquireOptions{Wait: 10 * silence}); !errors.Is(err, ErrUnavailable) || time.Since(begun) > 3*silence {
+			t.Errorf("Acquire = %v after %s, want that the subscription was not confirmed", err, time.Since(begun))
+		}
+	})
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		l.opts.Hooks.Evicts = func(string) {}
+		f.answers(nil, func(ctx context.Context) (any, error) {
+			end, ok := ctx.Deadline()
+			if !ok || time.Until(end) > fakeLease {
+				t.Errorf("INFO has the deadline %v, %v", end, ok)
+			}
+			return noAnswer(bounded{context.Background(), end}) // a connection does not end with a cancel
+		})
+		_, lease := acquire(t, l, t.Context(), "k")
+		release(t, lease)
+	})
+}

@@ -49,14 +49,14 @@ func (l *Locker) unseenLocked() {
 }
 
 // silence is how long a subscription may be quiet before a ping tests it. It also bounds the answer
-// to that ping and to the first request.
+// to that ping, and each request that makes a connection.
 const silence = 3 * time.Second
 
 // listen keeps a subscription and reads it until it is closed, or refused.
 func (l *Locker) listen(s *subscription) {
 	defer s.close()
 	for s.ctx.Err() == nil {
-		messages := l.server.client.Subscribe(s.ctx, l.server.channel())
+		messages := l.server.client.Subscribe(bounded{s.ctx, l.base.Add(l.now() + silence)}, l.server.channel())
 		stop := context.AfterFunc(s.ctx, func() { messages.Close() })
 		err := l.receive(s, messages)
 		stop()
@@ -71,24 +71,24 @@ func (l *Locker) listen(s *subscription) {
 // receive reads a subscription until it leaves a ping unanswered, or is closed. It reads messages
 // directly from the connection. A goroutine in between would cost each hand-off between processes
 // two more changes of goroutine. The client subscribes again by itself when the connection breaks.
-// The error is that of a server that refuses the subscription, or does not confirm it.
+// The error is that of a server that refuses the subscription, or does not confirm it. A refusal that passes, and a
+// server that has no connection for it, are waited for.
 func (l *Locker) receive(s *subscription, messages *redis.PubSub) error {
-	pinged := false
-	pause, whole := time.Duration(0), l.now() // since when the connection has worked
+	pinged, pause, whole := false, time.Duration(0), l.now() // since when the connection has worked
 	for {
-		m, err := messages.ReceiveTimeout(s.ctx, silence)
+		ctx := bounded{s.ctx, l.base.Add(l.now() + silence)}
+		m, err := messages.ReceiveTimeout(ctx, silence)
 		var refusal redis.Error
 		switch {
 		case s.ctx.Err() != nil:
 			return nil
-		case err != nil && s.since == 0 && l.now()-s.begun >= silence, errors.As(err, &refusal) && !passing(err):
+		case errors.As(err, &refusal) && !passing(err), err != nil && !passing(err) && !away(err) && s.since == 0 && l.now()-s.begun >= silence:
 			return err
+		case timeout(err) && pinged:
+			return nil
 		case timeout(err):
-			if pinged {
-				return nil
-			}
-			pinged = true
-			_ = messages.Ping(s.ctx) // if it fails, the client makes another connection
+			pinged, ctx.deadline = true, l.base.Add(l.now()+silence)
+			_ = messages.Ping(ctx) // if it fails, the client makes another connection
 			continue
 		case err != nil:
 			if l.now()-whole > time.Second {

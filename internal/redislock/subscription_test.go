@@ -52,6 +52,7 @@ type pushes struct {
 	refuse   int  // so many dials
 	hangUp   bool // after the subscription, or a ping
 	silent   bool // pings have no answer
+	mute     bool // nothing has
 }
 
 func (p *pushes) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
@@ -98,9 +99,10 @@ func (p *pushes) serve(conn net.Conn) {
 		}
 		p.mu.Lock()
 		p.commands[args[0]]++
-		silent, hangUp := p.silent, p.hangUp
+		silent, hangUp, mute := p.silent, p.hangUp, p.mute
 		p.mu.Unlock()
 		switch {
+		case mute:
 		case args[0] == "subscribe" && !hangUp:
 			fmt.Fprintf(conn, "*3\r\n$9\r\nsubscribe\r\n$%d\r\n%s\r\n:1\r\n", len(args[1]), args[1])
 		case hangUp && (args[0] == "subscribe" || args[0] == "ping"):
