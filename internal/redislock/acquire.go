@@ -178,8 +178,9 @@ func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 			}
 			continue
 		case <-late:
+			late = time.After(tellAfter) // the silence may begin later than the wait
 			l.mu.Lock()
-			w.tell(false, n.why(tellAfter))
+			n.tellLocked(w.place, n.why(tellAfter))
 			l.unlock()
 			continue
 		case r := <-w.answer:

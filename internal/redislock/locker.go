@@ -268,14 +268,14 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 	if n.state == idle { // nobody asks
 		n.served()
 	}
-	n.tellLocked()
+	n.tellLocked(n.waiters.Back(), n.trouble)
 	l.scheduleLocked(n)
 }
 
-// tellLocked tells the waiters that the lock is taken, or why Redis does not serve them, once each. Those that do not
-// know yet are at the end of the queue.
-func (n *lock) tellLocked() {
-	for e := n.waiters.Back(); e != nil && e.Value.(*waiter).tell(n.state == waiting || n.state == held, n.trouble); e = e.Prev() {
+// tellLocked tells a waiter, and those before it, that the lock is taken, or why Redis does not serve them, once each.
+// Those that do not know yet are at the end of the queue.
+func (n *lock) tellLocked(e *list.Element, why error) {
+	for ; e != nil && e.Value.(*waiter).tell(n.state == waiting || n.state == held, why); e = e.Prev() {
 	}
 }
 

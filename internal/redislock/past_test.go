@@ -346,3 +346,46 @@ func TestTheLockersOwnRequestsEnd(t *testing.T) {
 		release(t, lease)
 	})
 }
+
+// TestALongWaitIsToldOfAnOutage: it has waited for others by then. Those that came later do not keep it from being told.
+func TestALongWaitIsToldOfAnOutage(t *testing.T) {
+	for name, answer := range map[string]func(context.Context) (any, error){
+		"silent": noAnswer,
+		"silent, and refuses": func(context.Context) (any, error) {
+			time.Sleep(tellAfter * 5 / 4)
+			return nil, redisError("READONLY a replica")
+		},
+	} {
+		for others := range 2 {
+			withListening(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+				told := map[string]int{}
+				l.opts.Hooks.NotServed = func(_ context.Context, e Event) {
+					l.mu.Lock()
+					defer l.mu.Unlock()
+					told[map[bool]string{true: "long", false: "short"}[e.Took > fakeLease/2]]++
+				}
+				f.answers(acquireScript, says(waitingReply))
+				f.answers(heartbeatScript, says(waitingReply))
+				long := fails(t, l, AcquireOptions{Wait: 2 * fakeLease})
+				time.Sleep(fakeLease)
+				f.answers(acquireScript, answer)
+				f.answers(heartbeatScript, says(droppedReply)) // Redis has lost its data
+				for len(f.requests(acquireScript)) < 2 {
+					time.Sleep(time.Millisecond)
+				}
+				for range others {
+					defer func(failed <-chan error) { <-failed }(fails(t, l, AcquireOptions{Wait: fakeLease / 4}))
+				}
+				time.Sleep(tellAfter * 9 / 8)
+				for range others {
+					if n := under(l, func() int { return told["long"] }); n != 1 {
+						t.Errorf("%s: the long wait was told %d times, by the time at which a short one is", name, n)
+					}
+				}
+				if <-long; told["long"] != 1 || told["short"] != others {
+					t.Errorf("%s, %d others: told %v", name, others, told)
+				}
+			})
+		}
+	}
+}
