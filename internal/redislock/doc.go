@@ -18,10 +18,12 @@
 //
 // # Guarantees
 //
-// The guarantees hold while Redis keeps its data, clocks run at rates within 1 % of each other, the clocks of all
-// servers that can have the lock differ by less than a third of the lease, the clock of Redis is not set forward, and
-// holders stop when held.Err says so. Those servers are a primary, its replicas, and in a Cluster the primaries that its
-// slots are moved to: the atomic moves of Valkey 9 and Redis 8.4 carry expiries as times of a clock.
+// The guarantees hold while Redis keeps its data, clocks run at rates within 1 % of each other, the clock of Redis is
+// not set forward, and holders stop when held.Err says so. The clocks of all servers that can have the lock may differ by
+// 1 % of the lease. They may differ by more, but by less than the lease has left when it is renewed. That is two thirds of
+// it, less the time for which a failover keeps renewals from succeeding. Those servers are a primary, its replicas, and in a
+// Cluster the primaries that its slots are moved to: the atomic moves of Valkey 9 and Redis 8.4 carry expiries as times of
+// a clock.
 //
 //   - There is at most one holder at a time, as far as the holders know, even across a planned
 //     failover. A hold has a deadline on the local monotonic clock. It counts from before the request
@@ -82,7 +84,8 @@
 // other.
 //
 // A re-entry through context.WithoutCancel(held) ends when the lock is lost, and not with the
-// caller's context. A lock can be acquired under the held context of another. Releasing the outer
+// caller's context. A re-entry under the context of such a re-entry ends with the release of that one, too: its lock is
+// held until it is released itself. A lock can be acquired under the held context of another. Releasing the outer
 // lock does not end the inner hold; losing the outer lock does. Under context.WithoutCancel(held) of the outer lock, the
 // inner hold tells of that loss by Err, and not by Done. After that release, the inner hold
 // ends with the context of the outer Acquire, or at the deadline of its own. It cannot notice that a

@@ -41,11 +41,12 @@ type Options struct {
 	Hooks Hooks
 }
 
-// AcquireOptions are the settings of one call. They replace those of its Locker.
+// AcquireOptions are the settings of one call. They replace those of its Locker. A call that enters a lock again
+// ignores them: the hold keeps the lease and the MaxHold of its first entry.
 type AcquireOptions struct {
 	Lease   time.Duration // zero means Options.Lease
 	Wait    time.Duration // zero means Options.Wait
-	MaxHold time.Duration // zero means Options.MaxHold; that of the first entry counts
+	MaxHold time.Duration // zero means Options.MaxHold
 	try     bool          // do not wait if it is taken
 }
 
