@@ -43,7 +43,7 @@ copies)
 	SHOP_COPY=1 scripts/lab-go.sh test -run "TestTheShopCanBeCopied|TestAWayCanBeCopied" -count=1 -timeout 60m -v "$@" ./internal/lab/shoptest
 	shop=$(mktemp -d) # as the README has it
 	trap 'rm -rf "$shop"' EXIT
-	(cd "$shop" && "$GO" mod init example.com/my/shop)
+	(cd "$shop" && "$GO" mod init example.com/my/shop && "$GO" mod edit -go=1.26)
 	internal/redislock/copy.sh "$shop/lock" example.com/my/shop/lock
 	(cd "$shop" && "$GO" mod tidy && time "$GO" test -count=1 ./lock/... && "$GO" test -count=1 -tags soak -run TestSoak ./lock)
 	;;

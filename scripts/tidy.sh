@@ -17,7 +17,15 @@ if [ -n "$unformatted" ]; then
 	code=1
 fi
 for module; do
-	diff=$(${GO:-go} -C "$module" mod tidy -e -diff 2>/dev/null | awk '/^diff / { wanted = /go\.mod$/ } wanted')
+	if all=$("${GO:-go}" -C "$module" mod tidy -e -diff 2>&1); then continue; fi
+	diff=$(printf '%s\n' "$all" | awk '/^diff / { wanted = /go\.mod$/ } wanted')
+	case $all in
+	*"diff "*) ;;
+	*)
+		printf '%s: %s\n' "$module" "$all" >&2
+		code=1
+		;;
+	esac
 	if [ -n "$diff" ]; then
 		printf '%s\n' "$diff" >&2
 		echo "$module/go.mod is not tidy: run go -C $module mod tidy -e" >&2

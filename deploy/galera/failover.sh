@@ -46,7 +46,7 @@ buy() { # what each line says: when the answer came in nanoseconds, its status, 
 		[ ! -e "$end" ] || return 0
 		request=failover-$item-$1-$n
 		status=$(curl --silent --max-time 10 --output /dev/null --write-out '%{http_code}' --data '{"quantity":1}' \
-			--header 'Content-Type: application/json' --header "X-Request-Id: $request" --header "${subject_header:-X-Subject}: customer-$1" \
+			--header 'Content-Type: application/json' --header "X-Request-Id: $request" --header "${subject_header:-X-Subject}: customer-$1-$n" \
 			"http://$address/api/v1/items/$item/orders") || true
 		echo "$(nanoseconds) $status $request" >>"$answers"
 	done

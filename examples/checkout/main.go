@@ -60,27 +60,21 @@ func takeMoney() (reference string) { return "stub_" + rand.Text() }
 // paid tells the shop of a payment, as often as it takes to know the outcome: money without an answer may have
 // made an order.
 func paid(staff listener, id, reference string) error {
-	for {
-		r, status, err := staff.post("/reservations/"+id+"/confirmation", fmt.Sprintf(`{"reference": %q}`, reference))
-		switch {
-		case err == nil:
-			fmt.Printf("%s is %s by %s: order %s\n", r.ID, r.State, reference, r.OrderID)
-			return nil
-		case strings.Contains(err.Error(), "/problems/payment-must-be-returned"), // of another 409, find out whose money it is
-			strings.Contains(err.Error(), "/problems/too-many-references"):
-			return giveBack(staff, reference, err)
-		case status == http.StatusRequestTimeout || status == http.StatusTooManyRequests: // a slow network, a gateway's limit
-		case status >= 400 && status < 500:
-			return err // a defect of this program
-		}
-		time.Sleep(time.Second)
+	r, _, err := staff.untilKnown(http.MethodPost, "/reservations/"+id+"/confirmation", fmt.Sprintf(`{"reference": %q}`, reference))
+	switch {
+	case err == nil:
+		fmt.Printf("%s is %s by %s: order %s\n", r.ID, r.State, reference, r.OrderID)
+	case strings.Contains(err.Error(), "/problems/payment-must-be-returned"), // of another 409, find out whose money it is
+		strings.Contains(err.Error(), "/problems/too-many-references"):
+		return giveBack(staff, reference, err)
 	}
+	return err // a defect of this program
 }
 
 // giveBack returns money that was not taken, unless that was done: a provider sends its notices for days, and may have
 // forgotten the first refund.
 func giveBack(staff listener, reference string, why error) error {
-	p, status, err := staff.send(http.MethodGet, "/payments/"+reference, "")
+	p, status, err := staff.untilKnown(http.MethodGet, "/payments/"+reference, "")
 	switch {
 	case p.State == "returned":
 		return nil
@@ -88,8 +82,8 @@ func giveBack(staff listener, reference string, why error) error {
 		return err
 	}
 	fmt.Printf("the money of %s goes back: %v\n", reference, why)
-	// Ask the provider for that, under an idempotency key made of the reference. And then, until it is answered:
-	_, status, err = staff.post("/payments/"+reference+"/return", "")
+	// Ask the provider for that, under an idempotency key made of the reference. And then:
+	_, status, err = staff.untilKnown(http.MethodPost, "/payments/"+reference+"/return", "")
 	if status == http.StatusNotFound && strings.Contains(why.Error(), "/problems/too-many-references") {
 		return nil
 	}
@@ -100,6 +94,20 @@ func giveBack(staff listener, reference string, why error) error {
 type listener struct{ url, header, subject string }
 
 var client = &http.Client{Timeout: 30 * time.Second}
+
+// untilKnown sends a request until its answer says what became of it.
+func (to listener) untilKnown(method, path, body string) (reservation, int, error) {
+	for ; ; time.Sleep(time.Second) {
+		r, status, err := to.send(method, path, body)
+		switch {
+		case err == nil:
+			return r, status, nil
+		case status == http.StatusRequestTimeout || status == http.StatusTooManyRequests: // a slow network, a gateway's limit
+		case status >= 400 && status < 500:
+			return r, status, err
+		}
+	}
+}
 
 func (to listener) post(path, body string) (reservation, int, error) {
 	return to.send(http.MethodPost, path, body)

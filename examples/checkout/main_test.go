@@ -40,15 +40,18 @@ func TestPaidAsksUntilTheOutcomeIsKnown(t *testing.T) {
 	})
 }
 
-// TestMoneyGoesBack: of money that the shop has not recorded, there is nothing to note. Of any other, a 404 is an error.
+// TestMoneyGoesBack: of money that the shop has not recorded, there is nothing to note. Of any other, a 404 is an error. A
+// shop that cannot answer is asked again.
 func TestMoneyGoesBack(t *testing.T) {
 	defer func() { client.Transport = nil }()
 	for problem, noted := range map[string]bool{"too-many-references": true, "payment-must-be-returned": false} {
-		shop := answers{http.StatusConflict, http.StatusNotFound, http.StatusNotFound}
-		client.Transport, conflict = &shop, problem
-		if err := paid(listener{url: "http://shop"}, "r", "stub"); (err == nil) != noted || len(shop) > 0 {
-			t.Errorf("%s: %v; not asked for: %v", problem, err, shop)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			shop := answers{http.StatusConflict, http.StatusServiceUnavailable, http.StatusNotFound, http.StatusServiceUnavailable, http.StatusNotFound}
+			client.Transport, conflict = &shop, problem
+			if err := paid(listener{url: "http://shop"}, "r", "stub"); (err == nil) != noted || len(shop) > 0 {
+				t.Errorf("%s: %v; not asked for: %v", problem, err, shop)
+			}
+		})
 	}
 }
 
