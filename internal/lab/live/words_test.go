@@ -1,11 +1,17 @@
 package live
 
 import (
+	"encoding/json"
 	"io/fs"
 	"regexp"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/chromedp/chromedp"
+
+	"stocklock/internal/lab/browsertest"
+	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
@@ -75,6 +81,30 @@ func TestWhatThePageSaysIsThere(t *testing.T) {
 	}
 	if found < 100 {
 		t.Errorf("%d phrases found in the scripts: the test looks for them in another form", found)
+	}
+}
+
+// TestThePageSaysWhatGoSays, also where a fact is missing: JSON leaves out one that is 0.
+func TestThePageSaysWhatGoSays(t *testing.T) {
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.Navigate(unservedFor(t)))
+	b.Until(matrixShown)
+	for _, said := range []words.Text{
+		words.Of("committed-late", "holder", explain.Sale{Request: "#1", Shop: "shop 1"}, "other", explain.Sale{Request: "#2", Shop: "shop 2"}, "order", 7),
+		words.Of("committed-late", "holder", explain.Sale{Request: "#1", Shop: "shop 1"}, "other", explain.Sale{Request: "#2", Shop: "shop 2"}, "order", 7, "lasted_ms", 12.6),
+		words.Of("committed-late", "order", 7),
+		words.Of("sale", "request", "#1"),
+		words.Of("refused.lacks", "strategy", "owner-delex", "why", words.Of("unfit.command", "commands", "DELEX")),
+	} {
+		content, err := json.Marshal(said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Run(chromedp.Evaluate(`heard = undefined; import('/words.js').then(({said}) => { heard = said(`+string(content)+`); })`, nil))
+		b.Until(`heard !== undefined`)
+		if heard := browsertest.Says[string](b, `heard`); heard != said.String() {
+			t.Errorf("the page says %q, and Go %q", heard, said)
+		}
 	}
 }
 

@@ -36,7 +36,13 @@ function fitting(key, facts) {
 
 function message(key, facts = {}) {
   const text = phrase(fitting(key, facts)) ?? phrase(key);
-  return text === undefined ? text : text.replace(slot, (_, of) => value(of, facts));
+  let missing = text === undefined;
+  const whole = missing || text.replace(slot, (_, of) => {
+    const said = value(of, facts);
+    missing ||= said === undefined;
+    return said;
+  });
+  return missing ? undefined : whole;
 }
 
 function value(of, facts) {
@@ -45,8 +51,9 @@ function value(of, facts) {
   const [, kind, path] = of.match(/^(?:(\w+):)?(.+)$/);
   const fact = path.split('.').reduce((all, name) => all && all[name], facts);
   if (fact && typeof fact === 'object') return fact.say === undefined ? message(kind, fact) : said(fact);
-  if (kind === 'ms') return fact < 10 ? `${Number(fact).toFixed(1)} ms` : `${Math.round(fact)} ms`;
-  return kind ? named(kind, String(fact)) : String(fact ?? 0);
+  if (kind === 'ms') return fact >= 10 ? `${Math.round(fact)} ms` : `${Number(fact ?? 0).toFixed(1)} ms`;
+  if (kind) return fact === undefined ? undefined : named(kind, String(fact));
+  return String(fact ?? 0);
 }
 
 // t says a phrase with the facts in it.
