@@ -29,7 +29,8 @@ type comparison struct {
 	Beside     int      `json:"beside,omitempty"` // cells that ran at once on the same cores
 	Others     []string `json:"others,omitempty"` // that were measured under other conditions
 
-	shape load.Shape
+	shape       load.Shape
+	environment report.Environment // of its last run
 }
 
 // compare puts a comparison at the end of the queue.
@@ -111,7 +112,7 @@ func (s *Server) report(id int) (report.Report, error) {
 	if of == nil {
 		return report.Report{}, fmt.Errorf("there is no comparison %d", id)
 	}
-	r := report.Report{Environment: s.environment, Strategies: s.o.Shop.Strategies}
+	r := report.Report{Environment: of.environment, Strategies: s.o.Shop.Strategies}
 	r.Environment.Command, r.Environment.Seed, r.Environment.Rate = "loadtest serve", of.Seed, of.Shape
 	for _, run := range s.runs {
 		switch {

@@ -307,7 +307,7 @@ func (s *Server) attack(ctx context.Context, together []*run, of *comparison) ([
 	if of != nil {
 		of.apply(&o)
 		s.mu.Lock()
-		s.environment = session.Environment()
+		of.environment = session.Environment()
 		s.mu.Unlock()
 	}
 	o.Told = func(said words.Text) { s.tellStory(together, said) }

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -247,6 +248,24 @@ func TestTheCommandOfACell(t *testing.T) {
 	} {
 		if got := conditions(tt.sc, tt.o, tt.shops); got != tt.want {
 			t.Errorf("%s, want %s", got, tt.want)
+		}
+	}
+}
+
+// TestAComparisonKeepsItsEnvironment while later ones run.
+func TestAComparisonKeepsItsEnvironment(t *testing.T) {
+	testserver.NeedsServers(t)
+	s := serve(t, Options{})
+	var first string
+	for id := range 2 {
+		if _, err := s.compare(comparison{Strategies: []string{"none"}, Stock: 200, Seed: 1}); err != nil {
+			t.Fatal(err)
+		}
+		s.finished(t, id+1)
+		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // its time is in seconds
+		r, err := s.report(1)
+		if first = cmp.Or(first, r.Environment.Time); err != nil || first == "" || r.Environment.Time != first {
+			t.Errorf("after %d comparisons, the first was at %q, and had been at %q: %v", id+1, r.Environment.Time, first, err)
 		}
 	}
 }

@@ -67,7 +67,6 @@ type Server struct {
 	score       score
 	preparing   string // what is being started
 	loads       []*comparison
-	environment report.Environment // of the comparisons
 	watching    *watcher           // of the run that runs, nil for none
 	class       *classroom         // nil for none
 	played      *played            // the schedule that was played last, nil for none
