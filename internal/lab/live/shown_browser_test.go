@@ -160,6 +160,23 @@ func TestTheCellOfALabThatWasStartedAgain(t *testing.T) {
 	}
 }
 
+// TestANumberThatDidNotCome is asked for again when the page is connected again.
+func TestANumberThatDidNotCome(t *testing.T) {
+	s := unserved(t)
+	if _, err := s.compare(comparison{Strategies: []string{"none"}, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.Navigate(addressOf(t, s) + "#token=" + testToken))
+	b.Until(matrixShown)
+	open(b, "#/load")
+	b.Run(chromedp.Evaluate(`real = fetch; missed = 0; fetch = (...of) => { if (!String(of[0]).includes('api/runs/')) return real(...of); missed++; return Promise.reject(new TypeError('cut')); }`, nil))
+	s.publishEnd(s.runs[0], verdict.Oversold)
+	b.Until(`missed > 0 && document.querySelector('.load [data-run]')`)
+	b.Run(chromedp.Evaluate(`fetch = real; import('/store.js').then(({store}) => { store.connected = false; })`, nil))
+	b.Until(`document.querySelector('.load .v.oversold')`) // with the next heartbeat
+}
+
 // TestASearchOfALessonEnds when the lesson is left.
 func TestASearchOfALessonEnds(t *testing.T) {
 	b := browsertest.Open(t, time.Minute)

@@ -57,8 +57,8 @@ export function loadView(body) {
       const beside = runsOf({id: r.load}).filter(o => o.state === 'ended').length; // their charts have common axes
       if (r.load && r.state === 'ended' && (found.get(r.id) || {}).beside !== beside) {
         found.set(r.id, {...found.get(r.id), beside});
-        found.set(r.id, await details(r.id).catch(() => ({})));
-        found.get(r.id).beside = beside;
+        const d = await details(r.id).catch(() => null);
+        if (d) found.set(r.id, {...d, beside}); else found.delete(r.id);
         draw();
       }
     }
@@ -72,7 +72,7 @@ export function loadView(body) {
       if (line && Date.now() - last > 300) { last = Date.now(); line.textContent = stateOf(store.runs.get(data.run)); }
       return;
     }
-    if (!['state', 'queued', 'load', 'running', 'ended', 'dropped'].includes(name)) return;
+    if (!['state', 'connected', 'queued', 'load', 'running', 'ended', 'dropped'].includes(name)) return;
     if (name === 'state') found.clear(); // of another lab, perhaps, whose runs have the same numbers
     draw();
     fetchEnded();
