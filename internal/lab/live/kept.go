@@ -86,6 +86,7 @@ func readRun(path string) (*run, error) {
 			return nil, fmt.Errorf("an entry at %g ms lacks its numbers", e.AtMS)
 		}
 	}
+	kept.Scene.Rows = min(max(kept.Scene.Rows, 1), mostRows)
 	c := of.Cells[0]
 	r := &run{cellName: cellName{c.Strategy, c.Scenario}, Seed: c.Seed, Shops: kept.Shops, told: kept.Told}
 	if r.conclude(c); kept.Entries != nil {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -51,6 +53,27 @@ func TestRunsAreShownAgain(t *testing.T) {
 	}
 	if again.keeper.last != 5 {
 		t.Errorf("the next file has the number %d, want the one behind all that are there", again.keeper.last+1)
+	}
+}
+
+// TestAKeptRunWithOtherRows is drawn: a program of another version may have drawn more.
+func TestAKeptRunWithOtherRows(t *testing.T) {
+	for _, rows := range []int{-1, 0, mostRows + 5} {
+		s := keeping(t, t.TempDir())
+		of := clashOf()
+		of.scene.Rows = rows
+		r := &run{cellName: cellName{"none", "pause"}, record: of}
+		r.conclude(trial.Result{Strategy: "none", Scenario: "pause", Verdict: verdict.Held, Expected: verdict.Held, Requests: 2})
+		if err := s.keeper.keep(r); err != nil {
+			t.Fatal(err)
+		}
+		all, err := s.keeper.open()
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%d runs: %v", len(all), err)
+		}
+		if d := newDetail(*all[0], nil); d.Replay.Shapes == "" {
+			t.Errorf("of %d rows nothing is drawn", rows)
+		}
 	}
 }
 
