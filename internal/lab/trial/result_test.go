@@ -111,3 +111,11 @@ func TestStepsFindTheKnee(t *testing.T) {
 		t.Errorf("the stock ran out after %s", got)
 	}
 }
+
+// TestADegradedCellOfATopology says how long it took.
+func TestADegradedCellOfATopology(t *testing.T) {
+	r := Result{Group: "async", Verdict: verdict.Held, InitialStock: 2, Sold: 1, Remaining: 1, Seconds: 3}
+	if said := r.Shown().Reason(r.Facts()).String(); said != "sold 1 of 2 in 3 s, with demand left" {
+		t.Errorf("it says %q", said)
+	}
+}

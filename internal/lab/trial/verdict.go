@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -50,7 +51,7 @@ func (r Result) Facts() verdict.Facts {
 		Stock: r.Stock(), Sold: r.Sold, Remaining: r.Remaining, Oversold: r.Oversold, LostUpdates: r.LostUpdates,
 		Twice: r.Duplicates, Unordered: r.AnswersWithoutOrder, Denied: r.Denied, Left: r.Left, HalfSold: r.HalfSold, Unclaimed: r.Unclaimed,
 		Unpaid: r.Unpaid, Unserved: r.Unserved,
-		Errors: r.Errors, FirstError: r.FirstError, Seconds: r.LoadMS / 1000, Waiting: r.Waiting, Outlasted: r.Outlasted, Starves: r.Starves,
+		Errors: r.Errors, FirstError: r.FirstError, Seconds: cmp.Or(r.LoadMS/1000, r.Seconds), Waiting: r.Waiting, Outlasted: r.Outlasted, Starves: r.Starves,
 	}
 }
 
