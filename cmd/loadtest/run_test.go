@@ -44,6 +44,8 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"run --rate 5..10", "want a duration"},
 		{"run --rate 10/1s --stock 100", "more demand than stock"},
 		{"run --rate 100000/1h", "--rate 100000/1h sends 360000000 requests"},
+		{"run none:pause none:contention --rate 100000/1h", "--rate 100000/1h sends 360000000 requests"},
+		{"run none:pause none:contention --rate 10/1s --stock 30", "more demand than stock"},
 		{"run --shops 65", "--shops is 65: want 1 to 64"},
 		{"soak --recover-within 1ms", "--recover-within is 1ms: want 1s to 10m"},
 		{"run --fail-if oversold", "compares nothing"},

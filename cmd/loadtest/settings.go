@@ -88,12 +88,13 @@ func choose(plan matrix.Plan, words []string, shop *catalog.Catalog) (_ matrix.P
 		return plan, usage("the scenarios of baskets, reservations and topologies stop and kill shops and servers: the lab starts all of them itself, without --shop, --mysql and --redis")
 	}
 	one := plan.OneServer()
-	switch {
-	case len(one.Pairs) == 0:
-	case one.Requests > maxRequests:
-		return plan, usage("--rate %s sends %d requests: want at most %d, or --requests", one.Shape, one.Requests, maxRequests)
-	case int64(one.Requests) <= one.Stock:
-		return plan, usage("--requests is %d for a stock of %d: want more demand than stock, or no oversell can be seen", one.Requests, one.Stock)
+	for _, p := range one.Pairs {
+		switch of := one.Of(p.Scenario); {
+		case of.Requests > maxRequests:
+			return plan, usage("--rate %s sends %d requests: want at most %d, or --requests", of.Shape, of.Requests, maxRequests)
+		case int64(of.Requests) <= of.Stock:
+			return plan, usage("--requests is %d for a stock of %d: want more demand than stock, or no oversell can be seen", of.Requests, of.Stock)
+		}
 	}
 	return plan, nil
 }

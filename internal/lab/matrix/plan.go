@@ -136,9 +136,12 @@ func (p Plan) Completed() Plan {
 		return p.forAFew()
 	}
 	comparison := p.Comparison()
+	requests, ends := p.Shape.Total()
 	if calm := p; !comparison && len(p.Given) == 0 {
 		calm.Pairs = slices.DeleteFunc(slices.Clone(p.Pairs), func(c Pair) bool { return !c.Scenario.Comparable })
-		setDefault(&calm.Stock, FaultStock)
+		if !ends {
+			setDefault(&calm.Stock, FaultStock)
+		}
 		if len(calm.Pairs) > 0 {
 			calm = calm.Completed()
 			p.calm = &calm
@@ -148,7 +151,6 @@ func (p Plan) Completed() Plan {
 	setDefault(&p.Shops, DefaultShops)
 	setDefault(&p.Workers, DefaultWorkers)
 	setDefault(&p.Retry, DefaultRetry)
-	requests, ends := p.Shape.Total()
 	if comparison && ends {
 		setDefault(&p.Requests, requests)
 		setDefault(&p.Stock, max(int64(requests)*stockOfShape/100, 1))

@@ -92,6 +92,21 @@ func TestShopsStayBelowMaxConnections(t *testing.T) {
 	}
 }
 
+// TestMoreIsAskedThanThereIs by a rate with an end, also beside cells that go on until all is sold.
+func TestMoreIsAskedThanThereIs(t *testing.T) {
+	pause, contention := trial.Scenario{Name: "pause"}, trial.Scenario{Name: trial.Contention, Comparable: true}
+	shape, err := load.ParseShape("100/200ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pairs := range [][]Pair{{{Scenario: contention}}, {{Scenario: pause}, {Scenario: contention}}} {
+		p := Plan{Pairs: pairs, Shape: shape}.Completed()
+		if of := p.Of(contention); of.Requests != 20 || of.Stock != 18 {
+			t.Errorf("%d requests for %d units, want 20 for 18", of.Requests, of.Stock)
+		}
+	}
+}
+
 // TestComparableCellsKeepTheirConditions, which are not those of the cells beside them.
 func TestComparableCellsKeepTheirConditions(t *testing.T) {
 	pause, contention := trial.Scenario{Name: "pause"}, trial.Scenario{Name: trial.Contention, Comparable: true}
