@@ -283,7 +283,9 @@ func (b *bench) measure(ctx context.Context, c testCase, s seller, long time.Dur
 			background.Go(func() { d.askInVain(ctx, time.Duration(i)*time.Second/baskets) })
 		}
 	}
-	d.sell(ctx, long/4) // connections, memory of what is sold out
+	if _, err := d.sell(ctx, long/4); err != nil { // connections, memory of what is sold out
+		return r, err
+	}
 	shopsBefore, err := used(shops...)
 	if err != nil {
 		return r, err
@@ -292,7 +294,9 @@ func (b *bench) measure(ctx context.Context, c testCase, s seller, long time.Dur
 	if err != nil {
 		return r, err
 	}
-	r = d.sell(ctx, long)
+	if r, err = d.sell(ctx, long); err != nil {
+		return r, err
+	}
 	shopsAfter, err := used(shops...)
 	if err != nil {
 		return r, err
@@ -345,12 +349,11 @@ type demand struct {
 	soldOut uint64
 }
 
-// sell sells for some time.
-func (d *demand) sell(ctx context.Context, long time.Duration) result {
-	ctx, cancel := context.WithTimeout(ctx, long)
+// sell sells for some time. What is measured until running ends before is not good for anything.
+func (d *demand) sell(running context.Context, long time.Duration) (r result, err error) {
+	ctx, cancel := context.WithTimeout(running, long)
 	defer cancel()
 	var mu sync.Mutex
-	var r result
 	var took []time.Duration
 	answered := func(a load.Answer) {
 		mu.Lock()
@@ -361,7 +364,9 @@ func (d *demand) sell(ctx context.Context, long time.Duration) result {
 		}
 		if a.Status == http.StatusCreated || d.refusals && a.Status == http.StatusConflict {
 			r.orders++
-			r.lines += d.lines
+			if a.Status == http.StatusCreated {
+				r.lines += d.lines
+			}
 			took = append(took, a.Latency)
 		}
 	}
@@ -388,7 +393,7 @@ func (d *demand) sell(ctx context.Context, long time.Duration) result {
 	if slices.Sort(took); len(took) > 0 {
 		r.p95 = load.Percentile(took, 95)
 	}
-	return r
+	return r, context.Cause(running)
 }
 
 // askInVain asks for all items and the one that is sold out, once a second after some time, until ctx ends. Without a

@@ -39,6 +39,7 @@ func main() {
 		os.Exit(1)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal ends the program at once
 	defer stop()
 	var o options
 	parsed := kong.Parse(&o, kong.Name("shops"), kong.Description("Measures what a sale costs in this repository's shop, beside an earlier one and one of sixty lines."),

@@ -68,8 +68,12 @@ func TestConflictsAreCounted(t *testing.T) {
 	}))
 	defer shop.Close()
 	d := &demand{testCase: testCase{customers: 1, lines: 2}, client: shop.Client(), urls: []string{shop.URL}, items: []uint64{1, 2}}
-	if r := d.sell(ctx, time.Minute); r.conflicts != 1 || r.requests != 3 || r.orders != 0 {
+	r, err := d.sell(ctx, time.Minute)
+	if r.conflicts != 1 || r.requests != 3 || r.orders != 0 {
 		t.Errorf("measured %+v, want one conflict among three requests", r)
+	}
+	if err == nil {
+		t.Error("what was measured before an interruption is good")
 	}
 }
 
