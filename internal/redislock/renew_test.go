@@ -296,6 +296,7 @@ func TestAClockThatIsSetForwardIsSeen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+				l.maxBatch = 1 // of a batch, the fake answers one after the other: its round trips would add up
 				var forward, underWay atomic.Int64
 				clock := func(kind int64) func(context.Context) (any, error) {
 					return func(context.Context) (any, error) {
