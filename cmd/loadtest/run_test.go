@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"stocklock/internal/flags"
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
@@ -120,6 +121,19 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(temp); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestASoakHasNoEtcd: a strategy whose lock is there would sell nothing, which says nothing of it.
+func TestASoakHasNoEtcd(t *testing.T) {
+	c := soakCommand{Strategies: []string{"all"}, Shops: 1, Rate: 40, RecoverWithin: time.Second}
+	shop := &catalog.Catalog{Strategies: []declared.Strategy{{Name: "in-etcd", NeedsEtcd: true}, {Name: "other"}}}
+	if o, err := c.options(shop); err != nil || len(o.Strategies) != 1 || o.Strategies[0].Name != "other" {
+		t.Errorf("all are %v, %v", o.Strategies, err)
+	}
+	c.Strategies = []string{"in-etcd"}
+	if _, err := c.options(shop); err == nil {
+		t.Error("a soak sells by a lock in an etcd that there is not")
 	}
 }
 

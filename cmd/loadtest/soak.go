@@ -18,7 +18,7 @@ import (
 )
 
 type soakCommand struct {
-	Strategies    []string      `arg:"" optional:"" name:"strategy" help:"How to sell, all at the same time, or all: see loadtest list strategies. Without one: fenced-relative, for-update, conditional and batched. Strategies that may be mixed sell the same items, which are restocked and corrected meanwhile, and their orders cancelled. Any other strategy has items of its own. redlock is not among them: it needs several Redis servers."`
+	Strategies    []string      `arg:"" optional:"" name:"strategy" help:"How to sell, all at the same time, or all: see loadtest list strategies. Without one: fenced-relative, for-update, conditional and batched. Strategies that may be mixed sell the same items, which are restocked and corrected meanwhile, and their orders cancelled. Any other strategy has items of its own. redlock is not among them: it needs several Redis servers. Nor is a strategy whose lock is in etcd."`
 	For           time.Duration `default:"10m" min:"6s" max:"168h" help:"How long faults are injected. Making all items before and counting them afterwards take half a minute more, and minutes for a day."`
 	Seed          uint64        `default:"1" help:"The seed of the fault schedule: the same seed makes the same schedule."`
 	Faults        []string      `placeholder:"WORD" help:"Inject only faults with one of these words in their names, such as failover. Without it all: ${faults}."`
@@ -100,8 +100,8 @@ func (c *soakCommand) check(parsed *kong.Context) error {
 	return nil
 }
 
-// needsQuorum reports whether a soak, which has one Redis, cannot sell by a strategy.
-func needsQuorum(s declared.Strategy) bool { return s.NeedsQuorum }
+// needsMore reports whether a soak, which has one Redis and no etcd, cannot sell by a strategy.
+func needsMore(s declared.Strategy) bool { return s.NeedsQuorum || s.NeedsEtcd }
 
 func (c *soakCommand) options(shop *catalog.Catalog) (o soak.Options, err error) {
 	if len(c.Strategies) == 0 && c.Sales != nil {
@@ -109,13 +109,13 @@ func (c *soakCommand) options(shop *catalog.Catalog) (o soak.Options, err error)
 	} else if len(c.Strategies) == 0 {
 		c.Strategies = []string{"fenced-relative", "for-update", "conditional", "batched"}
 	}
-	fit := slices.DeleteFunc(slices.Clone(shop.Strategies), needsQuorum)
+	fit := slices.DeleteFunc(slices.Clone(shop.Strategies), needsMore)
 	strategies, err := cells.Named(c.Strategies, fit, shop.ByName)
 	if err != nil {
 		return o, usage("%w", err)
 	}
-	if i := slices.IndexFunc(strategies, needsQuorum); i >= 0 {
-		return o, usage("a soak has one Redis, and %s needs several", strategies[i].Name)
+	if i := slices.IndexFunc(strategies, needsMore); i >= 0 {
+		return o, usage("a soak has one Redis, and %s needs several, or an etcd", strategies[i].Name)
 	}
 	o = soak.Options{Shop: shop.Program, Redis: string(c.RedisServer), MySQLSet: c.MySQLSet, Strategies: strategies, Shops: c.Shops}
 	if c.Sales == nil {

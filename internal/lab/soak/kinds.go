@@ -91,7 +91,7 @@ func chosen(words []string) []*kind {
 // title names the kind in the table.
 func (k *kind) title() string {
 	if k.inSale {
-		return k.name + ", in a sale"
+		return k.name + " in a sale"
 	}
 	return k.name
 }

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -30,6 +31,15 @@ func TestTheSameSeedMakesTheSameSchedule(t *testing.T) {
 	}
 	if same > 20 {
 		t.Errorf("%d of 200 episodes of the seeds 7 and 8 are the same", same)
+	}
+}
+
+// TestTitlesAreWords that --faults takes, which are separated by commas.
+func TestTitlesAreWords(t *testing.T) {
+	for _, title := range Faults() {
+		if strings.Contains(title, ",") {
+			t.Errorf("%q is cut", title)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package soak
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +19,7 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/redislock"
 	"stocklock/internal/shop"
+	"stocklock/internal/stock"
 	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
@@ -330,6 +332,23 @@ func TestTheLimitSparesEachShopAndStrategy(t *testing.T) {
 			if len(spared) < pairs || refused == 0 {
 				t.Errorf("%d shops, %d strategies: %d of %d pairs can sell, %d orders are refused", shops, strategies, len(spared), pairs, refused)
 			}
+		}
+	}
+}
+
+// TestChangesThatNobodyAskedForAreNotMissed in a short soak. That many were refused is found.
+func TestChangesThatNobodyAskedForAreNotMissed(t *testing.T) {
+	s := &staff{soak: &soak{store: stocktest.Open(t)}}
+	for _, asked := range []int{0, fewChanges, 1} {
+		for range asked {
+			s.wishes = append(s.wishes, &wish{action: stock.Renamed, key: fmt.Sprint(len(s.wishes)), refused: "no"})
+		}
+		var r Report
+		if err := s.audit(t.Context(), &r); err != nil {
+			t.Fatal(err)
+		}
+		if found := len(s.wishes) > fewChanges; r.Survived() == found {
+			t.Errorf("%d changes were refused: found %q", len(s.wishes), r.Findings)
 		}
 	}
 }
