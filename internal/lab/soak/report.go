@@ -15,7 +15,7 @@ import (
 type Report struct {
 	Options
 	Versions string        // of MySQL and Redis
-	Lasted   time.Duration // how long faults were injected
+	Lasted   time.Duration // how long customers came
 
 	Recoveries recoveries
 	Accounts   []Account

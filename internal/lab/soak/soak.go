@@ -181,10 +181,12 @@ func (s *soak) run(ctx context.Context) (Report, error) {
 	running, end := context.WithCancel(ctx)
 	defer end()
 	selling, stop := context.WithCancel(running)
-	loaded := make(chan error, 2)
+	loaded, lasted := make(chan error, 2), time.Duration(0)
 	go func() {
 		defer stop() // the item of a soak of kills is sold out
-		loaded <- orders.Run(selling, s.customers.next, s.customers.answered)
+		err := orders.Run(selling, s.customers.next, s.customers.answered)
+		lasted = time.Since(s.began) // a shop may still be started again
+		loaded <- err
 	}()
 	go func() { loaded <- s.staff.work(selling, running) }()
 	recovered, err := s.injectAll(ctx, selling)
@@ -198,7 +200,7 @@ func (s *soak) run(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 
-	r := Report{Options: s.Options, Lasted: time.Since(s.began), Recoveries: recovered, Before: before}
+	r := Report{Options: s.Options, Lasted: lasted, Recoveries: recovered, Before: before}
 	if before != nil {
 		s.say("waiting for the requests under way")
 		if _, err := s.gauge(ctx, before); err != nil {

@@ -184,6 +184,23 @@ func TestAShopThatEndsByItself(t *testing.T) {
 	}
 }
 
+// TestAShopThatHasEndedIsNotKilled, nor started again: the next episode finds that it ended by itself.
+func TestAShopThatHasEndedIsNotKilled(t *testing.T) {
+	process := &testserver.Process{Program: testserver.Program{
+		Name: "sleep", Args: []string{"sleep", "600"}, Dir: t.TempDir(), Ready: func(context.Context) error { return nil }}}
+	if err := testserver.Start(t).Launch(t.Context(), process); err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	s := &soak{testbed: &rig.Testbed{Shops: []*rig.TestbedShop{{Shop: &rig.Shop{Process: process}}}}}
+	e := episode{faults: []fault{{kind: &kinds[0]}}}
+	if _, err := s.inject(t.Context(), e); err != nil || !e.faults[0].missed || process.Alive() {
+		t.Errorf("missed %t, %v, and the shop runs again: %t", e.faults[0].missed, err, process.Alive())
+	}
+}
+
 // TestItemsAreMadeTogether: a soak of a day has a hundred thousand.
 func TestItemsAreMadeTogether(t *testing.T) {
 	const number = 1100
