@@ -323,5 +323,8 @@ func (s *Testbed) RestoreReplica(ctx context.Context) error {
 	if err := errors.Join(s.replication.Lead(s.primary.Addr), s.replica.Restart(ctx)); err != nil {
 		return err
 	}
-	return s.replica.Follow(ctx, s.replication.Addr)
+	if err := s.replica.Follow(ctx, s.replication.Addr); err != nil {
+		return errors.Join(err, s.replica.Kill()) // so that the next call tries again
+	}
+	return nil
 }

@@ -1,7 +1,10 @@
 package rig_test
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/testserver"
@@ -91,4 +94,29 @@ func TestTestbed(t *testing.T) {
 		t.Fatalf("Pause: %v", err)
 	}
 	whole("a kill and a stop")
+}
+
+// TestAReplicaThatCouldNotFollow is restored by the next try.
+func TestAReplicaThatCouldNotFollow(t *testing.T) {
+	testbed, err := newRig(t).Testbed(t.Context(), rig.TestbedOptions{Name: "none", Faults: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := testbed.FailOver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := testbed.Redis().Pause(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := testbed.RestoreReplica(ctx); err == nil {
+		t.Error("a replica is in sync with a primary that is stopped")
+	}
+	if err := errors.Join(testbed.Redis().Resume(), testbed.RestoreReplica(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if role, err := testbed.Replica().Client.Do(t.Context(), "ROLE").Slice(); len(role) < 4 || role[3] != "connected" {
+		t.Errorf("the replica is %v, %v", role, err)
+	}
 }

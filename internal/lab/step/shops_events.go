@@ -19,6 +19,9 @@ func (r *shopsRun) inapplicable(e schedule.Event) words.Text {
 }
 
 func (r *shopsRun) canHappen(e schedule.Event) bool {
+	if e == schedule.Failover && r.slot.failedOver() {
+		return false
+	}
 	if r.plan.Everything {
 		return true
 	}
@@ -117,7 +120,7 @@ func (r *shopsRun) inject(ctx context.Context, c schedule.Choice) error {
 	case schedule.FlushAll:
 		return r.slot.Redis().Client.Do(ctx, "FLUSHALL").Err
 	case schedule.Failover:
-		return r.slot.failOver(ctx)
+		return r.slot.FailOver(ctx)
 	case schedule.Lag:
 		return r.slot.database.lag(ctx)
 	case schedule.DBFailover: // nobody holds anything there any more

@@ -144,10 +144,9 @@ func (l *slot) restarted(ctx context.Context) error {
 	if err := l.revive(ctx); err != nil {
 		return err
 	}
-	if err := l.database.restore(ctx); err != nil || !l.failedOver {
+	if err := l.database.restore(ctx); err != nil || !l.failedOver() {
 		return err
 	}
-	l.failedOver = false
 	return l.RestoreReplica(ctx)
 }
 
@@ -161,13 +160,8 @@ func (l *slot) prepare(ctx context.Context, p Plan) error {
 	return l.database.prepare(ctx, slices.Contains(p.Events, schedule.DBFailover))
 }
 
-func (l *slot) failOver(ctx context.Context) error {
-	if err := l.FailOver(ctx); err != nil {
-		return err
-	}
-	l.failedOver = true
-	return nil
-}
+// failedOver says that no replica of Redis is left to take over: the primary that has died becomes it before the next run.
+func (l *slot) failedOver() bool { return l.CommandsServers() && !l.Replica().Alive() }
 
 // slot is a place in which one run after the other is played: the shops of the customers, and the servers behind them.
 // Runs that stop nothing share one. A pool has it so many times.
@@ -178,8 +172,7 @@ type slot struct {
 	wait     time.Duration // of a sale for its lock
 	database *database
 
-	starting   sync.WaitGroup // shops that were killed
-	failedOver bool           // the primary has died: it becomes the replica before the next run
+	starting sync.WaitGroup // shops that were killed
 
 	mu        sync.Mutex // guards rehearsed; held for as long as a rehearsal or a restart takes
 	rehearsed map[rehearsal]bool

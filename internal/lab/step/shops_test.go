@@ -83,6 +83,7 @@ func TestStage(t *testing.T) {
 			"A.select B.select wait A.update B.update B.insert":     "B waits for the row",
 			"A.select A.update A.insert A.commit B.select B.updaet": "B has ended",
 			"A.select A.update A.insert A.commit B.select wait":     "wait cannot be here",
+			"A.select failover failover":                            "failover cannot be here: it changes nothing",
 		} {
 			plan := steptest.Parse(t, text)
 			_, err := s.PlaySchedule(t.Context(), "none", 2, plan)
