@@ -80,10 +80,11 @@ func TestABaselineThatWasMeasuredOtherwise(t *testing.T) {
 		{scale, []string{"cores", "8", "each", "1s"}, "cores 2, now 8", true},
 		{locks, []string{"cores", "8", "each", "1s"}, "1 numbers, 0 worse", false},
 		{scale, []string{"cores", "2", "go", "go1.27", "each", "1s", "etcd", "3.5"}, "go go1.26.8, now go1.27", false},
+		{scale, []string{"mysql", "MySQL 8.4.3"}, "mysql MariaDB 10.11, now MySQL 8.4.3", false},
 		{scale, nil, "1 numbers, 0 worse", false},
 	} {
 		var out bytes.Buffer
-		baseline := on(test.of(), "cores", "2", "go", "go1.26.8", "each", "1s", "date", "2026-11-28", "etcd", "")
+		baseline := on(test.of(), "cores", "2", "go", "go1.26.8", "each", "1s", "date", "2026-11-28", "etcd", "", "mysql", "MariaDB 10.11")
 		_, err := printChanges(&out, "baseline.txt", baseline, on(test.of(), test.now...))
 		if said := fmt.Sprint(&out, err); !strings.Contains(said, test.says) || (err != nil) != test.wrong {
 			t.Errorf("%v: %s, want %q", test.now, said, test.says)

@@ -103,7 +103,12 @@ func (c *scaleCommand) run(ctx context.Context, stdout, stderr io.Writer) (code 
 	if err != nil {
 		return exitFailed, err
 	}
-	config := measure.Configure("cores", strconv.Itoa(runtime.NumCPU()), "go", runtime.Version(),
+	redis, err := rig.RedisVersion(ctx, demands[0].on.Redis().Client)
+	if err != nil {
+		return exitFailed, err
+	}
+	config := measure.Configure("goos", runtime.GOOS, "goarch", runtime.GOARCH, "cores", strconv.Itoa(runtime.NumCPU()), "go", runtime.Version(),
+		"redis", strings.TrimPrefix(redis, "Redis "), "mysql", c.open[0].Version,
 		"each", c.Each.String(), "work", c.Work.String(), "workers", strconv.Itoa(c.Workers))
 	results, err := c.measure(ctx, demands, config)
 	if err != nil {

@@ -226,7 +226,7 @@ func Otherwise(before, after *benchfmt.Result) (settings, machine, versions []st
 		}
 		differs := fmt.Sprintf("%s %s, now %s", c.Key, c.Value, now)
 		switch c.Key {
-		case "go", "redis", "etcd":
+		case "go", "redis", "etcd", "mysql":
 			versions = append(versions, differs)
 		case "goos", "goarch", "cores":
 			machine = append(machine, differs)
