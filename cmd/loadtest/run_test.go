@@ -107,6 +107,7 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"soak fenced redlock", "redlock needs several"},
 		{"soak --rate 1e9", "--rate"},
 		{"soak --shops 16 --rate 10", "want --rate 52 at least"},
+		{"soak --rate 10000 --for 168h", "6048000000 orders: want at most 50000000"},
 		{"soak hope", `no strategy "hope"`},
 		{"soak redlock", "redlock needs several"},
 		{"sprint", "sprint"},

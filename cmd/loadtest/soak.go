@@ -100,6 +100,9 @@ func (c *soakCommand) check(parsed *kong.Context) error {
 	return nil
 }
 
+// mostOrders bounds a soak: with the usual --rate, it is two weeks.
+const mostOrders = 50_000_000
+
 // needsMore reports whether a soak, which has one Redis and no etcd, cannot sell by a strategy.
 func needsMore(s declared.Strategy) bool { return s.NeedsQuorum || s.NeedsEtcd }
 
@@ -123,6 +126,9 @@ func (c *soakCommand) options(shop *catalog.Catalog) (o soak.Options, err error)
 		if least := 4 * float64(c.Shops*len(strategies)) / c.RecoverWithin.Seconds(); float64(c.Rate) < least {
 			return o, usage("--rate %d: too few to see within --recover-within %s that each of %d shops sells by each of %d strategies: want --rate %.0f at least",
 				c.Rate, c.RecoverWithin, c.Shops, len(strategies), math.Ceil(least))
+		}
+		if orders := c.Rate * int(c.For.Seconds()); orders > mostOrders {
+			return o, usage("--rate %d and --for %s are %d orders: want at most %d, whose items are made before", c.Rate, c.For, orders, mostOrders)
 		}
 		o.Faults, o.Duration, o.Seed, o.Rate, o.RecoverWithin = c.Faults, c.For, c.Seed, c.Rate, c.RecoverWithin
 		return o, nil
