@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -119,8 +120,11 @@ func (c *exploreCommand) search(ctx context.Context, s streams, on *step.Shops, 
 		}
 		surveys, err := c.run(ctx, s, on, st, func(r survey.Result) {
 			results = append(results, r)
-			printResult(people, r)
+			printResult(people, r, c.again())
 		})
+		if err != nil && len(results) > 0 {
+			err = errors.Join(err, c.writeJSON(s, results))
+		}
 		if err != nil {
 			return err
 		}
@@ -201,7 +205,8 @@ func progress(s streams) func(survey.Result, int, int) {
 	}
 }
 
-func printResult(s streams, r survey.Result) {
+// printResult prints what was found, with the flags of a command that plays it again.
+func printResult(s streams, r survey.Result, flags string) {
 	name := r.Strategy + ", " + s.in().Say(r.Name())
 	if !r.Skipped.IsZero() {
 		fmt.Fprintln(s.out, s.say("explore.skipped", "name", name, "why", r.Skipped))
@@ -222,7 +227,7 @@ func printResult(s streams, r survey.Result) {
 		case r.Reservations:
 			as = asReservations
 		}
-		fmt.Fprintf(s.out, "\n  %s\n  %s\n\n", s.in().Say(found.Sentence()), found.Command(as))
+		fmt.Fprintf(s.out, "\n  %s\n  %s\n\n", s.in().Say(found.Sentence()), found.Command(as)+flags)
 		schedule.Draw(s.out, s.in(), found, widthOf(s.out))
 		fmt.Fprintln(s.out)
 	}

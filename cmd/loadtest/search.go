@@ -27,7 +27,8 @@ func search(ctx context.Context, of matrix.Pair, shop *catalog.Catalog, started 
 	if !of.Scenario.OfBaskets() || !drawn || circles || way.Baskets.Meets(of.Scenario.Attacks) || step.Unplayable(way) != "" {
 		return nil
 	}
-	on, err := stageSettings{servers: started, Lease: stageLease}.open(ctx, s, shop, 0, way)
+	stage := stageSettings{servers: started, Lease: stageLease}
+	on, err := stage.open(ctx, s, shop, 0, way)
 	if err != nil {
 		return err
 	}
@@ -36,6 +37,6 @@ func search(ctx context.Context, of matrix.Pair, shop *catalog.Catalog, started 
 	asked := survey.Plan{Strategy: way.Name, Sales: salesOf(asBaskets), Customers: 2, Events: events, Switches: len(events)}
 	return asked.Run(ctx, on, progress(s), func(r survey.Result) {
 		s.moving("")
-		printResult(s, r)
+		printResult(s, r, stage.again())
 	})
 }

@@ -142,6 +142,18 @@ func (o stageSettings) as(of declared.Strategy) (string, error) {
 	return o.As, nil
 }
 
+// again are the flags of a command that plays on the same.
+func (o stageSettings) again() string {
+	flags := flagOf("--shop-binary", o.ShopBinary) + flagOf("--redis-server", string(o.RedisServer))
+	for _, setting := range o.MySQLSet {
+		flags += flagOf("--mysql-set", setting)
+	}
+	if o.Lease != stageLease {
+		flags += flagOf("--lease", o.Lease.String())
+	}
+	return flags
+}
+
 // salesOf is what a value of --as stands for.
 func salesOf(as string) schedule.Sales {
 	return schedule.Sales{OneShop: as == asOneShop, Baskets: as == asBaskets, Reservations: as == asReservations}

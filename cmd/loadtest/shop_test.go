@@ -30,10 +30,10 @@ func TestAStrategyThatOnlyTheShopHas(t *testing.T) {
 		{"run incr-expire:contention,crash-acquiring --expect-only", []string{"incr-expire  held", "stuck"}},
 		{"run incr-expire:contention,crash-acquiring --out " + results, []string{"1 stuck, 1 held, all as predicted"}},
 		{"report " + results, []string{"crash-acquiring", "lacks atomic-lease"}},
-		{"explore incr-expire --events kill", []string{"loadtest step incr-expire A.incr kill:A"}},
+		{"explore incr-expire --events kill --lease 400ms", []string{"loadtest step incr-expire A.incr kill:A --shop-binary ", " --lease 400ms\n"}},
 		{"step incr-expire A.incr kill:A", []string{"stuck: 0 orders for 1 unit"}},
-		{"step incr-expire A.incr --as one-shop", []string{" --as one-shop\n"}},
-		{"step incr-expire A.incr --customers 3", []string{" --customers 3\n"}},
+		{"step incr-expire A.incr --as one-shop", []string{" --as one-shop --shop-binary "}},
+		{"step incr-expire A.incr --customers 3", []string{" --customers 3 --shop-binary "}},
 	} {
 		t.Setenv("LOADTEST_SHOP_BINARY", shop)
 		var out, errs bytes.Buffer

@@ -199,12 +199,15 @@ func (a As) PlaySchedule(ctx context.Context, strategy string, customers int, or
 func (a As) Position(ctx context.Context, strategy string, customers int, order schedule.Schedule) (Position, error) {
 	var at Position
 	p := a.plan(strategy, customers, order)
-	events, following := order.Events(), append(schedule.Events(), schedule.DBFailover)
-	if !kindFor(events).Alone {
+	events, following := order.Events(), schedule.Events()
+	switch {
+	case a.Reservations: // which have none
+		following = nil
+	case !kindFor(events).Alone:
 		following = []schedule.Event{schedule.Wait, schedule.Lose, schedule.Forget} // those without shops of one's own
 	}
 	for _, e := range following {
-		if !slices.Contains(events, e) {
+		if e != schedule.Lag && !slices.Contains(events, e) { // where it may lag, sales read at a replica from the start
 			events = append(events, e)
 		}
 	}

@@ -170,6 +170,12 @@ func TestStage(t *testing.T) {
 			t.Errorf("%+v, %v", at, err)
 		}
 	})
+	t.Run("how things stand behind a pause, where nothing lags", func(t *testing.T) {
+		at, err := step.As{Shops: s}.Position(t.Context(), "for-update", 2, steptest.Parse(t, "A.select pause:A"))
+		if err != nil || at.Outcome.Bad() || slices.ContainsFunc(at.Options, func(c schedule.Choice) bool { return c.Event == schedule.Lag }) {
+			t.Errorf("%+v, %v", at, err)
+		}
+	})
 	t.Run("how things stood in a run that was given up", func(t *testing.T) {
 		for patience, given := range map[time.Duration]bool{lease: true, 2 * lease: true, time.Minute: false} { // B waits for three leases, and two pass
 			ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -113,8 +113,9 @@ func LeftOut(in *words.Language, of declared.Strategy, surveys []Plan) string {
 	}
 	for _, v := range surveys {
 		if v.Switches > 0 {
-			left = append(left, say("switches", "n", v.Switches, "customers", v.Customers))
-			break
+			if bound := say("switches", "n", v.Switches, "customers", v.Customers); !slices.Contains(left, bound) {
+				left = append(left, bound)
+			}
 		}
 	}
 	if len(of.State.Copies) > 0 {
@@ -189,13 +190,15 @@ func (p Plan) Run(ctx context.Context, on *step.Shops, progress func(of Result, 
 		starved := on.Starved()
 		again := step.As{Shops: on, Sales: p.Sales}
 		found, err := explore.Explore(ctx, plan.On(on), explore.Search{Switches: p.Switches, Slots: again.Slots(plan.Events)}, func(done, left int) { progress(result, done, left) })
-		if err != nil {
-			return fmt.Errorf("%s, %s: %w", p.Strategy, result.Name(), err)
-		}
-		if err := explore.Confirm(ctx, again.PlaySchedule, &found); err != nil {
-			return err
+		if err == nil {
+			err = explore.Confirm(ctx, again.PlaySchedule, &found)
 		}
 		result.Found, result.Starved = found, on.Starved()-starved
+		if err != nil {
+			result.Surprises = []string{"it was not finished: " + strings.Split(err.Error(), "\n")[0]}
+			each(result)
+			return fmt.Errorf("%s, %s: %w", p.Strategy, result.Name(), err)
+		}
 		expected := schedule.Expected(on.Declared(of), p.Sales, plan.Events, p.Customers)
 		if result.AtPoints {
 			expected.Wanted = slices.DeleteFunc(expected.Wanted, func(a schedule.Attack) bool { return a.Within })

@@ -102,7 +102,7 @@ func (h sqlSteps) ConnQueryContext(ctx context.Context, conn driver.QueryerConte
 		return ctx, nil, h.done(ctx, r, number, order, "", err)
 	}
 	// The answer is complete when its rows have been read.
-	reading := &rowsRead{finish: func(answer string) { _ = h.done(ctx, r, number, order, answer, nil) }}
+	reading := &rowsRead{finish: func(answer string, err error) { _ = h.done(ctx, r, number, order, answer, err) }}
 	return context.WithValue(ctx, rowsKey{}, reading), rows, nil
 }
 
@@ -116,7 +116,7 @@ type rowsKey struct{}
 // rowsRead collects what a query answered.
 type rowsRead struct {
 	lines  []string
-	finish func(answer string)
+	finish func(answer string, err error)
 	once   sync.Once
 }
 
@@ -125,7 +125,9 @@ func (h sqlSteps) RowsNext(ctx context.Context, rows driver.Rows, into []driver.
 	if reading, ok := ctx.Value(rowsKey{}).(*rowsRead); ok && err == nil {
 		reading.lines = append(reading.lines, rowText(rows.Columns(), into))
 	} else if ok && errors.Is(err, io.EOF) {
-		reading.end()
+		reading.end(nil)
+	} else if ok { // the server has sent the columns before it locked the rows
+		reading.end(err)
 	}
 	return err
 }
@@ -133,18 +135,18 @@ func (h sqlSteps) RowsNext(ctx context.Context, rows driver.Rows, into []driver.
 func (h sqlSteps) RowsClose(ctx context.Context, rows driver.Rows) error {
 	err := rows.Close()
 	if reading, ok := ctx.Value(rowsKey{}).(*rowsRead); ok {
-		reading.end()
+		reading.end(nil)
 	}
 	return err
 }
 
-func (r *rowsRead) end() {
+func (r *rowsRead) end(err error) {
 	r.once.Do(func() {
 		answer := strings.Join(r.lines, "; ")
 		if len(r.lines) == 0 {
 			answer = "no row"
 		}
-		r.finish(answer)
+		r.finish(answer, err)
 	})
 }
 
