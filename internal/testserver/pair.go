@@ -2,6 +2,7 @@ package testserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -80,21 +81,25 @@ func (g *Group) MySQLPair(ctx context.Context, o PairOptions) (*MySQLPair, error
 }
 
 // Renew makes the promoted replica the pair's primary, and gives it a new replica, which finds it at addr and
-// copies everything from its beginning. The former primary has ended, and its data is removed.
+// copies everything from its beginning. The former primary has ended, and its data is removed. After an error, the pair
+// is as it was, and can be renewed.
 func (p *MySQLPair) Renew(ctx context.Context, addr string) error {
 	if err := os.RemoveAll(p.Primary.Dir); err != nil {
 		return fmt.Errorf("testserver: %w", err)
 	}
 	p.servers++
-	p.Primary = p.Replica
-	var err error
-	if p.Replica, err = p.start(ctx, p.servers); err != nil {
+	replica, err := p.start(ctx, p.servers)
+	if err != nil {
 		return err
 	}
-	if err := p.Replica.Follow(ctx, addr); err != nil {
-		return err
+	if err = replica.Follow(ctx, addr); err == nil {
+		err = replica.AwaitCopied(ctx, p.Replica)
 	}
-	return p.Replica.AwaitCopied(ctx, p.Primary)
+	if err != nil {
+		return errors.Join(err, replica.Kill(), os.RemoveAll(replica.Dir))
+	}
+	p.Primary, p.Replica = p.Replica, replica
+	return nil
 }
 
 // Follow makes the server the replica of the primary at addr, and read-only. The primary is of the same pair.

@@ -2,6 +2,7 @@ package testserver
 
 import (
 	"database/sql"
+	"os"
 	"testing"
 	"time"
 )
@@ -108,5 +109,30 @@ func TestReplicaThatDoesNotApply(t *testing.T) {
 	}
 	if err := p.Replica.AwaitApplied(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestAPairThatIsRenewedAgain has its data, although its replica could not follow before.
+func TestAPairThatIsRenewedAgain(t *testing.T) {
+	g := Start(t)
+	p, err := g.MySQLPair(t.Context(), PairOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Primary.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	promoted := p.Replica
+	if err := promoted.Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Renew(t.Context(), "no address"); err == nil {
+		t.Error("a replica follows no address")
+	}
+	if err := p.Renew(t.Context(), promoted.Addr); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(promoted.Dir); err != nil || p.Primary != promoted || !p.Replica.Alive() {
+		t.Errorf("the promoted server is the primary: %t, its data: %v", p.Primary == promoted, err)
 	}
 }

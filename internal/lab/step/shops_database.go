@@ -118,14 +118,19 @@ func (d *database) catchUp(ctx context.Context) error {
 	return d.copied(ctx)
 }
 
+// restore gives the pair another replica after a failover. After an error, the next call goes on with it.
 func (d *database) restore(ctx context.Context) error {
-	if !d.lost {
-		return d.catchUp(ctx)
+	if d.lost {
+		if err := errors.Join(d.close(), d.pair.Renew(ctx)); err != nil {
+			return err
+		}
+		d.lost, d.behind = false, false
+		d.reads.Lead(d.pair.Replica.Addr)
 	}
-	if err := d.pair.Renew(ctx); err != nil {
-		return err
+	if d.pair != nil && d.replica == nil {
+		if err := d.look(ctx); err != nil {
+			return err
+		}
 	}
-	d.lost, d.behind = false, false
-	d.reads.Lead(d.pair.Replica.Addr)
-	return d.look(ctx)
+	return d.catchUp(ctx)
 }

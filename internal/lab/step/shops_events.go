@@ -120,7 +120,7 @@ func (r *shopsRun) inject(ctx context.Context, c schedule.Choice) error {
 	case schedule.FlushAll:
 		return r.slot.Redis().Client.Do(ctx, "FLUSHALL").Err
 	case schedule.Failover:
-		return r.slot.FailOver(ctx)
+		return r.slot.FailOver(context.WithoutCancel(ctx)) // half a failover is not repaired
 	case schedule.Lag:
 		return r.slot.database.lag(ctx)
 	case schedule.DBFailover: // nobody holds anything there any more
@@ -131,7 +131,7 @@ func (r *shopsRun) inject(ctx context.Context, c schedule.Choice) error {
 				h.conn = 0
 			}
 		}
-		return r.slot.database.failOver(ctx)
+		return r.slot.database.failOver(context.WithoutCancel(ctx))
 	}
 	return fmt.Errorf("no event %q", c.Event)
 }

@@ -4,31 +4,81 @@ import (
 	"context"
 	"testing"
 
+	"stocklock/internal/lab/bench"
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/schedule"
 	"stocklock/internal/testserver"
 )
 
-// TestAReplicaThatDidNotStart is restored before the next run: a failover without one would change nothing.
-func TestAReplicaThatDidNotStart(t *testing.T) {
+func newRig(t *testing.T) *rig.Rig {
+	t.Helper()
 	testserver.NeedsServers(t)
 	r, err := rig.New("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// TestAReplicaThatDidNotStart is restored before the next run: a failover without one would change nothing.
+func TestAReplicaThatDidNotStart(t *testing.T) {
 	l := &slot{database: &database{}}
-	if l.Testbed, err = r.Testbed(t.Context(), rig.TestbedOptions{Name: "none", Faults: true}); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.FailOver(t.Context()); err != nil {
+	var err error
+	if l.Testbed, err = newRig(t).Testbed(t.Context(), rig.TestbedOptions{Name: "none", Faults: true}); err != nil {
 		t.Fatal(err)
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
+	run := &shopsRun{slot: l}
+	if err := run.inject(over, schedule.Choice{Event: schedule.Failover}); err != nil {
+		t.Fatalf("a failover that is given up is half of one: %v", err)
+	}
 	if err := l.restarted(over); err == nil {
 		t.Error("a replica has started in no time")
 	}
 	if err := l.restarted(t.Context()); err != nil || !l.Replica().Alive() {
 		t.Errorf("the next run has no replica, %v", err)
+	}
+}
+
+// TestAPairThatIsRestoredAgain is whole, and has its data, although restoring it was given up before: while a server was to
+// start, and while the two were to be looked at.
+func TestAPairThatIsRestoredAgain(t *testing.T) {
+	d, err := (&Shops{servers: &bench.Bench{Rig: newRig(t)}}).openPair(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	item, err := d.store.CreateItem(t.Context(), "item", 1)
+	if err == nil {
+		err = d.copied(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := (&shopsRun{slot: &slot{database: d}}).inject(over, schedule.Choice{Event: schedule.DBFailover}); err != nil {
+		t.Fatalf("a failover that is given up is half of one: %v", err)
+	}
+	if err := d.restore(over); err == nil {
+		t.Error("a replica has started in no time")
+	}
+	whole := func() {
+		t.Helper()
+		if err := d.restore(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if there, err := d.replica.Read(t.Context(), item.ID); err != nil || there.Stock != 1 || d.front.LeadsTo() != d.pair.Primary.Addr {
+			t.Errorf("the replica has %+v, %v, and the shops write to %s, with %s as the primary", there, err, d.front.LeadsTo(), d.pair.Primary.Addr)
+		}
+	}
+	whole()
+	if err := d.look(over); err == nil {
+		t.Error("the servers are looked at in no time")
+	}
+	whole()
+	if err := d.close(); err != nil {
+		t.Error(err)
 	}
 }
