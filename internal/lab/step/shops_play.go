@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/explore"
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/words"
@@ -27,6 +28,9 @@ var ErrEndless = errors.New("the sales do not end")
 
 // ErrSilent is in the chain of an error about sales of which nothing was heard for too long.
 var ErrSilent = errors.New("nothing is heard of the sales")
+
+// errSharedEnded is about a run on shops of which one has ended, and that other runs use, too. One of these can have ended it.
+var errSharedEnded = errors.New("a shop has ended that other runs use, too")
 
 // manyError is about sales that have sent more than a run may have.
 type manyError struct{ words.Text }
@@ -93,6 +97,9 @@ func (s *Shops) Play(ctx context.Context, p Plan, choose func() explore.Chooser)
 		if try == maxTries {
 			return schedule.Record{}, fmt.Errorf("%w: %s, tried %d times: %w", explore.ErrGivenUp, p.Strategy, try, err)
 		}
+		if errors.Is(err, errSharedEnded) {
+			kind.Alone, slots = true, cmp.Or(s.options.OwnSlots, ownSlots)
+		}
 		slow, is := errors.AsType[slowError](err)
 		if is && !slow.doubts {
 			spoiled++
@@ -136,6 +143,7 @@ func (s *Shops) playOn(ctx context.Context, l *slot, p Plan, of declared.Strateg
 	if err := l.restarted(ctx); err != nil {
 		return schedule.Record{}, err
 	}
+	processes := l.processes()
 	if !p.Reservations { // all come at the start, so that no first step has to be known
 		if err := s.rehearse(ctx, l, of, p); err != nil {
 			return schedule.Record{}, rehearsalError{err}
@@ -186,6 +194,10 @@ func (s *Shops) playOn(ctx context.Context, l *slot, p Plan, of declared.Strateg
 	record, err := r.play(ctx, choose)
 	unfollow()
 	r.letGo()
+	unanswered := slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.answer == load.NoAnswer }) // the end of a process is noticed later
+	if err == nil && l.shared && (unanswered || slices.ContainsFunc(processes, over)) {
+		err = errSharedEnded
+	}
 	return record, err
 }
 

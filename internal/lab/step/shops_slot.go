@@ -115,7 +115,7 @@ func (s *Shops) open(kind slotKind, p *pool) error {
 			if err != nil {
 				return err
 			}
-			l := &slot{Testbed: servers, name: name, lease: kind.lease, wait: kind.wait(), database: database, rehearsed: map[rehearsal]bool{}}
+			l := &slot{Testbed: servers, name: name, shared: each > 1, lease: kind.lease, wait: kind.wait(), database: database, rehearsed: map[rehearsal]bool{}}
 			for range each {
 				p.slots <- l
 			}
@@ -168,6 +168,7 @@ func (l *slot) failedOver() bool { return l.CommandsServers() && !l.Replica().Al
 type slot struct {
 	*rig.Testbed
 	name     string
+	shared   bool          // by runs side by side
 	lease    time.Duration // of every lock
 	wait     time.Duration // of a sale for its lock
 	database *database
@@ -194,6 +195,23 @@ func (l *slot) revive(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// processes are the ends of the shops as they run now.
+func (l *slot) processes() (ends []<-chan struct{}) {
+	for _, shop := range l.Shops {
+		ends = append(ends, shop.Exited())
+	}
+	return ends
+}
+
+func over(end <-chan struct{}) bool {
+	select {
+	case <-end:
+		return true
+	default:
+		return false
+	}
 }
 
 // dead names the shops that have ended, with their last words. Without any it is empty.

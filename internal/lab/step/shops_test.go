@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -186,6 +187,41 @@ func TestStage(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAShopThatEnds ends the runs of others, too: each is made again with shops of its own, and counts as it ends there.
+func TestAShopThatEnds(t *testing.T) {
+	s := steptest.Open(t, "", step.Options{Lease: 300 * time.Millisecond, OwnSlots: 1})
+	for i, want := range []verdict.Kind{verdict.Oversold, verdict.Crashed} {
+		for _, order := range []string{"", "A.select kill:A"} { // shops that are shared, and others
+			if _, err := s.PlaySchedule(t.Context(), "none", 2, steptest.Parse(t, order)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runs := map[int]int{} // by process: those that can use it at a time
+		for _, pid := range s.PIDs() {
+			runs[pid]++
+		}
+		try, ends := 0, i+1
+		r, err := s.Play(t.Context(), step.Plan{Strategy: "none", Customers: 2}, func() explore.Chooser {
+			try++
+			follow := explore.Follow(steptest.Parse(t, "A.select B.select"))
+			return func(next explore.Next) (int, error) {
+				for pid, n := range runs {
+					if len(next.Past) == 2 && try <= ends && (n == 1) == (try == 2) {
+						delete(runs, pid)
+						if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				return follow(next)
+			}
+		})
+		if err != nil || r.Outcome.Verdict != want || try != 2 {
+			t.Errorf("where the shops end %d times, run %d is %s %v, %v, want it %s", ends, try, r.Outcome.Verdict, r.Outcome.Answers, err, want)
+		}
+	}
 }
 
 // TestAKillAtOneShop would take away customers to whom nothing is to happen.
