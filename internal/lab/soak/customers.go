@@ -247,7 +247,7 @@ func (c *customers) conclude(p *purchase, items *items, a load.Answer) {
 		if a.Replayed() {
 			items.replayed++
 		}
-		if items.takeChanges() {
+		if items.takeChanges() && items.cancellable(order) {
 			c.recent = append(c.recent[max(0, len(c.recent)+1-mostRecent):], order)
 		}
 	case load.SoldOut, load.Limited:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/audit"
+	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -53,6 +54,11 @@ func sellBaskets(all []declared.Strategy) bool {
 
 // takeChanges reports whether the items may be changed while they are sold.
 func (i *items) takeChanges() bool { return i.strategies[0].Mixable }
+
+// cancellable reports whether the shop cancels an order: it does not of the strategies of the lab.
+func (i *items) cancellable(order stock.Order) bool {
+	return slices.ContainsFunc(i.strategies, func(s declared.Strategy) bool { return s.Production && s.Name == order.Strategy })
+}
 
 func (i *items) name() string {
 	if len(i.strategies) > 1 {
