@@ -186,14 +186,20 @@ func (s *Shops) playOn(ctx context.Context, l *slot, p Plan, of declared.Strateg
 		}
 		r.messages <- report
 	})
+	arriving, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
 	if p.Reservations {
 		for _, b := range r.buyers {
-			r.come(ctx, b)
+			r.come(arriving, b)
 		}
 	}
 	record, err := r.play(ctx, choose)
 	unfollow()
 	r.letGo()
+	if p.Reservations { // what is reserved later would be overdue in the next run
+		defer time.AfterFunc(restLimit, end).Stop()
+		r.sending.Wait()
+	}
 	unanswered := slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.answer == load.NoAnswer }) // the end of a process is noticed later
 	if err == nil && l.shared && (unanswered || slices.ContainsFunc(processes, over)) {
 		err = errSharedEnded

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"stocklock/internal/lab/load"
@@ -25,6 +26,8 @@ type shopsRun struct {
 	of        declared.Strategy
 	items     []uint64
 	customers []*shopper
+
+	sending sync.WaitGroup // the requests of the customers
 
 	timed bool // something was sent by which a lease can be kept where no look finds it
 }
@@ -68,7 +71,7 @@ type shopReplied struct {
 func (r *shopsRun) arrive(ctx context.Context, b *buyer) {
 	s := r.at(b)
 	s.arrived = r.machineTime()
-	go func() {
+	r.sending.Go(func() {
 		list, more := r.requests(b.customer), true
 		for i := 0; more; i++ {
 			answer := ""
@@ -80,7 +83,7 @@ func (r *shopsRun) arrive(ctx context.Context, b *buyer) {
 				return
 			}
 		}
-	}()
+	})
 }
 
 // requests are those of a customer: a purchase where the plan says nothing.

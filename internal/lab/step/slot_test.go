@@ -2,9 +2,13 @@ package step
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"stocklock/internal/lab/bench"
+	"stocklock/internal/lab/catalog/catalogtest"
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/testserver"
@@ -80,5 +84,32 @@ func TestAPairThatIsRestoredAgain(t *testing.T) {
 	whole()
 	if err := d.close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestARunWithReservationsThatIsGivenUp leaves nothing under way: the sweep of the next run would meet it.
+func TestARunWithReservationsThatIsGivenUp(t *testing.T) {
+	s, err := OpenShops(t.Context(), catalogtest.Shop(t), Options{Lease: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	plan := Plan{Strategy: "reservation", Customers: 2, Sales: schedule.Sales{Reservations: true}}
+	for given := 1; given <= 3; given++ {
+		_, err = s.Play(t.Context(), plan, func() explore.Chooser {
+			return func(next explore.Next) (int, error) {
+				if len(next.Past) == 1 {
+					return 0, explore.ErrStop
+				}
+				return next.ByDefault(), nil
+			}
+		})
+		if !errors.Is(err, explore.ErrStop) {
+			t.Fatal(err)
+		}
+		var reserved int
+		if err := s.shared.store.Pool().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM holds").Scan(&reserved); err != nil || reserved != given {
+			t.Errorf("after %d runs there are %d reservations, %v", given, reserved, err)
+		}
 	}
 }
