@@ -63,6 +63,7 @@ type Shops struct {
 	starved atomic.Int64
 
 	rehearsals rehearsals
+	reserving  sync.Mutex // held by a run with reservations
 
 	mu    sync.Mutex // guards pools
 	pools map[slotKind]*pool

@@ -140,6 +140,10 @@ func (s *Shops) playOnFree(ctx context.Context, from *pool, p Plan, of declared.
 func (s *Shops) playOn(ctx context.Context, l *slot, p Plan, of declared.Strategy, choose explore.Chooser) (schedule.Record, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if p.Reservations { // a sweep ends what is overdue of all
+		s.reserving.Lock()
+		defer s.reserving.Unlock()
+	}
 	if err := l.restarted(ctx); err != nil {
 		return schedule.Record{}, err
 	}

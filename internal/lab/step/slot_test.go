@@ -3,6 +3,8 @@ package step
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,29 +89,41 @@ func TestAPairThatIsRestoredAgain(t *testing.T) {
 	}
 }
 
-// TestARunWithReservationsThatIsGivenUp leaves nothing under way: the sweep of the next run would meet it.
-func TestARunWithReservationsThatIsGivenUp(t *testing.T) {
+// TestARunWithReservations is the only one, and leaves nothing under way: its sweep would meet others.
+func TestARunWithReservations(t *testing.T) {
 	s, err := OpenShops(t.Context(), catalogtest.Shop(t), Options{Lease: 300 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
 	plan := Plan{Strategy: "reservation", Customers: 2, Sales: schedule.Sales{Reservations: true}}
-	for given := 1; given <= 3; given++ {
-		_, err = s.Play(t.Context(), plan, func() explore.Chooser {
-			return func(next explore.Next) (int, error) {
-				if len(next.Past) == 1 {
-					return 0, explore.ErrStop
+	const beside = 4
+	for round := 1; round <= 3; round++ {
+		var playing sync.WaitGroup
+		var under atomic.Int64
+		for range beside {
+			playing.Go(func() {
+				_, err := s.Play(t.Context(), plan, func() explore.Chooser {
+					return func(next explore.Next) (int, error) {
+						if len(next.Past) == 1 {
+							under.Add(-1)
+							return 0, explore.ErrStop
+						}
+						if n := under.Add(1); n > 1 {
+							t.Errorf("%d runs side by side", n)
+						}
+						return next.ByDefault(), nil
+					}
+				})
+				if !errors.Is(err, explore.ErrStop) {
+					t.Error(err)
 				}
-				return next.ByDefault(), nil
-			}
-		})
-		if !errors.Is(err, explore.ErrStop) {
-			t.Fatal(err)
+			})
 		}
+		playing.Wait()
 		var reserved int
-		if err := s.shared.store.Pool().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM holds").Scan(&reserved); err != nil || reserved != given {
-			t.Errorf("after %d runs there are %d reservations, %v", given, reserved, err)
+		if err := s.shared.store.Pool().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM holds").Scan(&reserved); err != nil || reserved != beside*round {
+			t.Errorf("after %d runs there are %d reservations, %v", beside*round, reserved, err)
 		}
 	}
 }
