@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts the lab in its container. A mounted /out belongs to a user of the host: it is opened to the
-# user lab, and what that one keeps there to the host's, who runs everything, and has no home: the template of MySQL is kept in /tmp.
+# Starts the lab in its container. The user lab runs everything, and has no home: the template of
+# MySQL is kept in /tmp. A mounted /out belongs to a user of the host: it is opened to both.
 set -eu
 if [ "$(id -u)" != 0 ]; then exec loadtest "$@"; fi
 mkdir -p /out/runs

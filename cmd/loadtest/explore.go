@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -122,8 +122,10 @@ func (c *exploreCommand) search(ctx context.Context, s streams, on *step.Shops, 
 			results = append(results, r)
 			printResult(people, r, c.again())
 		})
-		if err != nil && len(results) > 0 {
-			err = errors.Join(err, c.writeJSON(s, results))
+		if err != nil && len(results) > 0 { // what was found stays
+			if unwritten := c.writeJSON(s, results); unwritten != nil || ctx.Err() != nil {
+				return cmp.Or(unwritten, errSurprised)
+			}
 		}
 		if err != nil {
 			return err

@@ -180,7 +180,9 @@ func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 		case <-late:
 			late = time.After(tellAfter) // the silence may begin later than the wait
 			l.mu.Lock()
-			n.tellLocked(w.place, n.why(tellAfter))
+			if n.tellLocked(w.place, n.why(tellAfter)); w.unhappy {
+				late = nil
+			}
 			l.unlock()
 			continue
 		case r := <-w.answer:

@@ -82,7 +82,7 @@ func Start(ctx context.Context, f *File) (_ *Service, err error) {
 	if f.URL != "" {
 		s.Processes = []*Process{{URL: strings.TrimSuffix(f.URL, "/"), client: newClient()}}
 		s.counter = s.Processes[0]
-		s.buys.Store(time.Now().UnixMilli() / 100 % 2e9) // it may remember the keys of an earlier try
+		s.buys.Store(time.Now().UnixMilli() % 2e9) // it may remember the keys of an earlier try
 		if f.Stock.MySQL != "" {
 			s.DB, err = openDB(os.ExpandEnv(f.Stock.MySQL))
 		}

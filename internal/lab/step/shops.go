@@ -200,7 +200,7 @@ func (a As) PlaySchedule(ctx context.Context, strategy string, customers int, or
 func (a As) Position(ctx context.Context, strategy string, customers int, order schedule.Schedule) (Position, error) {
 	var at Position
 	p := a.plan(strategy, customers, order)
-	events, following := order.Events(), schedule.Events()
+	events, following := order.Events(), append(schedule.Events(), schedule.DBFailover)
 	switch {
 	case a.Reservations: // which have none
 		following = nil
@@ -208,7 +208,8 @@ func (a As) Position(ctx context.Context, strategy string, customers int, order 
 		following = []schedule.Event{schedule.Wait, schedule.Lose, schedule.Forget} // those without shops of one's own
 	}
 	for _, e := range following {
-		if e != schedule.Lag && !slices.Contains(events, e) { // where it may lag, sales read at a replica from the start
+		beside := e == schedule.DBFailover && slices.Contains(events, schedule.Lag) // it takes the replica away at the start
+		if e != schedule.Lag && !beside && !slices.Contains(events, e) {            // where it may lag, sales read at a replica from the start
 			events = append(events, e)
 		}
 	}

@@ -195,8 +195,10 @@ func (p Plan) Run(ctx context.Context, on *step.Shops, progress func(of Result, 
 		}
 		result.Found, result.Starved = found, on.Starved()-starved
 		if err != nil {
-			result.Surprises = []string{"it was not finished: " + strings.Split(err.Error(), "\n")[0]}
-			each(result)
+			if found.Runs > 0 {
+				result.Surprises = []string{"it was not finished: " + strings.Split(err.Error(), "\n")[0]}
+				each(result)
+			}
 			return fmt.Errorf("%s, %s: %w", p.Strategy, result.Name(), err)
 		}
 		expected := schedule.Expected(on.Declared(of), p.Sales, plan.Events, p.Customers)
