@@ -180,9 +180,7 @@ func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 		case <-late:
 			late = time.After(tellAfter) // the silence may begin later than the wait
 			l.mu.Lock()
-			if n.tellLocked(w.place, n.why(tellAfter)); w.unhappy {
-				late = nil
-			}
+			n.tellLocked(w.place, n.why(tellAfter))
 			l.unlock()
 			continue
 		case r := <-w.answer:
