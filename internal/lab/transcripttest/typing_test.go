@@ -92,8 +92,8 @@ func TestTranscripts(t *testing.T) {
 
 const setup = `# Schedules to type
 
-Each customer has two terminals: a redis-cli and a mysql. The servers are those of the room, and each pair has its own name:
-type it wherever this page says ` + "`" + Pair + "`" + `. One machine starts the servers:
+Each customer has two terminals: a redis-cli and a mysql. Both customers of a pair sit at one machine, which starts the servers.
+Where pairs share a machine, each has its own name: type it wherever this page says ` + "`" + Pair + "`" + `.
 
 ` + "```console\n" + `$ docker compose --profile servers up --detach --wait redis mysql
 $ docker compose exec redis redis-cli                                       # a redis-cli
