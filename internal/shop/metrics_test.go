@@ -94,11 +94,11 @@ func TestMetricsShowTheReferenceLock(t *testing.T) {
 	}
 	crowd.Wait()
 	series := s.scrape()
-	// The first wait may begin with an assumption that other shops wait, too: then one hand-off
-	// asks Redis.
+	// The first wait may begin with an assumption that other shops wait, too. Then one hand-off asks Redis, as does
+	// one behind a hold of a third of the lease.
 	free, local, remote := series[`shop_lock_handoffs_total{from="free"}`], series[`shop_lock_handoffs_total{from="local"}`], series[`shop_lock_handoffs_total{from="remote"}`]
-	if free != 1 || local < 3 || local+remote != 4 {
-		t.Errorf("hand-offs: %v free, %v local, %v remote, want 1, and 4 of which 3 or more are local", free, local, remote)
+	if free != 1 || local < 1 || local+remote != 4 {
+		t.Errorf("hand-offs: %v free, %v local, %v remote, want 1, and 4 of which some are local", free, local, remote)
 	}
 	if series["shop_lock_renewals_total"] < 1 || series["shop_lock_losses_total"] != 0 {
 		t.Errorf("%v renewals, %v losses", series["shop_lock_renewals_total"], series["shop_lock_losses_total"])
