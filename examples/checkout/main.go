@@ -66,14 +66,14 @@ func paid(staff listener, id, reference string) error {
 		fmt.Printf("%s is %s by %s: order %s\n", r.ID, r.State, reference, r.OrderID)
 	case strings.Contains(err.Error(), "/problems/payment-must-be-returned"), // of another 409, find out whose money it is
 		strings.Contains(err.Error(), "/problems/too-many-references"):
-		return giveBack(staff, reference, err)
+		return refund(staff, reference, err)
 	}
 	return err // a defect of this program
 }
 
-// giveBack returns money that was not taken, unless that was done: a provider sends its notices for days, and may have
+// refund returns money that was not taken, unless that was done: a provider sends its notices for days, and may have
 // forgotten the first refund.
-func giveBack(staff listener, reference string, why error) error {
+func refund(staff listener, reference string, why error) error {
 	p, status, err := staff.untilKnown(http.MethodGet, "/payments/"+reference, "")
 	switch {
 	case p.State == "returned":
