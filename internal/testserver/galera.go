@@ -3,6 +3,7 @@ package testserver
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -109,7 +110,7 @@ func (m *MySQL) AwaitMembers(ctx context.Context, size int) error {
 	return m.await(ctx, fmt.Sprintf("one of %d nodes in sync", size), func() (bool, error) {
 		for name, want := range map[string]string{"wsrep_local_state_comment": "Synced", "wsrep_ready": "ON", "wsrep_cluster_size": strconv.Itoa(size)} {
 			if is, err := m.Status(ctx, name); err != nil || is != want {
-				return false, fmt.Errorf("%s is %q: %w", name, is, err)
+				return false, errors.Join(fmt.Errorf("%s is %q", name, is), err)
 			}
 		}
 		return true, nil

@@ -1,7 +1,9 @@
 package testserver
 
 import (
+	"context"
 	"database/sql"
+	"strings"
 	"testing"
 	"time"
 )
@@ -71,4 +73,19 @@ func TestGaleraHoldsWhatANodeApplies(t *testing.T) {
 		t.Errorf("the write at node 2: %v", err)
 	}
 	Await(t, "28 everywhere", func() bool { return read(0) == 28 && read(1) == 28 && read(2) == 28 })
+}
+
+// TestANodeOutOfSyncIsDescribed, without a cluster: a server alone is no member of one either.
+func TestANodeOutOfSyncIsDescribed(t *testing.T) {
+	NeedsServers(t)
+	server, err := sharedMySQL()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	err = server.AwaitMembers(ctx, 3)
+	if err == nil || !strings.Contains(err.Error(), "not one of 3 nodes in sync: wsrep_") || strings.Contains(err.Error(), "%!") {
+		t.Errorf("a server alone is a member of three: %v", err)
+	}
 }
