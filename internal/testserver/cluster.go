@@ -37,24 +37,15 @@ func (g *Group) RedisCluster(ctx context.Context, masters int) (RedisCluster, er
 		}
 	}
 	for _, node := range c {
-		if err := node.awaitCluster(ctx, masters); err != nil {
+		err := node.await(ctx, fmt.Sprintf("in a cluster of %d", masters), func() (bool, error) {
+			info, err := node.Client.Do(ctx, "CLUSTER", "INFO").Info()
+			return info["cluster_state"] == "ok" && info["cluster_size"] == strconv.Itoa(masters), err
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
-}
-
-func (s *Redis) awaitCluster(ctx context.Context, masters int) error {
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
-	defer cancel()
-	err := until(ctx, func() (bool, error) {
-		info, err := s.Client.Do(ctx, "CLUSTER", "INFO").Info()
-		return info["cluster_state"] == "ok" && info["cluster_size"] == strconv.Itoa(masters), err
-	})
-	if err != nil {
-		return fmt.Errorf("testserver: %s: the cluster did not form: %w", s.Name, err)
-	}
-	return nil
 }
 
 // URL is the address in the form that the shop takes.

@@ -64,7 +64,7 @@ func HasEtcd() error {
 // answers wants a member that has a leader.
 func (s *Etcd) answers(ctx context.Context) error {
 	var health struct{ Health string }
-	if err := s.get(ctx, "/health", &health); err != nil {
+	if err := s.ask(ctx, http.MethodGet, "/health", nil, &health); err != nil {
 		return err
 	}
 	if health.Health != "true" {
@@ -78,7 +78,7 @@ func (s *Etcd) Version(ctx context.Context) (string, error) {
 	var version struct {
 		Server string `json:"etcdserver"`
 	}
-	err := s.get(ctx, "/version", &version)
+	err := s.ask(ctx, http.MethodGet, "/version", nil, &version)
 	return version.Server, err
 }
 
@@ -125,10 +125,6 @@ func (s *Etcd) HolderUnder(ctx context.Context, prefix string) (key string, left
 	question := fmt.Sprintf(`{"ID":%q}`, first.Lease)
 	err = s.ask(ctx, http.MethodPost, "/v3/lease/timetolive", strings.NewReader(question), &lease)
 	return string(first.Key), time.Duration(lease.TTL) * time.Second, err
-}
-
-func (s *Etcd) get(ctx context.Context, path string, answer any) error {
-	return s.ask(ctx, http.MethodGet, path, nil, answer)
 }
 
 func (s *Etcd) ask(ctx context.Context, method, path string, question io.Reader, answer any) error {

@@ -52,13 +52,12 @@ func (g *Group) Dir() string { return g.dir }
 // once.
 func (g *Group) Close() error {
 	g.mu.Lock()
-	if g.closed {
-		g.mu.Unlock()
+	closers, again := g.closers, g.closed
+	g.closed = true
+	g.mu.Unlock()
+	if again {
 		return nil
 	}
-	g.closed = true
-	closers := g.closers
-	g.mu.Unlock()
 	var errs []error
 	for i := len(closers) - 1; i >= 0; i-- {
 		errs = append(errs, closers[i]())

@@ -168,7 +168,7 @@ func isMySQL(program string) bool { return filepath.Base(program) == "mysqld" &&
 
 // isMariaDB asks a mysqld, which on some systems is another name for mariadbd.
 func isMariaDB(program string) bool {
-	out, err := exec.Command(program, "--no-defaults", "--version").Output()
+	out, err := versionOf(context.Background(), program)
 	return err == nil && strings.Contains(string(out), "MariaDB")
 }
 

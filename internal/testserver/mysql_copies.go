@@ -3,7 +3,6 @@ package testserver
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,9 +28,9 @@ func accounts(password string) []string {
 }
 
 // MySQLAlone is [Group.MySQL] with the accounts of servers that are several.
-func (g *Group) MySQLAlone(ctx context.Context, options ...string) (*MySQL, error) {
+func (g *Group) MySQLAlone(ctx context.Context) (*MySQL, error) {
 	password := RandomHex(12)
-	return g.mysql(ctx, &MySQL{password: password, alone: accounts(password)}, nil, options...)
+	return g.mysql(ctx, &MySQL{password: password, alone: accounts(password)}, nil)
 }
 
 // Value asks the server for one value, such as "@@gtid_binlog_pos".
@@ -85,21 +84,5 @@ func (m *MySQL) Certifying(ctx context.Context) (int, error) {
 	return number(m.Value(ctx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '"+shopUser+"' AND STATE = 'Waiting for certification'"))
 }
 
-// await waits until is reports true. What says what is waited for.
-func (m *MySQL) await(ctx context.Context, what string, is func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
-	defer cancel()
-	if err := until(ctx, is); err != nil {
-		return fmt.Errorf("testserver: %s: not %s: %w", m.Name, what, err)
-	}
-	return nil
-}
-
 // withoutIdentity removes from a copy of a template what a server is told apart by.
-func withoutIdentity(data string) error {
-	err := os.Remove(filepath.Join(data, "auto.cnf"))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
-}
+func withoutIdentity(data string) error { return os.RemoveAll(filepath.Join(data, "auto.cnf")) }

@@ -15,11 +15,9 @@ import (
 // reaper makes sure that everything ends with this process, however it ends.
 //
 // All processes of a group are in one process group, or in one of their own. Its first member, the anchor, does
-// nothing but wait. A shell, in a session of its own so that no Ctrl-C reaches
-// it, reads from a pipe that only this process holds open, and is told there of each process group before anything
-// is in it. At its end, which the
-// kernel brings about whatever happens to us, the shell kills the groups,
-// stopped members included, and removes the folder.
+// nothing but wait. A shell reads from a pipe that only this process holds open, and is told there of each process
+// group before anything is in it. It is in a session of its own, so that no Ctrl-C reaches it. The kernel ends the
+// pipe whatever happens to us. Then the shell kills the groups, stopped members included, and removes the folder.
 type reaper struct {
 	all   *anchor // of all processes that have no group of their own
 	shell *anchor

@@ -2,9 +2,7 @@ package testserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -103,17 +101,13 @@ func (s *Redis) Follow(ctx context.Context, addr string) error {
 	if err := s.Client.Do(ctx, "REPLICAOF", host, port).Err; err != nil {
 		return fmt.Errorf("testserver: %s: follow %s: %w", s.Name, addr, err)
 	}
-	var role []any
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
-	defer cancel()
-	err := until(ctx, func() (is bool, err error) {
-		role, err = s.Client.Do(ctx, "ROLE").Slice()
-		return len(role) > 3 && role[3] == "connected", err
+	return s.await(ctx, "in sync with "+addr, func() (bool, error) {
+		role, err := s.Client.Do(ctx, "ROLE").Slice()
+		if is := len(role) > 3 && role[3] == "connected"; is || err != nil {
+			return is, err
+		}
+		return false, fmt.Errorf("its role is %v", role)
 	})
-	if err != nil {
-		return fmt.Errorf("testserver: %s: not in sync with %s: %v %w", s.Name, addr, role, err)
-	}
-	return nil
 }
 
 // Save writes what the server has to its disk: it still has that after a kill and a restart.
@@ -125,13 +119,7 @@ func (s *Redis) Save(ctx context.Context) error {
 }
 
 // Forget takes from a server that has ended what Save wrote.
-func (s *Redis) Forget() error {
-	err := os.Remove(filepath.Join(s.Dir, "dump.rdb"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
+func (s *Redis) Forget() error { return os.RemoveAll(filepath.Join(s.Dir, "dump.rdb")) }
 
 // Promote makes a replica a primary, with what it has.
 func (s *Redis) Promote(ctx context.Context) error {
