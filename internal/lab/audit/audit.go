@@ -14,12 +14,13 @@ package audit
 import (
 	"context"
 	"database/sql"
-	_ "embed"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	_ "embed"
 
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy/declared"
@@ -140,25 +141,15 @@ func Count(ctx context.Context, store *stock.Store, run Run) (Counts, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		err = stock.ErrNotFound
 	}
-	if err == nil {
-		var besides int64
-		besides, err = remainingBesides(ctx, store, run)
-		c.Remaining += besides
-		c.LostUpdates += besides
+	var besides int64 // units that the strategy keeps besides the item's row
+	if err == nil && run.State.Remaining != "" {
+		err = store.Pool().QueryRowContext(ctx, run.State.Remaining, run.ItemID).Scan(&besides)
 	}
 	if err != nil {
 		return Counts{}, fmt.Errorf("audit run %s: %w", run.ID, err)
 	}
+	c.Remaining, c.LostUpdates = c.Remaining+besides, c.LostUpdates+besides
 	return c, nil
-}
-
-// remainingBesides counts the units that the strategy keeps besides the item's row.
-func remainingBesides(ctx context.Context, store *stock.Store, run Run) (units int64, err error) {
-	if run.State.Remaining == "" {
-		return 0, nil
-	}
-	err = store.Pool().QueryRowContext(ctx, run.State.Remaining, run.ItemID).Scan(&units)
-	return units, err
 }
 
 // Statements counts the statements that clients have sent to the server since it started.
