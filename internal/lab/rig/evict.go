@@ -34,9 +34,9 @@ const (
 )
 
 // Evict fills the memory of the primary and of one server of the quorum, under allkeys-lru, until
-// those of these keys that it has are gone, the first of them by an eviction that it has announced. A
-// server that has none of them is left alone, but it is an error where all are. Without keys the
-// primary evicts anything. Then the servers have memory again.
+// those of these keys that a server has are gone. The first of them goes by an eviction that the server has
+// announced. A server that has none of the keys is left alone. It is an error where no server has any. Without
+// keys the primary evicts anything. Then the servers have memory again.
 func (s *Testbed) Evict(ctx context.Context, keys []string) error {
 	servers := []*testserver.Redis{s.Redis()}
 	if len(s.Quorum) > 0 && len(keys) > 0 {
@@ -187,7 +187,7 @@ func (f *filler) restore(ctx context.Context) error {
 		commands = append(commands, redisconn.Command{"UNLINK", f.prefix + strconv.Itoa(n)})
 	}
 	if _, err := f.client.Pipeline(ctx, commands...); err != nil {
-		return fmt.Errorf("rig: give Redis its memory back: %w", err)
+		return fmt.Errorf("rig: free the memory of Redis: %w", err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -182,12 +183,7 @@ func (s *TestbedShop) Trace() string { return s.env["SHOP_TRACE"] }
 
 // RestartWith restarts the shop with one SHOP_ variable set, or without it for an empty value.
 func (s *TestbedShop) RestartWith(ctx context.Context, name, value string) error {
-	env := make([]string, 0, len(s.Env)+1)
-	for _, v := range s.Env {
-		if !strings.HasPrefix(v, name+"=") {
-			env = append(env, v)
-		}
-	}
+	env := slices.DeleteFunc(slices.Clone(s.Env), func(v string) bool { return strings.HasPrefix(v, name+"=") })
 	if value != "" {
 		env = append(env, name+"="+value)
 	}
