@@ -41,8 +41,10 @@ type Topology struct {
 	// Waits is how long a commit waits for the replica: semi-synchronous replication. 0 waits for nobody.
 	Waits time.Duration
 
+	// Start starts the servers, with a front for each shop.
+	Start func(context.Context, *rig.Rig) (*Servers, error)
+
 	missing func() error // why it cannot start on this machine; nil for no reason
-	start   func(context.Context, *rig.Rig) (*Servers, error)
 }
 
 // Missing returns why the topology cannot start on this machine, nil where it can.
@@ -53,9 +55,6 @@ func (t Topology) Missing() error {
 	return t.missing()
 }
 
-// Start starts the servers, with a front for each shop.
-func (t Topology) Start(ctx context.Context, r *rig.Rig) (*Servers, error) { return t.start(ctx, r) }
-
 // Shops is how many shops sell there.
 const Shops = 3
 
@@ -64,17 +63,17 @@ const ShortPatience = 200 * time.Millisecond
 
 // All are the topologies in the order of the tables.
 var All = []Topology{
-	{Name: "single", Doc: "one server with its disk", Durable: true, start: startSingle},
-	{Name: "async", Doc: "a primary, and a replica that copies it asynchronously", start: startPair(0)},
+	{Name: "single", Doc: "one server with its disk", Durable: true, Start: startSingle},
+	{Name: "async", Doc: "a primary, and a replica that copies it asynchronously", Start: startPair(0)},
 	{
 		Name: "semi-sync", Doc: "a primary whose commits wait until the replica has received them (AFTER_SYNC), however long that takes",
-		Durable: true, Waits: testserver.Forever, start: startPair(testserver.Forever),
+		Durable: true, Waits: testserver.Forever, Start: startPair(testserver.Forever),
 	},
 	{
 		Name: "semi-sync-timeout", Doc: fmt.Sprintf("the same, with a patience of %s: after that the primary goes on alone", ShortPatience),
-		Waits: ShortPatience, start: startPair(ShortPatience),
+		Waits: ShortPatience, Start: startPair(ShortPatience),
 	},
-	{Name: "replica-reads", Doc: "reads outside of transactions go to a replica, by gorm's dbresolver", Durable: true, start: startReplicaReads},
-	{Name: "galera", Doc: "three nodes of Galera; all shops write to the first", Durable: true, missing: testserver.HasGalera, start: startGalera(false)},
-	{Name: "galera-writers", Doc: "three nodes of Galera; each shop writes to its own", Durable: true, missing: testserver.HasGalera, start: startGalera(true)},
+	{Name: "replica-reads", Doc: "reads outside of transactions go to a replica, by gorm's dbresolver", Durable: true, Start: startReplicaReads},
+	{Name: "galera", Doc: "three nodes of Galera; all shops write to the first", Durable: true, missing: testserver.HasGalera, Start: startGalera(false)},
+	{Name: "galera-writers", Doc: "three nodes of Galera; each shop writes to its own", Durable: true, missing: testserver.HasGalera, Start: startGalera(true)},
 }
