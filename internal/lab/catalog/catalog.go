@@ -184,13 +184,11 @@ func (c *Catalog) Names() (names []string) {
 // ByName finds a strategy. The error lists the names that there are, or says that a way only sells several
 // items, or only reserves.
 func (c *Catalog) ByName(name string) (declared.Strategy, error) {
-	only := ""
-	if way, err := find(name, c.All()); err == nil && way.OnlyBaskets {
-		only = "only sells several items at once: see loadtest list baskets"
-	} else if err == nil && way.OnlyReservations {
-		only = "only reserves: see loadtest list reservations"
-	}
-	if only != "" {
+	if way, err := find(name, c.All()); err == nil && way.Special() {
+		only := "only reserves: see loadtest list reservations"
+		if way.OnlyBaskets {
+			only = "only sells several items at once: see loadtest list baskets"
+		}
 		return declared.Strategy{}, fmt.Errorf("%s %s; want one of %s", name, only, strings.Join(c.Names(), ", "))
 	}
 	return find(name, c.Strategies)
