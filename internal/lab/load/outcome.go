@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net"
@@ -67,25 +68,26 @@ var again = map[Outcome]bool{Busy: true, Fenced: true, Lost: true, Refused: true
 // classify turns an answer, or the lack of one, into an outcome. Vegeta counts a 409 as a failure.
 // Here it is the right answer of a sold-out item.
 func classify(status int, body []byte, err error) Outcome {
-	var dial *net.OpError
+	dial, network := errors.AsType[*net.OpError](err)
 	switch {
-	case errors.As(err, &dial) && dial.Op == "dial":
+	case network && dial.Op == "dial":
 		return Refused
 	case err != nil || status == 0:
 		return Unknown
 	case status == http.StatusCreated:
 		return Sold
 	}
+	return cmp.Or(byProblem[ProblemOf(body)], Failed)
+}
+
+// ProblemOf returns the slug of the problem in an answer, empty for anything else.
+func ProblemOf(body []byte) string {
 	var problem struct{ Type string }
 	if json.Unmarshal(body, &problem) != nil {
-		return Failed
+		return ""
 	}
-	slug, ok := shop.ProblemSlug(problem.Type)
-	if !ok {
-		return Failed
+	if slug, ok := shop.ProblemSlug(problem.Type); ok {
+		return slug
 	}
-	if o, ok := byProblem[slug]; ok {
-		return o
-	}
-	return Failed
+	return ""
 }

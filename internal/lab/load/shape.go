@@ -173,21 +173,17 @@ func (s Shape) Steps() []Step {
 
 // Due returns when the n-th request, counted from 0, is to be sent, from the beginning.
 func (s Shape) Due(n int) time.Duration {
-	left := float64(n)
-	var begun time.Duration
-	for i, st := range s.stages {
-		last := i == len(s.stages)-1
-		if st.lasts > 0 && left >= st.sends() {
-			left -= st.sends()
-			begun += st.lasts
-			if !last {
-				continue
-			}
-			return begun + seconds(left/st.to)
+	left, begun := float64(n), time.Duration(0)
+	for _, st := range s.stages {
+		if st.lasts == 0 || left < st.sends() {
+			return begun + seconds(st.after(left))
 		}
-		return begun + seconds(st.after(left))
+		left, begun = left-st.sends(), begun+st.lasts
 	}
-	return 0
+	if s.IsZero() {
+		return 0
+	}
+	return begun + seconds(left/s.stages[len(s.stages)-1].to)
 }
 
 // after returns how many seconds the stage takes to send n requests: n = from*t + growth*t*t/2.

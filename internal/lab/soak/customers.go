@@ -78,10 +78,10 @@ type customers struct {
 	failures            []string // unexpected answers
 }
 
-// anyID stands for the id of an order that an answer does not have: it is not made yet.
+// anyID stands for the id of an order where an answer has none, since it is not made yet, or one that cannot be read.
 const anyID = math.MaxUint64
 
-// idOf is what is kept of an order's public id: its 64 bits that are random but for two.
+// idOf returns the last 64 bits of an order's public id, of which 62 are random.
 func idOf(publicID string) uint64 {
 	id, err := uuid.Parse(publicID)
 	if err != nil {

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -138,7 +139,7 @@ func gaugeRedis(ctx context.Context, server *testserver.Redis, locks map[string]
 func gaugeShop(ctx context.Context, shop *rig.Shop) (Gauge, error) {
 	const collect = "/debug/pprof/heap?gc=1"
 	if status, _, _, err := ask(ctx, 10*time.Second, http.MethodGet, shop.Internal+collect, "", nil); err != nil || status != http.StatusOK {
-		return Gauge{}, fmt.Errorf("%s: status %d: %v", collect, status, err)
+		return Gauge{}, errors.Join(fmt.Errorf("%s: status %d", collect, status), err)
 	}
 	value, err := rig.Metrics(ctx, shop.Internal)
 	if err != nil {

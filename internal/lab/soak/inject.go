@@ -92,11 +92,9 @@ func (s *soak) inject(ctx context.Context, e episode) (last time.Time, err error
 // recovery waits until every shop has sold by every strategy since the faults ended, and returns
 // how long that took. It gives up after three times what is allowed, and names what is missing.
 func (s *soak) recovery(ctx context.Context, ended time.Time) (took time.Duration, missing []string) {
-	for {
+	_, _ = seen.Until(ctx, 20*time.Millisecond, func() (bool, error) {
 		took, missing = s.customers.firstSales(ended)
-		if len(missing) == 0 || ctx.Err() != nil || time.Since(ended) > 3*s.RecoverWithin {
-			return took, missing
-		}
-		_ = seen.Pause(ctx, 20*time.Millisecond)
-	}
+		return len(missing) == 0 || time.Since(ended) > 3*s.RecoverWithin, nil
+	})
+	return took, missing
 }

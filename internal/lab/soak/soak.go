@@ -101,17 +101,28 @@ func (s *soak) whole(ctx context.Context) (r Report, err error) {
 	if s.ofKills() {
 		testbed = rig.TestbedOptions{Env: map[string]string{"SHOP_LAB": "true", "SHOP_LOG_LEVEL": "error", "SHOP_LAB_WORK": "0s"}}
 	}
-	err = s.onServers(ctx, testbed, func() error {
-		skipped, err := s.leaveOut(ctx)
-		if err == nil {
-			err = s.stockUp(ctx)
+	s.say("starting MySQL and Redis, shops: %d", s.Shops)
+	if s.servers, err = bench.Open(ctx, bench.Options{Shop: s.Shop, Redis: s.Redis, MySQL: testserver.Settings(s.MySQLSet)}); err != nil {
+		return r, err
+	}
+	defer func() {
+		err = errors.Join(err, s.servers.Close())
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
 		}
-		if err == nil {
-			r, err = s.run(ctx)
-		}
-		r.Skipped = skipped
-		return err
-	})
+	}()
+	s.store, testbed.Name, testbed.Shops = s.servers.Store, "shop", s.Shops
+	if s.testbed, err = s.servers.Testbed(ctx, testbed); err != nil {
+		return r, err
+	}
+	skipped, err := s.leaveOut(ctx)
+	if err == nil {
+		err = s.stockUp(ctx)
+	}
+	if err == nil {
+		r, err = s.run(ctx)
+	}
+	r.Skipped = skipped
 	return r, err
 }
 
@@ -137,26 +148,6 @@ func (s *soak) leaveOut(ctx context.Context) (skipped []string, err error) {
 		return skipped, fmt.Errorf("%w: %s", ErrUnfit, strings.Join(skipped, "; "))
 	}
 	return skipped, nil
-}
-
-// onServers starts the servers and the shops, calls do, and ends them.
-func (s *soak) onServers(ctx context.Context, o rig.TestbedOptions, do func() error) (err error) {
-	s.say("starting MySQL and Redis, shops: %d", s.Shops)
-	servers := bench.Options{Shop: s.Shop, Redis: s.Redis, MySQL: testserver.Settings(s.MySQLSet)}
-	if s.servers, err = bench.Open(ctx, servers); err != nil {
-		return err
-	}
-	defer func() {
-		err = errors.Join(err, s.servers.Close())
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-	}()
-	s.store, o.Name, o.Shops = s.servers.Store, "shop", s.Shops
-	if s.testbed, err = s.servers.Testbed(ctx, o); err != nil {
-		return err
-	}
-	return do()
 }
 
 func (s *soak) run(ctx context.Context) (Report, error) {

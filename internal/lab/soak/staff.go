@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/seen"
 	"stocklock/internal/shop"
 	"stocklock/internal/stock"
@@ -108,26 +109,16 @@ func (s *staff) change(ctx, running context.Context, rng *rand.Rand) error {
 			return nil
 		case err == nil && status != http.StatusServiceUnavailable:
 			w.refused = string(body)
-			w.unexpected = status >= 500 || !slices.Contains(expected, problemOf(body))
+			w.unexpected = status >= 500 || !slices.Contains(expected, load.ProblemOf(body))
 			return nil
 		case running.Err() != nil:
 			return nil
 		case time.Now().After(giveUp):
-			return fmt.Errorf("the change %s has no clear answer: %d %s, %v", w.key, status, body, err)
+			return errors.Join(fmt.Errorf("the change %s has no clear answer: %d %s", w.key, status, body), err)
 		}
 		w.doubtful = true
 		_ = seen.Pause(running, firstPause)
 	}
-}
-
-// problemOf returns the slug of the problem in an answer, empty for none of the shop's.
-func problemOf(body []byte) string {
-	var problem struct{ Type string }
-	if json.Unmarshal(body, &problem) != nil {
-		return ""
-	}
-	slug, _ := shop.ProblemSlug(problem.Type)
-	return slug
 }
 
 // wish decides what to change. It returns nil where nothing can be changed now.
