@@ -543,6 +543,17 @@ func TestStopShowsTheRunOfBefore(t *testing.T) {
 	b.Until(reads + `'…'`)
 	s.drop()
 	b.Until(reads + `'held'`)
+
+	// One that failed is the run of before, too.
+	s.mu.Lock()
+	s.runs[0].State = failed
+	s.feed.publish("running", s.runs[0])
+	s.mu.Unlock()
+	b.Until(reads + `'✕'`)
+	begin(0, "")
+	b.Until(reads + `'…'`)
+	s.drop()
+	b.Until(reads + `'✕'`)
 }
 
 // TestALessonDrawsInTheLanguageOfThePage what the server has drawn in each.
@@ -580,6 +591,15 @@ func TestASearchThatDecidedNothing(t *testing.T) {
 func TestALinkThatWasCut(t *testing.T) {
 	b := browsertest.Open(t, time.Minute)
 	b.Run(chromedp.Navigate(unservedFor(t) + "#/mine/A.select%2"))
+	b.Until(`document.querySelectorAll('.mine > li').length === 5`)
+}
+
+// TestALinkToNoView shows the first one, and a later link its own.
+func TestALinkToNoView(t *testing.T) {
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.Navigate(unservedFor(t) + "#/constructor"))
+	b.Until(matrixShown)
+	b.Run(goTo("#/mine"))
 	b.Until(`document.querySelectorAll('.mine > li').length === 5`)
 }
 

@@ -27,7 +27,7 @@ const route = () => {
   const [name = '', ...rest] = location.hash.replace(/^#\/?/, '').split('/').map(part => {
     try { return decodeURIComponent(part); } catch { return part; } // a link that was cut
   });
-  if (name && views[name]) return {name, rest};
+  if (name && Object.hasOwn(views, name)) return {name, rest};
   const [[first] = [store.catalog.tried ? 'tried' : '']] = isSaved ? tabs() : [['']];
   return {name: first, rest: []};
 };

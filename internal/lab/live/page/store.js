@@ -32,14 +32,8 @@ function keep(run) {
   const known = store.runs.get(run.id);
   store.runs.set(run.id, known ? Object.assign(known, run) : run);
   if (run.load || run.shops) return;
-  const key = keyOf(run.strategy, run.scenario), last = store.latest.get(key);
-  if (run.state === 'dropped') {
-    if (last && last.id === run.id) {
-      store.latest.delete(key);
-      const earlier = [...store.runs.values()].filter(r => keyOf(r.strategy, r.scenario) === key && r.state === 'ended' && !r.load && !r.shops).pop();
-      if (earlier) store.latest.set(key, earlier);
-    }
-  } else if (!last || run.id >= last.id) store.latest.set(key, store.runs.get(run.id));
+  const key = keyOf(run.strategy, run.scenario), last = lastRun(run.strategy, run.scenario, 0);
+  if (last) store.latest.set(key, last); else store.latest.delete(key);
 }
 
 const apply = {
