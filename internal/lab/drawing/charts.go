@@ -75,7 +75,7 @@ func OverTime(t trial.Timeline, all *Words, beside ...trial.Timeline) (outcomes,
 func outcomesOverTime(t trial.Timeline, beside []trial.Timeline, all *Words) string {
 	highest, each := most(t), 1.0
 	if len(beside) > 0 { // bars can be of other widths: all show what comes in a second
-		each = 1000 / t.BinMS
+		highest, each = 1, 1000/t.BinMS
 		for _, other := range append(slices.Clone(beside), t) {
 			highest = max(highest, most(other)*1000/max(other.BinMS, 1))
 		}

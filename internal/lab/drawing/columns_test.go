@@ -61,3 +61,17 @@ func TestChartsCountInBins(t *testing.T) {
 		t.Error("charts are drawn of nothing")
 	}
 }
+
+// TestChartsShareAnAxis of answers a second, however long their bins are.
+func TestChartsShareAnAxis(t *testing.T) {
+	slow := trial.Timeline{BinMS: 5000, P50: []float64{5}, P99: []float64{5}, Outcomes: map[load.Outcome][]int64{"sold": {500}}}
+	fast := trial.Timeline{BinMS: 500, P50: []float64{5}, P99: []float64{5}, Outcomes: map[load.Outcome][]int64{"sold": {100}}}
+	for name, tt := range map[string]struct {
+		of   trial.Timeline
+		want string
+	}{"100 of 200 a second": {slow, "M0 160V85"}, "200 of 200 a second": {fast, "M0 160V10"}} {
+		if outcomes, _ := OverTime(tt.of, &Words{}, slow, fast); !strings.Contains(outcomes, `d="`+tt.want+`"`) {
+			t.Errorf("%s: there is no bar %s in %s", name, tt.want, outcomes)
+		}
+	}
+}

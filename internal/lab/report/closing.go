@@ -55,11 +55,12 @@ func skipped(cells []trial.Result) []words.Text {
 		case trial.UnfitScenario:
 			name = c.Scenario
 		}
-		if names[c.Problem] == nil {
+		problem := c.Why().String()
+		if names[problem] == nil {
 			problems = append(problems, c.Why())
 		}
-		if !slices.Contains(names[c.Problem], name) {
-			names[c.Problem] = append(names[c.Problem], name)
+		if !slices.Contains(names[problem], name) {
+			names[problem] = append(names[problem], name)
 		}
 	}
 	var lines []words.Text

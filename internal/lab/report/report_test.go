@@ -519,3 +519,12 @@ func TestChineseIsBrokenBetweenCharacters(t *testing.T) {
 		t.Errorf("too long a word: %q", column("a "+long, 24))
 	}
 }
+
+// TestSkippedCellsHaveNames, though the English words of their reason were others when the result was saved.
+func TestSkippedCellsHaveNames(t *testing.T) {
+	of := skipped([]trial.Result{{Strategy: "etcd", Scenario: "contention", Verdict: verdict.Skipped, Unfit: trial.UnfitStrategy,
+		Problem: "needs an etcd of its own", Lacks: words.Of("unfit.etcd")}})
+	if said := words.English.Say(of...); !strings.Contains(said, "skipped etcd: needs an etcd") {
+		t.Errorf("the line is %q", said)
+	}
+}
