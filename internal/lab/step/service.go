@@ -272,7 +272,13 @@ func (s *Service) InTime(ctx context.Context, _ string, customers int, order sch
 	event := slices.IndexFunc(order, func(c schedule.Choice) bool { return !c.IsStep() })
 	p := s.Plan(max(customers, order.Customers()))
 	p.Early = false
-	p.Late = event >= 0 && !slices.ContainsFunc(order[:event], func(c schedule.Choice) bool { return c.Customer > 'A' })
+	if event >= 0 {
+		over := event + 1
+		if order[event].Event == schedule.Lose { // it is over when A has made the step whose answer is lost
+			over = min(event+2, len(order))
+		}
+		p.Late = !slices.ContainsFunc(order[:over], func(c schedule.Choice) bool { return c.Customer > 'A' })
+	}
 	return s.follow(ctx, p, order)
 }
 

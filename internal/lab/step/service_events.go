@@ -154,7 +154,9 @@ func (s *Service) Fault(ctx context.Context, event schedule.Event, steps int, in
 	}
 	p := s.Plan(2, event)
 	p.Everything, p.Early = true, !inTime
-	p.Late = inTime || event.Forgets() // who was there when a server broke shows little: see [schedule.Record.Undecided]
+	// Who was there when a server broke shows little: see [schedule.Record.Undecided]. Who is held while another one misses
+	// an answer can be overdue.
+	p.Late = inTime || event.Forgets() || event == schedule.Lose
 	return s.Play(ctx, p, func() explore.Chooser {
 		made, happened := 0, false
 		return func(next explore.Next) (int, error) {

@@ -113,7 +113,7 @@ func (c *caller) stopAsking() {
 // one in the place of a customer whose sale failed.
 func (r *serviceRun) atRest(ctx context.Context) (came bool, err error) {
 	for i, b := range r.buyers {
-		if b.state == absent && (i == 0 || !r.plan.Late || r.used > 0 || r.buyers[0].state == ended) {
+		if b.state == absent && (i == 0 || !r.plan.Late || r.used > 0 && !r.buyers[0].lose || r.buyers[0].state == ended) {
 			r.come(ctx, b)
 			came = true
 		}

@@ -66,6 +66,7 @@ func TestMain(m *testing.M) {
 //	orders     a sale makes the only order of an item with one unit, under a lock, and takes that off the stock last
 //	recount    the same without a lock, and a worker of the second process takes it off, once a second
 //	unnamed    the second customer who is sold a unit is not told so, and who comes afterwards is told nothing
+//	hasty      a sale waits for its first answer for a second, and fails two seconds after it has missed one
 //	multiplexed  scripted, with one connection to Redis for all that it sends
 //	polling    each process counts its polls all the time, from its first sale on, and asks for that of its last customer
 func serve(mode string) error {
@@ -258,6 +259,18 @@ func serve(mode string) error {
 				return false, nil, err
 			}
 			return true, nil, cmp.Or(err, take())
+		case "hasty":
+			defer func() {
+				if err != nil {
+					time.Sleep(2 * time.Second)
+				}
+			}()
+			hasty, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			var stock int
+			if err := db.QueryRowContext(hasty, "SELECT stock FROM items WHERE id = ?", item).Scan(&stock); err != nil || stock < 1 {
+				return false, nil, err
+			}
 		case "panics":
 			var stock int
 			if err := db.QueryRowContext(ctx, "SELECT stock FROM items WHERE id = ?", item).Scan(&stock); err != nil || stock < 1 {
@@ -513,6 +526,20 @@ func TestWhoComesAfterAServerBroke(t *testing.T) {
 	r, err := s.Fault(t.Context(), schedule.Restart, 3, false)
 	if err != nil || r.Outcome.Bad() || r.Undecided() != "B was answered with 500" || r.Outcome.Answers["A"] != "sold" {
 		t.Errorf("who gives up: %+v, undecided: %q, %v", r.Outcome, r.Undecided(), err)
+	}
+}
+
+// TestWhoComesAfterAnAnswerWasLost: the second customer is not held while the first one misses its answer.
+func TestWhoComesAfterAnAnswerWasLost(t *testing.T) {
+	t.Parallel()
+	s := openFile(t, described(t, "hasty", ""))
+	played, err := s.Fault(t.Context(), schedule.Lose, 0, false)
+	again, err2 := s.InTime(t.Context(), "", 2, steptest.Parse(t, "lose:A A.select B.select"))
+	for _, r := range []schedule.Record{played, again} {
+		failed := slices.ContainsFunc(r.Entries, func(e schedule.Entry) bool { return e.Note.Key == "note.another" })
+		if failed || r.Undecided() != "" || r.Outcome.Bad() || r.Outcome.Answers["B"] != string(load.Sold) {
+			t.Errorf("%s: B failed first: %t, %+v, undecided: %q, %v", r.Played, failed, r.Outcome, r.Undecided(), errors.Join(err, err2))
+		}
 	}
 }
 
