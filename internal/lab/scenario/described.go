@@ -15,7 +15,7 @@ import (
 // Described is contention of a service that a file describes: see [trial.Service]. Nothing is declared of it, and it is
 // expected to hold.
 var Described = trial.Scenario{
-	Name: contention.Name, Doc: contention.Doc, Group: "described", Attacks: declared.Exclusive, Demands: []trial.Demand{}, Stock: []int64{20}, Few: contend,
+	Name: contention.Name, Doc: contention.Doc, Group: trial.Described, Attacks: declared.Exclusive, Demands: []trial.Demand{}, Stock: []int64{20}, Few: contend,
 }
 
 // Who buys of a service: enough for most read-then-writes to show.

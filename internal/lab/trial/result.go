@@ -208,7 +208,7 @@ func (r Result) Comparable() bool { return r.Scenario == Contention }
 
 // OnTopology reports whether the database was that of a topology.
 func (r Result) OnTopology() bool {
-	return r.Group != OneServer && r.Group != Baskets && r.Group != Reservations
+	return r.Group != OneServer && r.Group != Baskets && r.Group != Reservations && r.Group != Described
 }
 
 // tally counts the answers of each outcome. A refusal without a count of its own is one of Refused.

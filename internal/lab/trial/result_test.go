@@ -1,10 +1,12 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,5 +119,27 @@ func TestADegradedCellOfATopology(t *testing.T) {
 	r := Result{Group: "async", Verdict: verdict.Held, InitialStock: 2, Sold: 1, Remaining: 1, Seconds: 3}
 	if said := r.Shown().Reason(r.Facts()).String(); said != "sold 1 of 2 in 3 s, with demand left" {
 		t.Errorf("it says %q", said)
+	}
+}
+
+// TestADescribedServiceIsOnNoTopology, whose customers were promised nothing by servers that fail over.
+func TestADescribedServiceIsOnNoTopology(t *testing.T) {
+	for group, want := range map[string]bool{"galera": true, OneServer: false, Baskets: false, Reservations: false, Described: false} {
+		if r := (Result{Group: group}); r.OnTopology() != want {
+			t.Errorf("a result of the group %q is on a topology: %v", group, !want)
+		}
+	}
+}
+
+func TestFaultsAreInTheOrderOfTheirBeginnings(t *testing.T) {
+	began := time.Now()
+	var e explain.Evidence
+	e.Began, e.Ended = began, began.Add(time.Second)
+	for _, at := range []time.Duration{1800, 0, 900} { // each within a millisecond of the next
+		e.Interventions = append(e.Interventions, explain.Intervention{What: explain.Dead, From: began.Add(at * time.Microsecond)})
+	}
+	faults := timeline(e, nil).Faults
+	if !slices.IsSortedFunc(faults, func(a, b Period) int { return cmp.Compare(a.FromMS, b.FromMS) }) || len(faults) != 3 {
+		t.Errorf("the faults are in the order %+v", faults)
 	}
 }

@@ -14,7 +14,7 @@ import (
 type Scenario struct {
 	Name string // the value of the flag
 	Doc  string // one line: what it does
-	// Group is where it plays: [OneServer], [Baskets], [Reservations] or the name of its Topology.
+	// Group is where it plays: [OneServer], [Baskets], [Reservations], [Described] or the name of its Topology.
 	Group    string
 	Topology *topology.Topology // its database, where that is no single server which the run has
 
@@ -48,6 +48,7 @@ const (
 	OneServer    = ""
 	Baskets      = "baskets"
 	Reservations = "reservations"
+	Described    = "described" // a service that a file describes
 )
 
 // OfBaskets reports whether customers buy several items.

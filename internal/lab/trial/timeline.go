@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -87,7 +88,7 @@ func timeline(e explain.Evidence, hits []*Customer) Timeline {
 	for _, f := range e.Periods() {
 		t.Faults = append(t.Faults, Period{words.Rounded(f.From.Sub(e.Began)), words.Rounded(f.Until.Sub(e.Began)), f.What})
 	}
-	slices.SortFunc(t.Faults, func(a, b Period) int { return int(a.FromMS - b.FromMS) })
+	slices.SortFunc(t.Faults, func(a, b Period) int { return cmp.Compare(a.FromMS, b.FromMS) })
 	return t
 }
 
