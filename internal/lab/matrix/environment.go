@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,13 +33,9 @@ func (t *testbeds) environment() report.Environment {
 		e.MySQL += " with " + strings.Join(p.MySQLSet, ", ")
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
-		versions := map[string]string{}
 		for _, m := range info.Deps {
-			versions[m.Path] = m.Version
-		}
-		for _, path := range libraries {
-			if v, ok := versions[path]; ok {
-				e.Libraries[path] = v
+			if slices.Contains(libraries, m.Path) {
+				e.Libraries[m.Path] = m.Version
 			}
 		}
 	}
@@ -52,11 +49,7 @@ func (t *testbeds) askVersions(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	client := t.redis
-	if testbed := t.benches[0].Testbed; client == nil && testbed != nil {
-		client = testbed.Redis().Client
-	}
-	if client != nil {
+	if client := t.benches[0].LocksIn(); client != nil {
 		t.redisVersion, err = rig.RedisVersion(ctx, client)
 	}
 	return err

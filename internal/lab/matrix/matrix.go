@@ -5,7 +5,7 @@
 //
 // Cells run side by side on testbeds. A testbed is a set of shops with Redis servers and proxies of
 // its own. All testbeds share one MySQL. Most of a cell is waiting, so four testbeds complete the
-// matrix in a quarter of the time. Cases of topologies have servers of their own, and run four at a
+// matrix in a quarter of the time. Cells of topologies have servers of their own, and run four at a
 // time, too. A comparison of numbers uses one testbed. The shops' pools together stay below the
 // max_connections of MySQL: a server that refuses connections would decide verdicts.
 package matrix
@@ -20,8 +20,8 @@ import (
 )
 
 // Run runs the cells of a plan, and ends the servers and shops that it started. Those of one server come first, then those
-// of baskets, of reservations and of topologies. When ctx ends it, or an error, the report has what there is; where there is nothing, the end of ctx is an error. Shops or servers of the plan
-// that cannot be used are an [AddressError].
+// of baskets, of reservations and of topologies. When ctx ends it, or an error, the report has what there is. Where there is
+// nothing, the end of ctx is an error. Shops or servers of the plan that cannot be used are an [AddressError].
 func Run(ctx context.Context, p Plan, status *Status) (report.Report, error) {
 	return joined(p.parts(), func(part Plan) (report.Report, error) { return part.run(ctx, status) })
 }
@@ -101,12 +101,7 @@ func (s *Session) Run(ctx context.Context, sc trial.Scenario, strategies []decla
 	if s.isCalm(sc) {
 		open = always(s.testbeds.calm)
 	}
-	bench, done, err := open(ctx, task{scenario: sc, strategies: strategies})
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return trial.Run(ctx, bench, sc, strategies, seed, o)
+	return runTask(ctx, open, task{scenario: sc, strategies: strategies, seed: seed}, o)
 }
 
 // Environment is everything that may change the numbers.

@@ -109,7 +109,7 @@ const topologiesAtOnce = 4
 func (p Plan) forAFew() Plan {
 	sc := p.Pairs[0].Scenario
 	set := sc.Settings()
-	p.Shops, p.Lease, p.Wait, p.Work = set.Shops, set.Lease, set.Wait, pointer(time.Duration(0))
+	p.Shops, p.Lease, p.Wait, p.Work = set.Shops, set.Lease, set.Wait, new(time.Duration(0))
 	p.Retry = cmp.Or(set.Retry, p.Retry, DefaultRetry)
 	setDefault(&p.Runs, 1)
 	setDefault(&p.Workers, 1)
@@ -160,9 +160,9 @@ func (p Plan) Completed() Plan {
 		setDefault(&p.Lease, max(trial.LongLease, p.shortestLease()))
 		setDefault(&p.Wait, 5*time.Second)
 		setDefault(&p.Parallel, 1)
-		setDefault(&p.Work, pointer(DefaultWork))
+		setDefault(&p.Work, new(DefaultWork))
 	}
-	setDefault(&p.Work, pointer(time.Duration(0)))
+	setDefault(&p.Work, new(time.Duration(0)))
 	if len(p.Given) > 0 {
 		setDefault(&p.Parallel, 1)
 	}
@@ -177,8 +177,6 @@ func (p Plan) Completed() Plan {
 
 // FaultStock is the stock where something goes wrong.
 const FaultStock = 30
-
-func pointer[T any](value T) *T { return &value }
 
 func (p Plan) strategiesOfPairs() []declared.Strategy {
 	var once []declared.Strategy
@@ -240,9 +238,7 @@ func (p Plan) shops() int {
 	return p.Shops
 }
 
-const (
-	smallestPool = 4 // of a shop: a sale that waits may keep one
-)
+const smallestPool = 4 // of a shop: a sale that waits may keep one
 
 // poolSize is how many connections a shop may open, so that all testbeds together stay below the server's
 // max_connections. A server that refuses connections would decide verdicts: who is answered before the order is

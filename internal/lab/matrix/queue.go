@@ -64,24 +64,20 @@ type ran struct {
 // order of the plan, even when it ends early.
 func (t *testbeds) runAll(ctx context.Context, status *Status) ([]trial.Result, error) {
 	status.begin(len(t.plan.Pairs) * t.plan.Runs)
-	isCalm := func(of task) bool { return of.scenario.Comparable }
-	calm, others := []task(nil), t.plan.tasks()
-	if t.calm != nil {
-		calm = slices.DeleteFunc(slices.Clone(others), func(of task) bool { return !isCalm(of) })
-		others = slices.DeleteFunc(others, isCalm)
-	}
+	isCalm := func(of task) bool { return t.calm != nil && of.scenario.Comparable }
+	others := t.plan.tasks()
+	calm := slices.DeleteFunc(slices.Clone(others), func(of task) bool { return !isCalm(of) })
+	others = slices.DeleteFunc(others, isCalm)
 	var apart, all []ran
 	running, runCtx := errgroup.WithContext(ctx)
 	running.Go(func() (err error) {
 		all, err = t.runOn(runCtx, t.openers(), others, status)
 		return err
 	})
-	if t.calm != nil {
-		running.Go(func() (err error) {
-			apart, err = t.runOn(runCtx, []opener{always(t.calm)}, calm, status)
-			return err
-		})
-	}
+	running.Go(func() (err error) {
+		apart, err = t.runOn(runCtx, []opener{always(t.calm)}, calm, status)
+		return err
+	})
 	err := running.Wait()
 	all = append(all, apart...)
 	runs := make([][]trial.Result, len(t.plan.Pairs))
@@ -130,7 +126,7 @@ func (t *testbeds) runOn(ctx context.Context, openers []opener, tasks []task, st
 		working.Go(func() error {
 			for next := range queue {
 				status.started(next.names()...)
-				results, err := t.runTask(workCtx, open, next)
+				results, err := runTask(workCtx, open, next, t.plan.Of(next.scenario).options())
 				status.finished(next.names(), results)
 				mu.Lock()
 				for i, result := range results {
@@ -159,17 +155,18 @@ func (t *testbeds) runOn(ctx context.Context, openers []opener, tasks []task, st
 	return done, err
 }
 
-func (t *testbeds) runTask(ctx context.Context, open opener, next task) ([]trial.Result, error) {
+func runTask(ctx context.Context, open opener, next task, o trial.Options) ([]trial.Result, error) {
 	bench, done, err := open(ctx, next)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	return trial.Run(ctx, bench, next.scenario, next.strategies, next.seed, t.plan.Of(next.scenario).options())
+	return trial.Run(ctx, bench, next.scenario, next.strategies, next.seed, o)
 }
 
-// merge makes one result of several runs of a cell: the first surprising run that is not invalid, else the first that is, or
-// else the one with the median of sales per second, with the number of runs that went as expected.
+// merge makes one result of several runs of a cell, with the number of runs that went as expected. It is the first
+// surprising run that is not invalid, or else the first invalid one. Without a surprise it is the run with the median
+// of sales per second.
 func merge(runs []trial.Result) trial.Result {
 	bySales := slices.SortedStableFunc(slices.Values(runs), func(a, b trial.Result) int {
 		return cmp.Compare(a.SalesPerSecond, b.SalesPerSecond)

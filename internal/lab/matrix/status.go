@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -19,14 +20,15 @@ type Status struct {
 	out   io.Writer
 	width int // of the terminal in columns, 0 for none
 
+	stop    func()
+	stopped chan struct{}
+
 	mu      sync.Mutex // guards the rest
 	begun   time.Time
 	what    string // before the first cell
 	total   int
 	done    int
 	running map[string]time.Time
-	stop    chan struct{}
-	stopped chan struct{}
 }
 
 const (
@@ -36,15 +38,16 @@ const (
 
 // NewStatus writes to out. Width is that of its terminal in columns, and 0 for anything else. [Status.Close] ends it.
 func NewStatus(out io.Writer, width int) *Status {
-	s := &Status{out: out, width: width, begun: time.Now(), running: map[string]time.Time{}, stop: make(chan struct{}), stopped: make(chan struct{})}
-	go s.redraw()
+	ctx, stop := context.WithCancel(context.Background())
+	s := &Status{out: out, width: width, begun: time.Now(), running: map[string]time.Time{}, stop: stop, stopped: make(chan struct{})}
+	go s.redraw(ctx)
 	return s
 }
 
-func (s *Status) redraw() {
+func (s *Status) redraw(ctx context.Context) {
 	defer close(s.stopped)
 	if s.width == 0 {
-		<-s.stop
+		<-ctx.Done()
 		return
 	}
 	tick := time.NewTicker(redrawEvery)
@@ -56,7 +59,7 @@ func (s *Status) redraw() {
 			line := s.line()
 			s.mu.Unlock()
 			fmt.Fprint(s.out, clearLine, line)
-		case <-s.stop:
+		case <-ctx.Done():
 			fmt.Fprint(s.out, clearLine)
 			return
 		}
@@ -124,12 +127,6 @@ func (s *Status) finished(cells []string, results []trial.Result) {
 
 // Close ends the moving line. It may be called more than once.
 func (s *Status) Close() {
-	s.mu.Lock()
-	select {
-	case <-s.stop:
-	default:
-		close(s.stop)
-	}
-	s.mu.Unlock()
+	s.stop()
 	<-s.stopped
 }

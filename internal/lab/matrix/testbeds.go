@@ -235,15 +235,15 @@ func (t *testbeds) start(ctx context.Context) error {
 	}
 	starting, ctx := errgroup.WithContext(ctx)
 	start := func(name string, p *Plan) *trial.Bench {
-		o, into := options(p), &trial.Bench{}
+		o := options(p)
 		o.Name = name
-		starting.Go(func() error {
-			testbed, err := t.servers.Testbed(ctx, o)
-			if err != nil {
+		into := &trial.Bench{Store: t.servers.Store, Redis: t.redis, Waits: t.waits,
+			Alone: p.Parallel == 1 && p == &t.plan && p.MySQL == "", NoQuorum: noQuorum, NoEtcd: noEtcd}
+		starting.Go(func() (err error) {
+			if into.Testbed, err = t.servers.Testbed(ctx, o); err != nil {
 				return err
 			}
-			*into = trial.Bench{Store: t.servers.Store, Testbed: testbed, Redis: t.redis, Waits: t.waits, Shops: trial.ShopsOf(testbed),
-				Alone: p.Parallel == 1 && p == &t.plan && p.MySQL == "", NoQuorum: noQuorum, NoEtcd: noEtcd}
+			into.Shops = trial.ShopsOf(into.Testbed)
 			return nil
 		})
 		return into
@@ -272,13 +272,12 @@ func (t *testbeds) use(ctx context.Context) error {
 	quorum := slices.IndexFunc(t.plan.Pairs, needsQuorum)
 	for _, shop := range t.plan.Given {
 		url := shop.URL
-		if err := probeWithin(url, "conditional"); err != nil {
-			return &AddressError{"shop " + Redacted(url), err}
+		err := probeWithin(url, "conditional")
+		if err == nil && shop.Trace != "" {
+			err = readable(shop.Trace)
 		}
-		if shop.Trace != "" {
-			if err := readable(shop.Trace); err != nil {
-				return &AddressError{"shop " + Redacted(url), err}
-			}
+		if err != nil {
+			return &AddressError{"shop " + Redacted(url), err}
 		}
 		if quorum < 0 {
 			continue

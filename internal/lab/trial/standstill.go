@@ -27,10 +27,7 @@ var errNotAsked = errors.New("no look at Redis: --redis says where it is")
 
 // lookAtStandstill asks Redis for the item's lock.
 func (a *attack) lookAtStandstill(ctx context.Context) *standstill {
-	client := a.Redis
-	if a.Testbed != nil && a.Testbed.Redis() != nil {
-		client = a.Testbed.Redis().Client
-	}
+	client := a.LocksIn()
 	if client == nil {
 		return &standstill{unseen: errNotAsked}
 	}
@@ -105,8 +102,7 @@ func (s standstill) waiting() *verdict.Waiting {
 	case len(s.locks) > 0:
 		w.Lock = s.locks[0].Key
 		if ttl := s.locks[0].TTL; ttl >= 0 {
-			left := round(ttl.Seconds()*1000, 0)
-			w.LeaseMS = &left
+			w.LeaseMS = new(round(ttl.Seconds()*1000, 0))
 		}
 	}
 	return w
@@ -243,6 +239,6 @@ func (a *attack) standsStill(ctx context.Context) bool {
 	return still
 }
 
-// patience is how long nothing may be sold before that counts as stuck: three leases, and not less
-// than one sale may take on a busy machine, or its fault.
+// patience is how long nothing may be sold before that counts as stuck, where no lock can be seen and silence
+// decides: six leases, and not less than one sale may take on a busy machine, or its fault.
 func (a *attack) patience() time.Duration { return max(6*a.o.Lease, 1500*time.Millisecond) }

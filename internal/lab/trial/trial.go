@@ -20,7 +20,7 @@
 // affect the next run, and nothing has to be deleted between runs.
 //
 // Only the first sale has a lease that ends. All others have a lease of ten seconds in these cells, or a
-// reservation of four leases, and nothing waits for its end. A machine that stands still for a second
+// reservation of four leases, and nothing waits for its end. A machine that is paused for a second
 // therefore changes no verdict, and no cell is run again. A stall makes a cell invalid only where the
 // record names another sale that was inside past its lease, also one that the play held. Where a strategy
 // answers before it writes, the cell is counted when what it answered is written.
@@ -88,6 +88,15 @@ type Bench struct {
 	Service  Service    // in the place of the lab's shops and tables; nil for those
 	// Database is the servers of a topology, nil for a single one. Where they fail over, Store is opened anew.
 	Database *topology.Servers
+}
+
+// LocksIn is the Redis that has the locks: the one given by address, or else that of the testbed. It is nil where
+// nobody said where that is.
+func (b Bench) LocksIn() redisconn.Client {
+	if b.Redis == nil && b.Testbed != nil {
+		return b.Testbed.Redis().Client
+	}
+	return b.Redis
 }
 
 // Service sells, and counts what it has sold, as a file describes it.
@@ -232,16 +241,11 @@ func unfit(b Bench, sc Scenario, of declared.Strategy, o Options) misfit {
 
 // lacks asks Redis whether it knows a command that the strategy needs.
 func (b Bench) lacks(ctx context.Context, of declared.Strategy) (misfit, error) {
-	client := b.Redis
-	switch {
-	case len(of.NeedsCommand) == 0:
-		return misfit{}, nil
-	case client == nil && b.Testbed == nil:
+	client := b.LocksIn()
+	if client == nil && len(of.NeedsCommand) > 0 {
 		return misfit{UnfitStrategy, words.Of("unfit.command-unasked", "commands", strings.Join(of.NeedsCommand, " or ")), verdict.Skipped}, nil
-	case client == nil:
-		client = b.Testbed.Redis().Client
 	}
-	reason, err := rig.Lacks(ctx, client, of.NeedsCommand)
+	reason, err := rig.Lacks(ctx, client, of.NeedsCommand) // which asks nothing for no command
 	return misfit{UnfitStrategy, reason, verdict.Skipped}, err
 }
 
