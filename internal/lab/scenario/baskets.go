@@ -21,13 +21,13 @@ var ofBaskets = []trial.Scenario{
 	basket("crossed", "A has item 1 and wants item 2, B has item 2 and wants item 1",
 		[]int64{3, 3}, declared.Crossable, crossed, lacking(declared.Crossable, verdict.Left)),
 	basket("same-item-twice", "one basket has the same item in two lines, and there is one unit",
-		[]int64{1}, declared.AddsUp, sameItemTwice, lacking(declared.AddsUp, verdict.Oversold)),
+		[]int64{1}, declared.AddsUp, func(s *script) { s.concluded(s.ask(trial.Wish{Name: "A", Lines: []int{0, 0}})) }, lacking(declared.AddsUp, verdict.Oversold)),
 	basket("one-sold-out", "one of two items is sold out; meanwhile another customer wants the other one",
 		[]int64{1, 0}, declared.Isolated, oneSoldOut, lacking(declared.Complete, verdict.HalfSold), lacking(declared.Isolated, verdict.Left)),
-	basket("death-between-lines", "the process dies when it has the units of one line and not yet of the other", []int64{1, 1}, declared.Whole, deathBetweenLines,
+	basket("death-between-lines", "the process dies when it has the units of one line and not yet of the other", []int64{1, 1}, declared.Whole, func(s *script) { death(s, sale.Taken) },
 		lacking(declared.Complete, verdict.HalfSold), lacking(declared.Whole, verdict.Unclaimed), lacking(declared.FreesLocks, verdict.Stuck)),
 	basket("death-between-locks", "the process dies when it has one lock and not yet the other",
-		[]int64{1, 1}, declared.FreesLocks, deathBetweenLocks, lacking(declared.FreesLocks, verdict.Stuck)),
+		[]int64{1, 1}, declared.FreesLocks, func(s *script) { death(s, sale.Acquired) }, lacking(declared.FreesLocks, verdict.Stuck)),
 	basket("first-lock-ends", "the process is paused between two locks until the lease of the first is over",
 		[]int64{1, 1}, declared.OvertakeProof, firstLockEnds, lacking(declared.OvertakeProof, verdict.Oversold)),
 	basket("fifty-beside-one", "a basket of fifty items, and others who want one each come in between, again and again",
@@ -143,10 +143,6 @@ func behindReader(s *script) {
 	s.concluded(c, d)
 }
 
-func sameItemTwice(s *script) {
-	s.concluded(s.ask(trial.Wish{Name: "A", Lines: []int{0, 0}}))
-}
-
 // oneSoldOut has B want item 1 while A has it for the moment, and is going to be refused item 2. Where A is
 // refused before it takes units, B comes while A has a lock or has read. Some ways refuse by one command.
 func oneSoldOut(s *script) {
@@ -168,10 +164,6 @@ func oneSoldOut(s *script) {
 	s.release(a)
 	s.concluded(a, b)
 }
-
-func deathBetweenLines(s *script) { death(s, sale.Taken) }
-
-func deathBetweenLocks(s *script) { death(s, sale.Acquired) }
 
 // death kills A's shop at a point. B wants the same, and comes again until it has it, nothing that can
 // end keeps it out any more, or what keeps it out has no end.
@@ -238,7 +230,7 @@ func everything(s *script) []int {
 	for i := range all {
 		all[i] = i
 	}
-	rand.New(rand.NewPCG(s.Seed(), 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	rand.New(rand.NewPCG(s.Seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
 }
 

@@ -28,7 +28,7 @@ const (
 // contend has many customers buy at once, each at the process that the seed says. Where units are left then, others who
 // come one by one show whether they can be had.
 func contend(ctx context.Context, g *trial.Group) error {
-	s, random := g.Shows[0], rand.New(rand.NewPCG(g.Seed(), 1))
+	s, random := g.Shows[0], rand.New(rand.NewPCG(g.Seed, 1))
 	item, units := s.Items[0].ItemID, s.Items[0].InitialStock
 	var buying errgroup.Group
 	buying.SetLimit(describedAtOnce)

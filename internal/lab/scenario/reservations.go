@@ -21,9 +21,9 @@ var ofReservations = []trial.Scenario{
 	reserving("confirmation-meets-expiry", "a payment comes when the time is over: before the sweep, and while the sweep overtakes it",
 		7, declared.StaysEnded, verdict.Oversold, confirmationMeetsExpiry),
 	reserving("confirmed-again", "the browser's return and the provider's notice confirm one payment, one after the other",
-		7, declared.PaysOnce, verdict.Twice, confirmedAgain),
+		7, declared.PaysOnce, verdict.Twice, func(c *checkout) { c.confirm(c.buy("A", first), second, 1) }),
 	reserving("paid-twice", "a customer pays for a reservation by two payments",
-		7, declared.PaysOnce, verdict.Twice, paidTwice),
+		7, declared.PaysOnce, verdict.Twice, func(c *checkout) { c.confirm(c.buy("A", first), second, 2) }),
 	reserving("stolen-reference", "B's reservation is confirmed by the payment of A",
 		7, declared.PaysOnce, verdict.Unpaid, stolenReference),
 	reserving("paid-late", "A's reservation has expired, B has bought its units, and A's payment comes",
@@ -177,10 +177,6 @@ func confirmationMeetsExpiry(c *checkout) {
 		c.buy("B", second)
 	})
 }
-
-func confirmedAgain(c *checkout) { c.confirm(c.buy("A", first), second, 1) }
-
-func paidTwice(c *checkout) { c.confirm(c.buy("A", first), second, 2) }
 
 func stolenReference(c *checkout) {
 	a := c.buy("A", first)

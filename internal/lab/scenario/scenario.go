@@ -121,10 +121,8 @@ func Groups() []string {
 
 // ByName finds a scenario of any group. The error lists the names of those of one server.
 func ByName(name string) (trial.Scenario, error) {
-	for _, s := range all {
-		if s.Name == name {
-			return s, nil
-		}
+	if at := slices.IndexFunc(all, func(s trial.Scenario) bool { return s.Name == name }); at >= 0 {
+		return all[at], nil
 	}
 	return Named("scenario", name, Of(trial.OneServer), func(s trial.Scenario) string { return s.Name })
 }

@@ -40,10 +40,7 @@ var happens = []struct {
 	on  string
 	all []toServers
 }{
-	{"single", []toServers{{
-		name: "failover", doc: "the server is killed, and started again with its disk",
-		attacks: declared.DurableAnswers, otherwise: verdict.Lied, forgets: true, stock: 12, play: failOver,
-	}}},
+	{"single", []toServers{losing("failover", "the server is killed, and started again with its disk", failOver)}},
 	{"async", []toServers{primaryLost, {
 		name: "rewind", doc: "a sale has read; its primary is lost with the last sales, and others sell until the version is the same again",
 		attacks: declared.RewindProof, otherwise: verdict.Oversold, forgets: true, stock: 24, play: rewound,
@@ -59,13 +56,10 @@ var happens = []struct {
 		name: late, doc: "the replica has not applied the last sale when the next one reads",
 		attacks: declared.ReadsSource, otherwise: verdict.Oversold, stock: 3, play: lateCopy,
 	}}},
-	{"galera", []toServers{{
-		name: "failover", doc: "the node that is written to is killed before the others applied its last commits, and another takes over",
-		attacks: declared.DurableAnswers, otherwise: verdict.Lied, forgets: true, stock: 12, play: failOver,
-	}, {
-		name: "isolated", doc: "the node that is written to is cut off from the others, which go on",
-		attacks: declared.DurableAnswers, otherwise: verdict.Lied, forgets: true, only: ofEachKind, stock: 12, play: isolated,
-	}}},
+	{"galera", []toServers{
+		losing("failover", "the node that is written to is killed before the others applied its last commits, and another takes over", failOver),
+		losing("isolated", "the node that is written to is cut off from the others, which go on", isolated, ofEachKind...),
+	}},
 	{"galera-writers", []toServers{{
 		name: late, doc: "the second node has not applied the last sale when its own shop sells",
 		attacks: declared.WritesAnywhere, otherwise: verdict.Oversold, stock: 3, play: lateCopy,
@@ -73,15 +67,14 @@ var happens = []struct {
 }
 
 var (
-	primaryLost = toServers{
-		name: "failover", doc: "the primary is killed before its last commits were copied, and another server takes over",
-		attacks: declared.DurableAnswers, otherwise: verdict.Lied, forgets: true, stock: 12, play: failOver,
-	}
-	comesBack = toServers{
-		name: "errant", doc: "after a failover the old primary comes back with transactions that nobody else has, and a shop is led to it",
-		attacks: declared.DurableAnswers, otherwise: verdict.Lied, forgets: true, only: ofEachKind, stock: 12, play: errant,
-	}
+	primaryLost = losing("failover", "the primary is killed before its last commits were copied, and another server takes over", failOver)
+	comesBack   = losing("errant", "after a failover the old primary comes back with transactions that nobody else has, and a shop is led to it", errant, ofEachKind...)
 )
+
+// losing makes one that loses the primary with what nobody else has.
+func losing(name, doc string, play func(*servers), only ...string) toServers {
+	return toServers{name: name, doc: doc, attacks: declared.DurableAnswers, otherwise: verdict.Lied, forgets: true, only: only, stock: 12, play: play}
+}
 
 // late is the name of what shows old reads, without any fault.
 const late = "late"

@@ -412,12 +412,7 @@ func cumulate(all []units) {
 
 // until is how many there were until a time, of those that are cumulated.
 func until(all []units, at time.Time) int64 {
-	i, _ := slices.BinarySearchFunc(all, at, func(u units, at time.Time) int {
-		if u.at.After(at) {
-			return 1
-		}
-		return -1
-	})
+	i, _ := slices.BinarySearchFunc(all, at, func(u units, at time.Time) int { return cmp.Or(u.at.Compare(at), -1) })
 	if i == 0 {
 		return 0
 	}

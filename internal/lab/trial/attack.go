@@ -48,14 +48,14 @@ type attack struct {
 
 // problems are failures of the harness. It is safe for concurrent use.
 type problems struct {
-	mu   sync.Mutex
-	errs []error
+	mu  sync.Mutex
+	err error
 }
 
 func (p *problems) add(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.errs = append(p.errs, err)
+	p.err = errors.Join(p.err, err)
 }
 
 func newAttack(s *Show) *attack {
@@ -117,7 +117,7 @@ func (a *attack) run(ctx context.Context) error {
 	}
 	a.problems.mu.Lock()
 	defer a.problems.mu.Unlock()
-	return errors.Join(a.problems.errs...)
+	return a.problems.err
 }
 
 // writePatience is how long orders may take that were answered before they are written. A write that waits for
@@ -127,9 +127,7 @@ const writePatience = 30 * time.Second
 // crowd lets customers buy side by side.
 func (a *attack) crowd(ctx context.Context, orders load.Load) {
 	orders.Timeout = a.o.Timeout
-	if err := orders.Run(ctx, func() (load.Order, bool) { return a.next(ctx) }, a.answered); err != nil {
-		a.problems.add(err)
-	}
+	a.problems.add(orders.Run(ctx, func() (load.Order, bool) { return a.next(ctx) }, a.answered))
 }
 
 // longest bounds an attack that neither sells out nor gets stuck.
@@ -143,7 +141,7 @@ func (a *attack) sees() bool { return len(a.traces) > 0 && a.kills == nil }
 
 // plan decides what goes wrong: the scenario's play, or, of shops that were given by address, which requests kill one.
 func (a *attack) plan() {
-	rng := rand.New(rand.NewPCG(a.seed, 0))
+	rng := rand.New(rand.NewPCG(a.Seed, 0))
 	a.last = newLastUnit(a)
 	given := a.Scenario.Crowd
 	switch {
@@ -200,7 +198,7 @@ func (a *attack) next(ctx context.Context) (load.Order, bool) {
 		h.nested, h.fault = false, labmode.Fault{Point: sale.Released, Action: labmode.Hold, For: holdAtMost}
 	}
 	if h.late {
-		h.fault = a.last.fault()
+		h.fault = labmode.Fault{Point: sale.Read, Action: labmode.Hold, For: holdAtMost}
 	}
 	h.scheduled = time.Now()
 	if !a.ended.IsZero() {

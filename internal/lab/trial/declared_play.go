@@ -44,7 +44,7 @@ type Play struct {
 	Intervention string
 }
 
-// LongLease is the lease of every sale whose lease is not to end. No machine stands still for so
+// LongLease is the lease of every sale whose lease is not to end. No machine is paused for so
 // long without notice.
 const LongLease = 10 * time.Second
 

@@ -20,8 +20,8 @@ type Group struct {
 	*Bench
 	Scenario Scenario
 	Shows    []*Show
+	Seed     uint64 // of the cells
 
-	seed    uint64
 	o       Options
 	feed    *feed
 	traces  []traceFile
@@ -36,9 +36,9 @@ const (
 )
 
 // Run runs the cells of a scenario with these strategies, once, on a bench that they share. All but those of a topology
-// have one strategy. An error means that the harness cannot go on. What ctx interrupted returns ctx's cause.
+// have one strategy. An error means that the harness cannot go on. Run returns ctx's cause when ctx interrupts it.
 func Run(ctx context.Context, b *Bench, sc Scenario, strategies []declared.Strategy, seed uint64, o Options) ([]Result, error) {
-	g := &Group{Bench: b, Scenario: sc, seed: seed, o: o, feed: newFeed()}
+	g := &Group{Bench: b, Scenario: sc, Seed: seed, o: o, feed: newFeed()}
 	began := time.Now()
 	results := make([]Result, len(strategies))
 	for i, of := range strategies {
@@ -92,7 +92,7 @@ func (g *Group) admit(ctx context.Context, of declared.Strategy) (*Show, misfit,
 	if !why.reason.IsZero() {
 		return nil, why, nil
 	}
-	show := &Show{Group: g, Of: of, run: audit.NewID(of.Name, g.Scenario.Name, g.seed, len("-50"))}
+	show := &Show{Group: g, Of: of, run: audit.NewID(of.Name, g.Scenario.Name, g.Seed, len("-50"))}
 	stocks := g.Scenario.Stock
 	if stocks == nil {
 		stocks = []int64{g.o.Stock}
@@ -118,7 +118,7 @@ func (g *Group) admit(ctx context.Context, of declared.Strategy) (*Show, misfit,
 		}
 		show.Items = append(show.Items, item)
 	}
-	show.customers = newCustomers(len(g.Shops), fmt.Sprint(show.Items[0].ItemID), newWishes(g.Scenario, of, g.seed, show.Items[0]))
+	show.customers = newCustomers(len(g.Shops), fmt.Sprint(show.Items[0].ItemID), newWishes(g.Scenario, of, g.Seed, show.Items[0]))
 	return show, why, nil
 }
 
@@ -170,9 +170,6 @@ func (g *Group) play(ctx context.Context) error {
 	}
 	return nil
 }
-
-// Seed is that of the cells.
-func (g *Group) Seed() uint64 { return g.seed }
 
 // ErrNotSeen is in the chain of the error of a play that was to see something and did not.
 var ErrNotSeen = errors.New("what the play waits for was never seen")

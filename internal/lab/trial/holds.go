@@ -99,13 +99,7 @@ func (l *lastUnit) due() bool { return l.attack.o.Stock-l.attack.progress.now().
 
 // release lets that sale go on, unless it has an answer.
 func (l *lastUnit) release() {
-	h := l.attack.customers.late()
-	if h == nil {
-		return
-	}
-	select {
-	case <-h.done:
-	default:
+	if h := l.attack.customers.late(); h != nil && !h.Answered() {
 		l.attack.play.release(context.WithoutCancel(l.attack.ctx), h)
 	}
 }
@@ -123,10 +117,6 @@ func (l *lastUnit) wait(ctx context.Context) {
 	case <-l.at:
 	case <-ctx.Done():
 	}
-}
-
-func (l *lastUnit) fault() labmode.Fault {
-	return labmode.Fault{Point: sale.Read, Action: labmode.Hold, For: holdAtMost}
 }
 
 // answered is called with each answer.
@@ -160,7 +150,7 @@ func (p *play) aroundView(ctx context.Context) {
 	shown := make(chan struct{})
 	a.background.Go(func() {
 		defer close(shown)
-		p.problem(load.View(a.ctx, order))
+		a.problems.add(load.View(a.ctx, order))
 		p.view.Answered = time.Now()
 	})
 	var read time.Time
@@ -182,7 +172,7 @@ func (p *play) aroundView(ctx context.Context) {
 		return Seen{Request: e.Request}, sold
 	})
 	a.customers.rest(ctx)
-	p.problem(load.Release(context.WithoutCancel(ctx), order.Shop, order.RequestID))
+	a.problems.add(load.Release(context.WithoutCancel(ctx), order.Shop, order.RequestID))
 	<-shown
 	if overtaken {
 		p.await(ctx, CopyStored, func() (Seen, bool) {

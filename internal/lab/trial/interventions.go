@@ -113,8 +113,8 @@ func untilReady(ctx context.Context, url string) bool {
 // broken reports whether the shop broke the connection, or could not be reached. A shop that is
 // stopped does neither: its customers run out of time.
 func broken(a load.Answer) bool {
-	var late net.Error
-	return a.Err != nil && !(errors.As(a.Err, &late) && late.Timeout())
+	late, network := errors.AsType[net.Error](a.Err)
+	return a.Err != nil && !(network && late.Timeout())
 }
 
 // awaitShops waits for shops that were given by address, as long as a restart may take. Those that

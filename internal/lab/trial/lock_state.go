@@ -44,7 +44,7 @@ func (a *attack) fullState(ctx context.Context) lockState {
 	return s
 }
 
-// lockState asks the servers. What cannot be asked is not there.
+// lockState asks the servers. A server that cannot be asked has no key.
 func (a *attack) lockState(ctx context.Context) lockState {
 	s := lockState{
 		asked: time.Now(), keys: map[string]keyState{}, inValue: a.Of.Lease.Kept == declared.LeaseInValue,

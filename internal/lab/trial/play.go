@@ -60,8 +60,8 @@ const (
 )
 
 const (
-	// playPatience bounds the wait for all that is to be seen after the first sale has reached its point. What was not
-	// seen by then decides nothing: see judge. It stays below the patience of customers.
+	// playPatience bounds the wait for all that is to be seen after the first sale has reached its point. The cell
+	// decides nothing by a sight that was not seen by then: see judge. It stays below the patience of customers.
 	playPatience = 12 * time.Second
 	// longestPlayed is the longest lease whose end is seen by then.
 	longestPlayed = 10 * time.Second
@@ -98,7 +98,7 @@ func (p *play) run(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, playPatience)
 	defer cancel()
 	if p.Paused {
-		p.problem(p.firstShop().Pause())
+		p.attack.problems.add(p.firstShop().Pause())
 	}
 	was := p.attack.fullState(ctx) // no other sale is under way
 	if p.Intervene != nil {
@@ -121,7 +121,7 @@ func (p *play) run(ctx context.Context) {
 		}
 	}
 	if end, ok := was.ends(); p.Settled && ok && time.Now().After(end) {
-		p.problem(fmt.Errorf("the lease of the first sale was over before another sale was seen"))
+		p.attack.problems.add(fmt.Errorf("the lease of the first sale was over before another sale was seen"))
 	}
 	if p.Third {
 		p.third(ctx)
@@ -130,11 +130,12 @@ func (p *play) run(ctx context.Context) {
 
 // look looks for one of Until, in which the first sale has the lock as was says.
 func (p *play) look(ctx context.Context, sight Sight, after time.Time, was *lockState) (Seen, bool) {
+	first := p.firstHit()
 	switch sight {
 	case Exited:
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return Seen{}, p.exited[p.first.shop]
+		return Seen{}, p.exited[first.shop]
 	case LeaseOver:
 		if _, leased := was.ends(); !leased {
 			return Seen{How: NoLease}, true
@@ -148,10 +149,9 @@ func (p *play) look(ctx context.Context, sight Sight, after time.Time, was *lock
 	case Again:
 		return p.secondAcquire()
 	case AnswerLost:
-		_, lost := p.attack.feed.find(func(e labmode.Event) bool { return e.Request == p.first.id && e.Facts[labmode.LostFact] != nil })
-		return Seen{Request: p.first.id}, lost
+		_, lost := p.attack.feed.find(func(e labmode.Event) bool { return e.Request == first.id && e.Facts[labmode.LostFact] != nil })
+		return Seen{Request: first.id}, lost
 	}
-	first := p.firstHit()
 	if e, ok := p.entered(p.at, first.id); ok {
 		return Seen{How: Entered, Request: e.Request}, true
 	}
@@ -238,19 +238,6 @@ func (p *play) notSeen(sight Sight) {
 	p.unseen = sight
 }
 
-// result returns what was seen, and what was to be seen and was not.
-func (p *play) result() ([]Seen, Sight) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.seen, p.unseen
-}
-
-func (p *play) problem(err error) {
-	if err != nil {
-		p.attack.problems.add(err)
-	}
-}
-
 func (p *play) intervene(ctx context.Context) bool {
 	a, shop := p.attack, p.firstHit().shop
 	at := shop
@@ -260,7 +247,7 @@ func (p *play) intervene(ctx context.Context) bool {
 	over := a.record.intervention(p.Intervention, at)
 	reached := Reached{Shop: shop, Keys: a.keys()}
 	if err := p.Intervene(ctx, a.Testbed, reached); err != nil {
-		p.problem(fmt.Errorf("intervene: %w", err))
+		p.attack.problems.add(fmt.Errorf("intervene: %w", err))
 		return false
 	}
 	p.relieve = over
@@ -271,7 +258,7 @@ func (p *play) intervene(ctx context.Context) bool {
 			case <-a.ctx.Done():
 			}
 			if err := p.Relieve(context.WithoutCancel(ctx), a.Testbed, reached); err != nil {
-				p.problem(fmt.Errorf("relieve: %w", err))
+				p.attack.problems.add(fmt.Errorf("relieve: %w", err))
 			}
 			over()
 		}
@@ -418,7 +405,7 @@ func (p *play) waitsInMySQL(ctx context.Context, was lockState) bool {
 	}
 	waits, err := a.Waits.Look(ctx)
 	if err != nil && ctx.Err() == nil {
-		p.problem(err)
+		p.attack.problems.add(err)
 	}
 	return waits.OnItem(a.item.ItemID, was.transactions)
 }
@@ -440,13 +427,8 @@ func (p *play) secondAcquire() (Seen, bool) {
 // firstReleased reports whether the first sale has released its lock, or is over.
 func (p *play) firstReleased() bool {
 	first := p.firstHit()
-	select {
-	case <-first.done:
-		return true
-	default:
-	}
 	_, released := p.attack.feed.find(func(e labmode.Event) bool { return e.Request == first.id && e.Point == sale.Released })
-	return released
+	return released || first.Answered()
 }
 
 func (p *play) letFirstGo(ctx context.Context) {
@@ -457,7 +439,7 @@ func (p *play) letFirstGo(ctx context.Context) {
 		return
 	}
 	if p.Paused {
-		p.problem(p.firstShop().Resume())
+		p.attack.problems.add(p.firstShop().Resume())
 	}
 	first.letGo = time.Now()
 	p.release(ctx, first)
@@ -489,7 +471,7 @@ func (p *play) release(ctx context.Context, h *Customer) {
 	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
 	if err := load.Release(ctx, p.attack.Shops[h.shop].URL, h.id); err != nil && p.attack.ctx.Err() == nil {
-		p.problem(err)
+		p.attack.problems.add(err)
 	}
 }
 

@@ -252,7 +252,7 @@ func (r *Result) count(a *attack) {
 		}
 	}
 	r.Requests, r.FaultsMet = int64(len(a.customers.hits)), a.faultsMet()
-	r.Seen, r.Unseen = a.play.result()
+	r.Seen, r.Unseen = a.play.seen, a.play.unseen
 	if a.kills != nil && r.FaultsMet == 0 {
 		r.Unseen = ReachedPoint
 	}
@@ -266,9 +266,7 @@ func (r *Result) count(a *attack) {
 	if !a.o.Shape.IsZero() {
 		r.Steps, r.RanOutMS = a.steps(), words.Rounded(a.ranOut())
 	}
-	if cost, ok := a.usage.perSale(); ok {
-		r.CostPerSale = &cost
-	}
+	r.CostPerSale = a.usage.perSale()
 	if took := lastSale.Sub(a.begun).Seconds(); took > 0 {
 		r.SalesPerSecond = round(float64(sales)/took, 1)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -159,8 +160,8 @@ func (g *Group) Record(ctx context.Context) error {
 					continue
 				}
 				for _, request := range quoted.FindAllStringSubmatch(statement, -1) {
-					var item uint64
-					if _, err := fmt.Sscan(request[1], &item); err != nil {
+					item, err := strconv.ParseUint(request[1], 10, 64)
+					if err != nil {
 						return err
 					}
 					h.transactions[item] = append(h.transactions[item], explain.OrderTransaction{GTID: t.GTID, Request: strings.Trim(request[0], "'")})

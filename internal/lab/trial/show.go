@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,10 +72,7 @@ func (s *Show) Ask(ctx context.Context, w Wish) *Customer {
 		c.server = s.Database.LedTo(w.Shop)
 	}
 	order := s.order(c)
-	order.Strategy = w.By
-	if w.By == "" {
-		order.Strategy = s.Of.Name
-	}
+	order.Strategy = cmp.Or(w.By, order.Strategy)
 	if s.Scenario.OfBaskets() {
 		order.AsPosted = true
 		if !w.Hesitant {

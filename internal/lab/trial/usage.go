@@ -61,21 +61,16 @@ func (g *Group) countDeadlocks(ctx context.Context) (since func() *int64) {
 		defer cancel()
 		return audit.Deadlocks(ctx, g.Store)
 	}
-	var before int64
-	var unknown error
-	if g.Alone {
-		before, unknown = ask()
+	if !g.Alone {
+		return func() *int64 { return nil }
 	}
+	before, unknown := ask()
 	return func() *int64 {
-		if !g.Alone || unknown != nil { // a user without the right to ask
-			return nil
-		}
 		now, err := ask()
-		if err != nil {
+		if unknown != nil || err != nil { // a user without the right to ask
 			return nil
 		}
-		now -= before
-		return &now
+		return new(now - before)
 	}
 }
 
@@ -93,11 +88,11 @@ func (u *usage) stop(sold int64) {
 	})
 }
 
-// perSale returns what one sale cost, or false where that is not known.
-func (u *usage) perSale() (c Cost, ok bool) {
+// perSale returns what one sale cost, nil where that is not known.
+func (u *usage) perSale() *Cost {
 	if u.count == nil || u.err != nil || u.sold == 0 {
-		return Cost{}, false
+		return nil
 	}
 	each := func(n int64) float64 { return round(float64(n)/float64(u.sold), 1) }
-	return Cost{Redis: each(u.end.redis - u.begin.redis), Database: each(u.end.database - u.begin.database)}, true
+	return &Cost{Redis: each(u.end.redis - u.begin.redis), Database: each(u.end.database - u.begin.database)}
 }

@@ -10,7 +10,7 @@ import (
 
 // Watch gets the events of a cell while it runs. Each is one of:
 //
-//   - [Attempt], first, and again if the cell is run again
+//   - [Attempt], first
 //   - [explain.Request] when a request is made, and again with its answer
 //   - [labmode.Event], a point that a sale passed
 //   - [explain.Change], what Redis announced of the lock
