@@ -50,7 +50,7 @@ func (c *inquiry) breach(older, intruder *section) breach {
 		return breach{cause: verdict.OneProcess, why: []words.Text{say("mutex-of-one-process", both)}}
 	}
 	for _, h := range c.histories {
-		if b, ok := c.breachIn(h, older, intruder); ok {
+		if b := c.breachIn(h, older, intruder); b.cause != "" {
 			return b
 		}
 	}
@@ -67,25 +67,20 @@ type question struct {
 	older, intruder *section
 }
 
-type answer struct {
-	breach breach
-	found  bool
-}
-
 // breachIn looks for the reason in what one server announced between the two entries. A release
 // can free a lock that its holder had got through an earlier release, and so on. Each answer is
-// kept, so that no part of such a chain is searched twice.
-func (c *inquiry) breachIn(h *history, older, intruder *section) (breach, bool) {
+// kept, so that no part of such a chain is searched twice. A breach without a cause is none.
+func (c *inquiry) breachIn(h *history, older, intruder *section) breach {
 	q := question{h, older, intruder}
-	known, ok := c.known[q]
-	if !ok && !c.outOfTime() {
-		known.breach, known.found = c.search(h, older, intruder)
-		c.known[q] = known
+	b, known := c.known[q]
+	if !known && !c.outOfTime() {
+		b = c.search(h, older, intruder)
+		c.known[q] = b
 	}
-	return known.breach, known.found
+	return b
 }
 
-func (c *inquiry) search(h *history, older, intruder *section) (breach, bool) {
+func (c *inquiry) search(h *history, older, intruder *section) breach {
 	taken, from, to := c.between(h, older, intruder)
 	noted := func(what RedisEvent) *Change {
 		if i := slices.IndexFunc(h.changes[from:to], func(ch Change) bool { return ch.What == what }); i >= 0 {
@@ -100,36 +95,36 @@ func (c *inquiry) search(h *history, older, intruder *section) (breach, bool) {
 		return f
 	}
 	if gone := noted(Gone); gone != nil {
-		return breach{cause: verdict.Forgotten, why: []words.Text{say(c.whenGone("server-died", "server-emptied"), sinceEntry(gone.Time))}}, true
+		return breach{cause: verdict.Forgotten, why: []words.Text{say(c.whenGone("server-died", "server-emptied"), sinceEntry(gone.Time))}}
 	}
 	if evicted := noted(eventEvicted); evicted != nil {
-		return breach{cause: verdict.Evicted, why: []words.Text{say("lock-evicted", sinceEntry(evicted.Time))}}, true
+		return breach{cause: verdict.Evicted, why: []words.Text{say("lock-evicted", sinceEntry(evicted.Time))}}
 	}
 	quorum := len(c.histories) > 1 && h.server != Primary
 	if !quorum { // where those that get no majority set and delete all the time
-		if b, ok := c.foreignRelease(h, from, to, older, intruder); ok {
-			return b, true
+		if b := c.foreignRelease(h, from, to, older, intruder); b.cause != "" {
+			return b
 		}
 	}
 	if expired := noted(eventExpired); expired != nil && expired.Time.Sub(taken) > older.Lease*4/5 {
 		if expired.Time.Before(older.enter()) {
 			both.AfterMS = words.Rounded(older.enter().Sub(taken))
-			return breach{cause: verdict.LateGrant, why: []words.Text{say("granted-too-late", both)}}, true
+			return breach{cause: verdict.LateGrant, why: []words.Text{say("granted-too-late", both)}}
 		}
-		return c.leaseEnded(older, say("lease-ended", sinceEntry(expired.Time))), true
+		return c.leaseEnded(older, say("lease-ended", sinceEntry(expired.Time)))
 	}
 	if anew, since := h.takenOver(from, to, taken, older, intruder); anew != nil && !quorum {
 		// Set while it was there: taken over by its value, whatever Redis thinks of its expiry.
 		held := anew.Time.Sub(since)
 		if d := c.interventionAt(intruder.Shop, intruder.enter()); d != nil && held < older.Lease*4/5 {
 			both.AfterMS, both.Intervention = words.Rounded(intruder.enter().Sub(older.enter()).Abs()), d.What
-			return breach{cause: verdict.ClockSkew, why: []words.Text{say("clock-ahead", both)}}, true
+			return breach{cause: verdict.ClockSkew, why: []words.Text{say("clock-ahead", both)}}
 		}
 		if held > older.Lease*4/5 {
-			return c.leaseEnded(older, say("deadline-passed", sinceEntry(anew.Time))), true
+			return c.leaseEnded(older, say("deadline-passed", sinceEntry(anew.Time)))
 		}
 	}
-	return breach{}, false
+	return breach{}
 }
 
 // stopped says whether the fault of another request stopped the process of a sale while that was inside.
@@ -185,26 +180,26 @@ func (c *inquiry) tookLonger(s *section, stopped string, f Facts) (verdict.Cause
 
 // foreignRelease finds the third request whose release freed the lock of the older holder. Either
 // the release came late, or the older holder had got the lock of that request in some other way.
-func (c *inquiry) foreignRelease(h *history, from, to int, older, intruder *section) (breach, bool) {
+func (c *inquiry) foreignRelease(h *history, from, to int, older, intruder *section) breach {
 	for i := from; i < to; i++ {
 		for n, s := range h.releasersOf(i, older, intruder) {
 			if n == mostReleasers && c.late > clockTolerance {
 				break
 			}
 			if s.late() {
-				return c.blame(s, older, intruder), true
+				return c.blame(s, older, intruder)
 			}
 			// A release in time frees another's lock only when its own had gone to that other
 			// already.
-			if b, ok := c.breachIn(h, s, older); ok {
+			if b := c.breachIn(h, s, older); b.cause != "" {
 				b.inTurn = &Facts{Third: s.named(), Holder: older.named(), Other: intruder.named()}
 				b.turns++
 				b.culprit = cmp.Or(b.culprit, s)
-				return b, true
+				return b
 			}
 		}
 	}
-	return breach{}, false
+	return breach{}
 }
 
 // mostReleasers bounds whose release may have been the cause, where announcements are read late: the

@@ -10,36 +10,29 @@ import (
 	"stocklock/internal/sale"
 )
 
-// drawing collects the columns and steps of an explanation.
+// drawing adds the columns and steps of an explanation.
 type drawing struct {
 	*inquiry
+	x        *Explanation
 	byEntry  []*section // those that entered
 	zero     time.Time
 	holders  []*section
-	mark     *Moment
-	overlap  *Span
 	end      time.Time
 	from, to time.Time
-	columns  []Column
-	steps    []Step
 }
 
-func (c *inquiry) drawing(zero time.Time) *drawing {
-	entered := slices.IndexFunc(c.sections, func(s *section) bool { return !s.entered() })
-	if entered < 0 {
-		entered = len(c.sections)
-	}
-	return &drawing{inquiry: c, byEntry: c.sections[:entered], zero: zero}
+func (c *inquiry) drawing(x *Explanation, zero time.Time) *drawing {
+	return &drawing{inquiry: c, x: x, byEntry: c.sections[:len(c.byTook)], zero: zero}
 }
 
 // drawn adds the drawing of an explanation: of these sales, the first of which is at zero, to the moment at
 // which it went wrong, and until a time at least.
 func (c *inquiry) drawn(x *Explanation, at time.Time, what words.Text, until time.Time, sales ...*section) *Explanation {
-	d := c.drawing(first(sales[0].enter(), sales[0].Sent))
+	d := c.drawing(x, first(sales[0].enter(), sales[0].Sent))
 	d.follow(sales...)
 	d.moment(at, what, true)
 	d.until(until)
-	d.finish(x)
+	d.finish()
 	return x
 }
 
@@ -54,31 +47,27 @@ func (d *drawing) follow(sections ...*section) {
 
 func (d *drawing) moment(at time.Time, what words.Text, alarm bool) {
 	if !at.IsZero() {
-		d.mark = &Moment{AtMS: d.ms(at), What: what, Alarm: alarm}
+		d.x.Moment = &Moment{AtMS: d.ms(at), What: what, Alarm: alarm}
 		d.until(at)
 	}
 }
 
 func (d *drawing) both(from, to time.Time) {
 	if !from.IsZero() && to.After(from) {
-		d.overlap = &Span{FromMS: d.ms(from), ToMS: d.ms(to), Text: say("span-two-inside", Facts{})}
+		d.x.Both = &Span{FromMS: d.ms(from), ToMS: d.ms(to), Text: say("span-two-inside", Facts{})}
 	}
 }
 
 // until extends the drawing to a time at least.
-func (d *drawing) until(t time.Time) {
-	if t.After(d.end) {
-		d.end = t
-	}
-}
+func (d *drawing) until(t time.Time) { d.end = later(d.end, t) }
 
 // ms is a time on the drawing, in milliseconds to a hundredth.
 func (d *drawing) ms(t time.Time) float64 {
 	return words.Rounded(t.Sub(d.zero))
 }
 
-// lane is the phrase that names its column.
-func (s *section) lane() string {
+// columnPhrase is the phrase that names its column.
+func (s *section) columnPhrase() string {
 	if s.isView() {
 		return "lane-view"
 	}
@@ -88,64 +77,51 @@ func (s *section) lane() string {
 // maxSpans is the largest number of spans in a column.
 const maxSpans = 40
 
-func (d *drawing) finish(x *Explanation) {
+func (d *drawing) finish() {
 	slices.SortFunc(d.holders, func(a, b *section) int {
 		return first(a.enter(), a.Answered).Compare(first(b.enter(), b.Answered))
 	})
 	d.frame()
 	for _, s := range d.holders {
-		d.columns = append(d.columns, Column{Kind: HolderColumn, Name: say(s.lane(), Facts{Holder: s.named()}), Spans: d.holderSpans(s)})
+		d.x.Columns = append(d.x.Columns, Column{Kind: HolderColumn, Name: say(s.columnPhrase(), Facts{Holder: s.named()}), Spans: d.holderSpans(s)})
 	}
 	d.others()
-	lock := d.locks()
-	row := len(d.columns)
-	d.columns = append(d.columns, Column{Kind: RowColumn, Name: say("lane-row", Facts{}), Spans: d.stock()})
+	lock := len(d.x.Columns)
+	d.locks()
+	row := len(d.x.Columns)
+	d.x.Columns = append(d.x.Columns, Column{Kind: RowColumn, Name: say("lane-row", Facts{}), Spans: d.stock()})
 	for i, s := range d.holders {
 		d.holderSteps(i, s, lock, row)
 	}
 	d.faults()
-	slices.SortStableFunc(d.steps, func(a, b Step) int { return cmp.Compare(a.AtMS, b.AtMS) })
-	x.StartMS = words.Rounded(d.zero.Sub(d.Began))
-	x.FromMS, x.ToMS = d.ms(d.from), d.ms(d.to)
-	x.Moment, x.Both, x.Columns, x.Steps = d.mark, d.overlap, d.columns, d.steps
+	slices.SortStableFunc(d.x.Steps, func(a, b Step) int { return cmp.Compare(a.AtMS, b.AtMS) })
+	d.x.StartMS = words.Rounded(d.zero.Sub(d.Began))
+	d.x.FromMS, d.x.ToMS = d.ms(d.from), d.ms(d.to)
 }
 
 // frame chooses the time that is shown: from the first request of a holder to the last answer.
 func (d *drawing) frame() {
 	d.to = d.end
 	for _, s := range d.holders {
-		if broken := d.mark != nil && d.mark.Alarm; !broken && s.leave().After(d.to) && (d.end.IsZero() || s.leave().Before(d.end.Add(2*d.Lease))) {
+		if broken := d.x.Moment != nil && d.x.Moment.Alarm; !broken && s.leave().After(d.to) && (d.end.IsZero() || s.leave().Before(d.end.Add(2*d.Lease))) {
 			d.to = s.leave()
 		}
 	}
 	long := d.to.Sub(d.zero)
 	d.from = d.zero
+	earliest := d.zero.Add(-long / 8) // a wait is cut short
 	for _, s := range d.holders {
-		if s.Sent.Before(d.from) {
-			d.from = s.Sent
-		}
-		if s.entered() && s.enter().Before(d.from) {
-			d.from = s.enter()
+		d.from = earlier(d.from, s.Sent)
+		if s.entered() && s.enter().Before(d.zero) { // it is shown from its entry
+			d.from, earliest = earlier(d.from, s.enter()), earlier(earliest, s.enter().Add(-long/20))
 		}
 	}
-	// A holder that entered before zero is shown from its entry. A wait is cut short.
-	earliest := d.zero.Add(-long / 8)
-	for _, s := range d.holders {
-		if s.entered() && s.enter().Before(d.zero) {
-			earliest = earlier(earliest, s.enter().Add(-long/20))
-		}
-	}
-	if d.from.Before(earliest) {
-		d.from = earliest
-	}
-	d.to = d.to.Add(long / 25)
+	d.from, d.to = later(d.from, earliest), d.to.Add(long/25)
 }
 
 // span cuts a time to the frame, and reports whether anything of it is left.
 func (d *drawing) span(from, to time.Time, kind SpanKind, text words.Text) (Span, bool) {
-	if from.Before(d.from) {
-		from = d.from
-	}
+	from = later(from, d.from)
 	if to.IsZero() || to.After(d.to) {
 		to = d.to
 	}
@@ -179,7 +155,7 @@ func (d *drawing) holderSpans(s *section) []Span {
 // holderSteps adds what a request did, point by point. A step that asks something of the lock or
 // of the row leads to that column.
 func (d *drawing) holderSteps(column int, s *section, lock, row int) {
-	if lock < 0 {
+	if lock == row { // no server announced anything
 		lock = column
 	}
 	// A fault begins right after its point was noted.
@@ -239,8 +215,8 @@ func (d *drawing) step(at time.Time, column, to int, text words.Text) bool {
 		return false
 	}
 	step := Step{AtMS: d.ms(at), Column: column, To: to, Text: text}
-	step.Alarm = d.mark != nil && d.mark.Alarm && step.AtMS == d.mark.AtMS && to != column
-	d.steps = append(d.steps, step)
+	step.Alarm = d.x.Moment != nil && d.x.Moment.Alarm && step.AtMS == d.x.Moment.AtMS && to != column
+	d.x.Steps = append(d.x.Steps, step)
 	return true
 }
 
@@ -262,7 +238,7 @@ func (d *drawing) others() {
 		}
 	}
 	if len(spans) > 0 {
-		d.columns = append(d.columns, Column{Kind: OthersColumn, Name: say("lane-others", Facts{Count: more}), Spans: spans})
+		d.x.Columns = append(d.x.Columns, Column{Kind: OthersColumn, Name: say("lane-others", Facts{Count: more}), Spans: spans})
 	}
 }
 
@@ -312,7 +288,7 @@ func (d *drawing) stock() []Span {
 // requests.
 func (d *drawing) faults() {
 	column := Column{Kind: FaultColumn, Name: say("lane-faults", Facts{})}
-	at := len(d.columns)
+	at := len(d.x.Columns)
 	for _, f := range d.periodsOf(d.sections) {
 		if span, ok := d.span(f.From, f.Until, Faulty, f.What); ok && f.From.Before(d.to) && f.Until.After(d.from) {
 			column.Spans = append(column.Spans, span)
@@ -329,6 +305,6 @@ func (d *drawing) faults() {
 		}
 	}
 	if len(column.Spans) > 0 {
-		d.columns = append(d.columns, column)
+		d.x.Columns = append(d.x.Columns, column)
 	}
 }

@@ -15,9 +15,9 @@
 // conclusions from the order of two events allow for that. internal/lab/explain uses this evidence
 // alone, so its tests need no server.
 //
-// What a play did is in the record, and nothing searches for it: the one request that it held, killed or cut off
-// ([Request].Fault and .Paused), its page view, when it intervened and when that was over, and the locks that were left
-// where nothing moved. The play does not know the following, which are searched for:
+// What a play did is in the record, and nothing searches for it. The record has the one request that the play held,
+// killed or cut off ([Request].Fault and .Paused), and its page view. It has when the play intervened, when that was
+// over, and which locks were left where nothing moved. The play does not know the following, which are searched for:
 //
 //   - which sale came in, and by which release or end of a lease: breach.go. Nobody places the sales that meet in
 //     contention. Of a sale that a play saw enter, it knows that it had read, and not which change of the key let it in. A

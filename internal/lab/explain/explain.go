@@ -46,11 +46,11 @@ type inquiry struct {
 	ordered   map[string][]int      // the indexes of orders, by their request and by their key
 	byTook    []*section            // those that entered, by when they got the lock
 	histories []*history
-	known     map[question]answer
+	known     map[question]breach
 }
 
 func newInquiry(ctx context.Context, e Evidence, late time.Duration) *inquiry {
-	c := &inquiry{Evidence: e, ctx: ctx, late: late, sections: e.sections(), byID: map[string]*section{}, byKey: map[string][]*section{}, ordered: map[string][]int{}, known: map[question]answer{}}
+	c := &inquiry{Evidence: e, ctx: ctx, late: late, sections: e.sections(), byID: map[string]*section{}, byKey: map[string][]*section{}, ordered: map[string][]int{}, known: map[question]breach{}}
 	for _, s := range c.sections {
 		if c.byID[s.ID] = s; s.fault.met() {
 			c.hit = s // a play does it to one
@@ -162,12 +162,12 @@ func (c *inquiry) violation() *Explanation {
 		read, oversold = "both-appended", "moment-appended"
 	}
 	x.Why = append(breach.texts(), say(read, Facts{Stock: lateOrder.StockRead, Holder: other.named(), Other: late.named()}))
-	d := c.drawing(earlier(older.enter(), intruder.enter()))
+	d := c.drawing(x, earlier(older.enter(), intruder.enter()))
 	d.follow(older, intruder, breach.culprit)
 	d.moment(late.wrote(), say(oversold, orders), true)
 	d.until(other.wrote()) // which may have been noted later, though it was committed before
 	d.both(later(older.enter(), intruder.enter()), earlier(older.leave(), intruder.leave()))
-	d.finish(x)
+	d.finish()
 	return x
 }
 
@@ -232,16 +232,6 @@ func Label(request string) string {
 	return "#" + request[strings.LastIndexByte(request, '-')+1:]
 }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
+func earlier(times ...time.Time) time.Time { return slices.MinFunc(times, time.Time.Compare) }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+func later(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }

@@ -23,12 +23,12 @@ func (c *inquiry) held() *Explanation {
 		next = cmp.Or(c.firstThatWaitedFor(hit), next)
 	}
 	x := &Explanation{}
-	d := c.drawing(first(hit.enter(), hit.Sent))
+	d := c.drawing(x, first(hit.enter(), hit.Sent))
 	d.follow(hit, next)
 	var at time.Time
 	x.Cause, x.Why, at = c.whyHeld(hit, next)
 	d.moment(at, danger(x.Cause, hit, next), false)
-	d.finish(x)
+	d.finish()
 	return x
 }
 
@@ -106,15 +106,11 @@ var dangers = map[verdict.Cause]string{
 }
 
 func danger(prevented verdict.Cause, hit, next *section) words.Text {
-	phrase, ok := dangers[prevented]
-	switch {
-	case ok:
-	case next.wants(hit):
+	phrase := "moment-other-sale"
+	if next.wants(hit) {
 		phrase = "moment-both"
-	default:
-		phrase = "moment-other-sale"
 	}
-	return say(phrase, Facts{Other: next.named()})
+	return say(cmp.Or(dangers[prevented], phrase), Facts{Other: next.named()})
 }
 
 // hold is what the rules of [inquiry.whyHeld] look at: the request that was hit hardest, and the

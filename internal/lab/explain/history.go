@@ -164,11 +164,7 @@ const (
 
 // Frees says whether the key is no longer there after the event.
 func (e RedisEvent) Frees() bool {
-	switch e {
-	case eventDel, eventExpired, eventEvicted, eventRenamed, eventMoved, Gone:
-		return true
-	}
-	return false
+	return slices.Contains([]RedisEvent{eventDel, eventExpired, eventEvicted, eventRenamed, eventMoved, Gone}, e)
 }
 
 // Writes says whether the key is there after the event, with a value that the event gave it. Any

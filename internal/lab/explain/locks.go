@@ -10,18 +10,13 @@ import (
 )
 
 // locks adds a column for each Redis that announced something, with the times in which it had the
-// lock. It returns the first of these columns, and -1 where there is none.
-func (d *drawing) locks() (first int) {
-	first = -1
+// lock.
+func (d *drawing) locks() {
 	for _, h := range d.histories {
-		r := lockReader{drawing: d, column: len(d.columns)}
-		if first < 0 {
-			first = r.column
-		}
+		r := lockReader{drawing: d, column: len(d.x.Columns)}
 		r.read(h.changes)
-		d.columns = append(d.columns, Column{Kind: LockColumn, Name: say("lane-lock", Facts{Server: h.server}), Spans: r.spans})
+		d.x.Columns = append(d.x.Columns, Column{Kind: LockColumn, Name: say("lane-lock", Facts{Server: h.server}), Spans: r.spans})
 	}
-	return first
 }
 
 // lockReader follows the announcements of one server: the spans in which it had the lock, and the
@@ -30,8 +25,7 @@ type lockReader struct {
 	*drawing
 	column   int
 	spans    []Span
-	since    time.Time // the zero time while the lock is free
-	takenAt  time.Time
+	since    time.Time  // the zero time while the lock is free
 	set      words.Text // the step that took it
 	setDrawn bool
 	renewals int
@@ -53,9 +47,7 @@ func (r *lockReader) read(changes []Change) {
 			r.replaced(ch.Time)
 		}
 	}
-	if r.since.Before(r.to) {
-		r.spanUntil(r.to)
-	}
+	r.spanUntil(r.to)
 }
 
 func (r *lockReader) taken(at time.Time, next []Change) {
@@ -81,13 +73,13 @@ func (r *lockReader) replaced(at time.Time) {
 }
 
 func (r *lockReader) takes(at time.Time, step words.Text) {
-	r.set, r.setDrawn = step, r.lockStep(at, r.column, step, false)
+	r.set, r.setDrawn = step, r.lockStep(at, step, false)
 }
 
-func (r *lockReader) begin(at time.Time) { r.since, r.takenAt, r.renewals = at, at, 0 }
+func (r *lockReader) begin(at time.Time) { r.since, r.renewals = at, 0 }
 
 func (r *lockReader) renewed(at time.Time) {
-	if r.since.IsZero() || at.Sub(r.takenAt) <= clockTolerance {
+	if r.since.IsZero() || at.Sub(r.since) <= clockTolerance {
 		return
 	}
 	if r.renewals++; r.renewals <= maxRenewals {
@@ -118,7 +110,7 @@ func (r *lockReader) becomes(at time.Time, phrase string) {
 	}
 	holder := r.heldBy(r.since, at)
 	followed := holder != nil && slices.Contains(r.holders, holder)
-	if r.lockStep(at, r.column, say(phrase, Facts{}), followed) && !r.setDrawn {
+	if r.lockStep(at, say(phrase, Facts{}), followed) && !r.setDrawn {
 		r.step(r.since, r.column, r.column, r.set)
 		r.setDrawn = true
 	}
@@ -139,18 +131,18 @@ func (r *lockReader) spanUntil(at time.Time) {
 
 // lockStep adds a step only near what the followed requests do, or while they are inside if it is
 // about their lock: other requests take and release the lock all the time.
-func (d *drawing) lockStep(at time.Time, column int, text words.Text, theirs bool) (drawn bool) {
-	for _, s := range d.holders {
+func (r *lockReader) lockStep(at time.Time, text words.Text, theirs bool) (drawn bool) {
+	for _, s := range r.holders {
 		if !s.entered() {
 			continue
 		}
-		until := first(s.leave(), d.to)
+		until := first(s.leave(), r.to)
 		if s.killed() {
 			until = until.Add(s.Lease + clockTolerance)
 		}
 		if near(at, s.enter()) || near(at, s.at[sale.Released]) || near(at, s.fault.until) ||
 			theirs && at.After(s.enter()) && at.Before(until) {
-			return d.step(at, column, column, text)
+			return r.step(at, r.column, r.column, text)
 		}
 	}
 	return false

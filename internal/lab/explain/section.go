@@ -165,10 +165,7 @@ func (s *section) lockKey() string {
 
 // NumberOf is a fact that is a number.
 func NumberOf(facts map[string]any, name string) (int64, bool) {
-	n, ok := facts[name].(json.Number)
-	if !ok {
-		return 0, false
-	}
+	n, _ := facts[name].(json.Number) // the empty one is no number
 	v, err := n.Int64()
 	return v, err == nil
 }
@@ -210,9 +207,9 @@ func (e Evidence) periodsOf(sections []*section) []Period {
 	return all
 }
 
-// Stall names a sale for which the machine was too slow, so that how the cell ended says nothing about
-// its strategy: one that was inside for longer than its lease, which was not to end, while no fault was active on its
-// shop. That another sale is held there does nothing to it. It is empty where there is no such sale.
+// Stall names a sale that says nothing about its strategy, because the machine was too slow. It was inside for longer
+// than its lease, which was not to end, and no fault was active on its shop. A hold of another sale there is no such
+// fault. It is empty where there is no such sale.
 func (e Evidence) Stall() string {
 	sections := e.sections()
 	faults := e.periodsOf(slices.DeleteFunc(slices.Clone(sections), func(s *section) bool { return s.fault.Action == labmode.Hold }))

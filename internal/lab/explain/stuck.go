@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"strings"
 	"time"
 
 	"stocklock/internal/lab/load"
@@ -119,7 +118,7 @@ func (c *inquiry) sinceLastSale(outcome load.Outcome) (n int) {
 // busy.
 func (c *inquiry) waiterFor(holder *section) *section {
 	for _, s := range c.sections {
-		if s != holder && !s.entered() && strings.EqualFold(s.Outcome, "busy") && s.Answered.After(holder.enter()) {
+		if s != holder && !s.entered() && s.Outcome == string(load.Busy) && s.Answered.After(holder.enter()) {
 			return s
 		}
 	}

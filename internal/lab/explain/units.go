@@ -1,13 +1,11 @@
 package explain
 
 import (
-	"slices"
 	"time"
 
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/words"
 	"stocklock/internal/sale"
-	"stocklock/internal/stock"
 )
 
 // This file explains strategies that keep units elsewhere than in the item's row: a counter in Redis,
@@ -138,8 +136,8 @@ func (c *inquiry) heldAfter(older *section) *section {
 func (c *inquiry) rowsOf(sections ...*section) []Row {
 	var rows []Row
 	for _, s := range sections {
-		if i := slices.IndexFunc(c.Orders, func(o stock.Order) bool { return s != nil && s.order != nil && o.ID == s.order.ID }); i >= 0 {
-			rows = append(rows, c.row(i))
+		if s != nil && s.order != nil {
+			rows = append(rows, c.rowOf(*s.order))
 		}
 	}
 	return rows
