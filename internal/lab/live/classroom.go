@@ -45,7 +45,7 @@ type classroom struct {
 	now    *ballot         // nil for none
 	votes  map[string]string
 	change map[string]int // how often each phone has
-	last   int            // number of the last ballot, beyond those of a lab before, which a phone may know
+	last   int            // number of the last ballot, beyond those of an earlier process, which a phone may know
 	feed   *feed
 	heard  chan struct{} // one for each phone that listens
 }

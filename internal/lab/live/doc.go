@@ -28,8 +28,8 @@
 // have a testbed without proxies, and schedules have a stage. Two of these at once would spoil each
 // other's leases and numbers. A schedule waits for the cell that runs, not for the queue.
 //
-// Phones have an address of their own. What is served is decided by the Host: under the class's
-// there is the vote alone. So 300 phones cost no stream of events while a cell is measured, and a
+// Phones have an address of their own. What is served is decided by the Host: under the address
+// of the class, that is the vote alone. So 300 phones cost no stream of events while a cell is measured, and a
 // token that gets there opens nothing.
 //
 // The page keeps no state of its own. The server has one state and one ordered feed of events. A

@@ -23,18 +23,14 @@ const maxBody = 256 << 10
 // that is not ours is refused, which ends DNS rebinding, and nothing allows another origin. It
 // cannot start anything: that needs the token, which it does not know. Under the address of the class there
 // is the vote alone.
-func (s *Server) guarded(next http.Handler) http.Handler {
+func (s *Server) guarded(next, phones http.Handler) http.Handler {
 	sameOrigin := http.NewCrossOriginProtection()
-	var phones *http.ServeMux
-	if s.class != nil {
-		phones = s.phonesMay()
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		phone := phones != nil && !s.ownHost(r.Host) && strings.EqualFold(hostName(r.Host), s.class.url.Hostname())
+		phone := s.class != nil && !s.ownHost(r.Host) && strings.EqualFold(hostName(r.Host), s.class.url.Hostname())
 		if !phone && !s.ownHost(r.Host) {
 			refuse(w, http.StatusForbidden, "host", errors.New("this address is not one of the page's own: open it as localhost, or name it with --url"))
 			return
@@ -59,9 +55,8 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// ownHost reports whether a request was sent to us by a name that is ours: a loopback name or
-// address with any port, because the port that a container publishes is not known inside, or a
-// name that was given.
+// ownHost reports whether a request names us: by a loopback name or address, or by a name that was
+// given. The port does not matter: the one that a container publishes is not known inside.
 func (s *Server) ownHost(host string) bool {
 	name := hostName(host)
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
@@ -101,7 +96,7 @@ func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // who is gone reads nothing
+	_ = json.NewEncoder(w).Encode(body) // a client that is gone reads nothing
 }
 
 // read decodes the body of a request, and answers a malformed one.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -72,7 +71,10 @@ func (s *Server) enqueue(cells []wanted, of *comparison) ([]*run, error) {
 	}
 	var added []*run
 	for _, c := range cells {
-		r := &run{ID: len(s.runs) + 1, cellName: c.cellName, Seed: c.Seed, Shops: s.ownShops(c.Shops), State: waiting}
+		if c.Shops == s.o.Plan.Shops {
+			c.Shops = 0 // it needs no testbed of its own
+		}
+		r := &run{ID: len(s.runs) + 1, cellName: c.cellName, Seed: c.Seed, Shops: c.Shops, State: waiting}
 		if of != nil {
 			r.Load = of.ID
 		}
@@ -85,14 +87,6 @@ func (s *Server) enqueue(cells []wanted, of *comparison) ([]*run, error) {
 	default:
 	}
 	return added, nil
-}
-
-// ownShops is how many shops a run needs on a testbed of its own, 0 for none.
-func (s *Server) ownShops(shops int) int {
-	if shops == s.o.Plan.Shops {
-		return 0
-	}
-	return shops
 }
 
 // drop ends what runs, and drops what waits.
@@ -137,7 +131,7 @@ func (s *Server) work(ctx context.Context) {
 }
 
 // firstDone hands on the results of the first cells, once none of them waits or runs. They have the first ids behind
-// those of before.
+// those of an earlier process.
 func (s *Server) firstDone() {
 	if s.o.FirstDone == nil {
 		return
@@ -430,8 +424,6 @@ func (s *Server) closeSession(kind string) {
 
 // sayer publishes what a status says before the first cell.
 type sayer struct{ s *Server }
-
-var _ io.Writer = sayer{}
 
 func (w sayer) Write(line []byte) (int, error) {
 	w.s.say(strings.TrimSpace(string(line)))

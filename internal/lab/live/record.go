@@ -169,7 +169,7 @@ func (r reader) all(v explain.Evidence, looks []Entry) []Entry {
 			}
 		}
 	}
-	// Who steps through the record comes to each entry: no two have the same time.
+	// A replay stops at each entry: no two have the same time.
 	for i := 1; i < len(all); i++ {
 		if before := all[i-1].AtMS; all[i].AtMS <= before {
 			all[i].AtMS = math.Round(before*1000+1) / 1000

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"mime"
 	"net/http"
 	"path"
@@ -33,8 +32,9 @@ func (s *Server) Handler() http.Handler {
 	for name, file := range assets() {
 		mux.Handle("GET "+name, file)
 	}
+	var phones *http.ServeMux
 	if s.class != nil {
-		phones := s.phonesMay()
+		phones = s.phonesMay()
 		for _, of := range []string{"GET " + votePage, "GET /api/ballot", "POST /api/votes"} {
 			mux.Handle(of, phones)
 		}
@@ -63,7 +63,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /api/explorations", s.serveExploration)
 	mux.HandleFunc("POST /api/ballots", asks(s, func(about subject) (any, error) { return s.ask(about) }))
 	mux.HandleFunc("POST /api/token", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, struct{}{}) })
-	return s.guarded(mux)
+	return s.guarded(mux, phones)
 }
 
 // asset is a file of the page. It never changes while the program runs.
@@ -94,24 +94,18 @@ func pageAssets() map[string]asset {
 		}
 		assets["/"+file] = newAsset(file, content)
 	}
-	err := fs.WalkDir(pageFiles, "page", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		body, err := pageFiles.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		url := strings.TrimPrefix(name, "page")
-		if url == "/index.html" {
-			url = "/{$}"
-			assets[votePage+".html"] = newAsset(name, bytes.Replace(body, []byte("app.js"), []byte("vote.js"), 1)) // of a phone
-		}
-		assets[url] = newAsset(name, body)
-		return nil
-	})
+	files, err := pageFiles.ReadDir("page")
 	if err != nil {
-		panic(err) // what is embedded can be read
+		panic(err) // it is embedded
+	}
+	for _, file := range files {
+		name := file.Name()
+		url, body := "/"+name, pageFile(name)
+		if name == "index.html" {
+			url = "/{$}"
+			assets[votePage+".html"] = newAsset(name, []byte(strings.Replace(body, "app.js", "vote.js", 1))) // of a phone
+		}
+		assets[url] = newAsset(name, []byte(body))
 	}
 	return assets
 }

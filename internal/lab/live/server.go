@@ -74,7 +74,7 @@ type Server struct {
 	records     []*run             // that have their entries, the oldest first
 	keeper      keeper
 	recorded    int // the number of the newest file of Record
-	before      int // how many of the runs are of a page before
+	before      int // how many of the runs are of an earlier process
 }
 
 var inLink = regexp.MustCompile(`^[\w.~+/=-]+$`)
@@ -118,7 +118,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// showKept shows the runs of a page before. It is said what cannot be shown or kept, and the page starts without.
+// showKept shows the runs of an earlier process. It is said what cannot be shown or kept, and the page starts without.
 func (s *Server) showKept() {
 	s.keeper.folder = s.o.Keep
 	all, err := s.keeper.open()

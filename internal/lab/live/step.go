@@ -174,13 +174,11 @@ func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
 	s.onStage(w, r, positionPatience, func(ctx context.Context, on *step.Shops, asked stepRequest, plan schedule.Schedule) (any, error) {
 		var at step.Position
 		var err error
+		steps := step.As{Shops: on, Sales: schedule.Sales{Baskets: asked.Baskets}}
 		if asked.ToEnd {
 			s.mu.Lock()
 			s.began(cellName{Strategy: asked.Strategy}, asked.Schedule)
 			s.mu.Unlock()
-		}
-		steps := step.As{Shops: on, Sales: schedule.Sales{Baskets: asked.Baskets}}
-		if asked.ToEnd {
 			at.Ended = true
 			at.Record, err = steps.PlaySchedule(ctx, asked.Strategy, asked.Customers, plan)
 		} else {
@@ -189,11 +187,6 @@ func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		s.mu.Lock()
-		if asked.ToEnd {
-			s.decided(cellName{Strategy: asked.Strategy}, asked.Schedule, at.Outcome.Verdict)
-		}
-		s.mu.Unlock()
 		p := position{Position: at}
 		if asked.Baskets {
 			p.Drawing = map[string]string{}
@@ -205,6 +198,9 @@ func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if asked.ToEnd {
+			s.decided(cellName{Strategy: asked.Strategy}, asked.Schedule, at.Outcome.Verdict)
+		}
 		s.played = &played{asked, p}
 		s.feed.publish("played", s.played)
 		return p, nil

@@ -164,15 +164,10 @@ func (w *watcher) news() (begun *attempt, now seen, ok bool) {
 		begun, w.again = &copied, false
 	}
 	w.changed = false
-	return begun, w.now(), true
-}
-
-// now takes what is new.
-func (w *watcher) now() seen {
 	shapes := w.picture.Take()
 	w.shapes = append(w.shapes, shapes...)
 	w.measure()
-	return w.seen(shapes)
+	return begun, w.seen(shapes), true
 }
 
 // seen is how things stand, with these finished shapes.
