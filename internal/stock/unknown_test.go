@@ -71,12 +71,12 @@ func (lateBegin) ConnBeginTx(ctx context.Context, conn driver.ConnBeginTx, optio
 // TestATransactionIsOverBeforeTheNext on its connection begins: a BEGIN would commit it.
 func TestATransactionIsOverBeforeTheNext(t *testing.T) {
 	slow := &lateRollback{}
-	store := stocktest.OpenAt(t, testserver.Database(t), stock.WithExtraTime(-9900*time.Millisecond), stock.WithPool(testserver.Intercept(slow)))
+	store := stocktest.OpenAt(t, testserver.Database(t), stock.WithExtraTime(-9*time.Second), stock.WithPool(testserver.Intercept(slow)))
 	over := false
 	_, err := store.GetLock(t.Context(), "lock", time.Second, func(on *stock.Store) error {
 		err := on.Transact(t.Context(), func(tx stock.Tx) error {
 			var slept []int64
-			return tx.Query(&slept, "SELECT SLEEP(0.3)")
+			return tx.Query(&slept, "SELECT SLEEP(1.3)")
 		})
 		over = slow.over.Load()
 		return err
