@@ -108,23 +108,11 @@ func TestMeasures(t *testing.T) {
 	}
 }
 
-// TestInterruptedLeavesNothing interrupts a run while its workers work.
-func TestInterruptedLeavesNothing(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	ctx, interrupt := context.WithCancel(t.Context())
-	var out, log bytes.Buffer
-	time.AfterFunc(2*time.Second, interrupt)
-	if code := run(ctx, []string{"--locks", "stocklock", "--shapes", "3x4", "--seconds", "60"}, &out, &log); code != exitInterrupted {
-		t.Errorf("exit code %d, want %d; it says %s", code, exitInterrupted, &log)
-	}
-	left, err := os.ReadDir(os.TempDir())
-	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
-}
-
-// TestInterruptedShowsWhatThereIs interrupts a run in its second repetition. The saved file stays as it was.
+// TestInterruptedShowsWhatThereIs interrupts a run in its second repetition. The saved file stays as it was, and nothing
+// else is left.
 func TestInterruptedShowsWhatThereIs(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bench.txt")
+	t.Setenv("TMPDIR", t.TempDir())
 	ctx, interrupt := context.WithCancel(t.Context())
 	progress := writer(func(line []byte) {
 		if bytes.HasPrefix(line, []byte("2/")) {
@@ -132,13 +120,15 @@ func TestInterruptedShowsWhatThereIs(t *testing.T) {
 		}
 	})
 	var out bytes.Buffer
-	file := filepath.Join(t.TempDir(), "bench.txt")
 	if err := os.WriteFile(file, []byte("of before"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code := run(ctx, []string{"--locks", "mutex,stocklock", "--shapes", "1x2", "--repeat", "2", "--seconds", "0.1", "--save", file}, &out, progress)
 	if kept, err := os.ReadFile(file); string(kept) != "of before" {
 		t.Errorf("the file of --save has %q, %v, want what it had: a part of the measurements is no baseline", kept, err)
+	}
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 	if code != exitInterrupted {
 		t.Errorf("exit code %d, want %d", code, exitInterrupted)

@@ -111,15 +111,19 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 	return r
 }
 
-// sleepHeader makes a sale sleep at a point, "read 1s": it stands for slow work.
+// sleepHeader makes a sale sleep at a point, "read 1s": it stands for slow work. With the name of a client in leaving,
+// "read NAME", the client leaves when the sale is there, and the sale goes on when the shop has seen that.
 const sleepHeader = "Test-Sleep"
+
+// leaving has a function for each client that leaves at a point.
+var leaving sync.Map
 
 // sleepy is a lab that obeys sleepHeader.
 type sleepy struct{}
 
 func (sleepy) Requests(shop http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		shop.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sleepy{}, r.Header.Get(sleepHeader))))
+		shop.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sleepy{}, r)))
 	})
 }
 
@@ -127,18 +131,26 @@ func (sleepy) Holds(shop stock.Holder) stock.Holder { return shop }
 
 func (sleepy) Sales(shop Sell) Sell {
 	return func(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
-		text, _ := ctx.Value(sleepy{}).(string)
-		point, duration, asked := strings.Cut(text, " ")
+		client := ctx.Value(sleepy{}).(*http.Request)
+		point, duration, asked := strings.Cut(client.Header.Get(sleepHeader), " ")
 		if !asked {
 			return shop(ctx, wanted)
 		}
-		length, err := time.ParseDuration(duration)
-		if err != nil {
-			return stock.Order{}, Malformed(err.Error())
+		pause := func() {
+			leave, _ := leaving.Load(duration)
+			leave.(context.CancelFunc)()
+			<-client.Context().Done()
+		}
+		if _, leaves := leaving.Load(duration); !leaves {
+			length, err := time.ParseDuration(duration)
+			if err != nil {
+				return stock.Order{}, Malformed(err.Error())
+			}
+			pause = func() { time.Sleep(length) }
 		}
 		return shop(sale.WithHook(ctx, func(_ context.Context, p sale.Point, _ []slog.Attr) {
 			if p == sale.Point(point) {
-				time.Sleep(length)
+				pause()
 			}
 		}), wanted)
 	}

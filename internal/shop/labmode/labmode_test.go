@@ -37,6 +37,7 @@ import (
 type lab struct {
 	t     *testing.T
 	url   string
+	ops   string // the URL of its metrics
 	store *stock.Store
 	redis redis.UniversalClient
 }
@@ -69,12 +70,13 @@ func open(t *testing.T, cfg labmode.Config, options strategy.Options) *lab {
 	cfg.Strategies = ladder.All()
 	labmode.Attach(s, cfg)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	internal, err2 := net.Listen("tcp", "127.0.0.1:0")
+	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
 	ctx, end := context.WithCancel(context.Background())
 	served := make(chan error)
-	go func() { served <- s.Serve(ctx, listener, nil, nil) }()
+	go func() { served <- s.Serve(ctx, listener, nil, internal) }()
 	t.Cleanup(func() {
 		end()
 		if err := <-served; err != nil {
@@ -83,7 +85,7 @@ func open(t *testing.T, cfg labmode.Config, options strategy.Options) *lab {
 		_, _ = client.Close(), store.Close()
 		http.DefaultClient.CloseIdleConnections()
 	})
-	l := &lab{t, "http://" + listener.Addr().String(), store, client}
+	l := &lab{t, "http://" + listener.Addr().String(), "http://" + internal.Addr().String(), store, client}
 	testserver.Await(t, "the shop to be ready", func() bool {
 		answer, err := http.Get(l.url + "/readyz")
 		return err == nil && answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
@@ -363,20 +365,51 @@ func TestRepeatsSellOnce(t *testing.T) {
 // TestAClientThatGoesAway leaves no lock behind, whenever it goes: here while the lock is taken and
 // in the middle of the work.
 func TestAClientThatGoesAway(t *testing.T) {
-	l := open(t, labmode.Config{}, usualOptions)
-	item := l.item(100)
+	path := filepath.Join(t.TempDir(), "trace.jsonl")
+	recorder, err := labmode.OpenRecorder(path, "test-shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer recorder.Close()
+	l := open(t, labmode.Config{Recorder: recorder}, usualOptions)
+	item, held := l.item(100), 0
 	for _, by := range []string{"owner-checked", "owner-watch", "setnx-expire", "reentrant-timer"} {
 		for _, point := range sale.Points[1 : len(sale.Points)-1] { // from acquiring to released
-			header := http.Header{}
-			labmode.Experiment{Strategy: by, Fault: sleep(point, 100*time.Millisecond)}.Set(header)
-			ctx, leave := context.WithTimeout(t.Context(), 20*time.Millisecond)
-			_, err := l.try(ctx, item, header)
+			id := fmt.Sprintf("%s.%s", by, point)
+			hold := labmode.Fault{Point: point, Action: labmode.Hold, For: time.Minute}
+			header := http.Header{"X-Request-Id": {id}}
+			labmode.Experiment{Strategy: by, Fault: hold}.Set(header)
+			held++
+			ctx, leave := context.WithCancel(t.Context())
+			gone := make(chan error)
+			go func() {
+				_, err := l.try(ctx, item, header)
+				gone <- err
+			}()
+			testserver.Await(t, id, func() bool {
+				content, err := os.ReadFile(path)
+				return err == nil && bytes.Count(content, []byte("hold 1m0s")) == held
+			})
 			leave()
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatalf("%s: the client had its answer before the sale came to %s: %v", by, point, err)
+			if err := <-gone; !errors.Is(err, context.Canceled) {
+				t.Fatalf("%s: the client did not leave there: %v", id, err)
 			}
-			time.Sleep(150 * time.Millisecond)
-			testserver.Await(t, fmt.Sprintf("%s: the end of the lock of a client that left at %s", by, point), func() bool { return l.redis.Exists(t.Context(), sale.Key(item.ID)).Val() == 0 })
+			request, _ := http.NewRequestWithContext(t.Context(), http.MethodDelete, l.url+labmode.HoldsPath+id, nil)
+			if answer, err := http.DefaultClient.Do(request); err != nil || answer.Body.Close() != nil || answer.StatusCode != http.StatusNoContent {
+				t.Fatalf("%s: the hold is not ended: %v, %v", id, answer, err)
+			}
+			testserver.Await(t, "the end of a sale whose client left: "+id, func() bool {
+				answer, err := http.Get(l.ops + "/metrics")
+				if err != nil {
+					return false
+				}
+				defer answer.Body.Close()
+				body, err := io.ReadAll(answer.Body)
+				return err == nil && bytes.Contains(body, []byte("\nshop_requests_in_flight 0\n"))
+			})
+			if l.redis.Exists(t.Context(), sale.Key(item.ID)).Val() != 0 {
+				t.Errorf("the client of %s has left its lock behind", id)
+			}
 		}
 	}
 }
