@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 )
@@ -56,6 +58,41 @@ func (p *problems) add(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.err = errors.Join(p.err, err)
+}
+
+// attack has a crowd buy, and judges the cell.
+func (s *Show) attack(ctx context.Context) error {
+	r := s.result
+	a := newAttack(s)
+	a.following, a.unfollow = context.WithCancel(ctx)
+	defer a.feed.following.Wait()
+	defer a.unfollow()
+	failed := a.run(ctx)
+	if err := a.repair(ctx); err != nil {
+		failed = errors.Join(failed, fmt.Errorf("after: %w", err))
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := a.measure(ctx, r); err != nil {
+		return err
+	}
+	evidence, err := a.evidence(ctx)
+	if err != nil {
+		return err
+	}
+	r.Conclude(a.judge(r, evidence, failed))
+	if verdict.Of(r.Verdict).Bad {
+		r.WouldHold = s.Scenario.WouldHold(s.Of, s.o.Offered)
+	}
+	a.see(Look{At: time.Now(), Counts: audit.Counts{InitialStock: s.o.Stock, Restocked: r.Restocked, Remaining: r.Remaining, Sold: r.Sold, Oversold: r.Oversold}})
+	a.see(evidence)
+	r.Timeline = timeline(evidence, a.customers.hits)
+	if r.Verdict != verdict.Invalid {
+		evidence.Verdict = r.Verdict
+		r.Explanation = explain.Explain(ctx, evidence)
+	}
+	return s.o.Records.Write(s.Of.Name+"/"+s.Scenario.Name, a.customers.records())
 }
 
 func newAttack(s *Show) *attack {

@@ -53,14 +53,11 @@ package trial
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/count"
-	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/seen"
@@ -163,41 +160,6 @@ func (o Options) atOnce() int {
 // maxCell bounds a cell that neither sells out nor gets stuck, besides the time that its load
 // takes.
 const maxCell = 90 * time.Second
-
-// attack has a crowd buy, and judges the cell.
-func (s *Show) attack(ctx context.Context) error {
-	r := s.result
-	a := newAttack(s)
-	a.following, a.unfollow = context.WithCancel(ctx)
-	defer a.feed.following.Wait()
-	defer a.unfollow()
-	failed := a.run(ctx)
-	if err := a.repair(ctx); err != nil {
-		failed = errors.Join(failed, fmt.Errorf("after: %w", err))
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err := a.measure(ctx, r); err != nil {
-		return err
-	}
-	evidence, err := a.evidence(ctx)
-	if err != nil {
-		return err
-	}
-	r.Conclude(a.judge(r, evidence, failed))
-	if verdict.Of(r.Verdict).Bad {
-		r.WouldHold = s.Scenario.WouldHold(s.Of, s.o.Offered)
-	}
-	a.see(Look{At: time.Now(), Counts: audit.Counts{InitialStock: s.o.Stock, Restocked: r.Restocked, Remaining: r.Remaining, Sold: r.Sold, Oversold: r.Oversold}})
-	a.see(evidence)
-	r.Timeline = timeline(evidence, a.customers.hits)
-	if r.Verdict != verdict.Invalid {
-		evidence.Verdict = r.Verdict
-		r.Explanation = explain.Explain(ctx, evidence)
-	}
-	return s.o.Records.Write(s.Of.Name+"/"+s.Scenario.Name, a.customers.records())
-}
 
 // misfit is why a cell cannot be run here, and whether its strategy or its scenario is the cause.
 type misfit struct {
