@@ -44,11 +44,9 @@ func (o options) plan() (plan, error) {
 		errs = append(errs, err)
 		p.locks = append(p.locks, l)
 	}
-	var err error
-	if p.cells, err = o.chosen(); err != nil {
-		errs = append(errs, err)
-	}
-	return p, errors.Join(errs...)
+	cells, err := o.chosen()
+	p.cells = cells
+	return p, errors.Join(append(errs, err)...)
 }
 
 func (o options) chosen() (cells []measure.Cell, err error) {

@@ -107,9 +107,8 @@ func (c *scaleCommand) run(ctx context.Context, stdout, stderr io.Writer) (code 
 	if err != nil {
 		return exitFailed, err
 	}
-	config := measure.Configure("goos", runtime.GOOS, "goarch", runtime.GOARCH, "cores", strconv.Itoa(runtime.NumCPU()), "go", runtime.Version(),
-		"redis", strings.TrimPrefix(redis, "Redis "), "mysql", c.open[0].Version,
-		"each", c.Each.String(), "work", c.Work.String(), "workers", strconv.Itoa(c.Workers))
+	config := append(measure.Machine(), measure.Configure("redis", strings.TrimPrefix(redis, "Redis "), "mysql", c.open[0].Version,
+		"each", c.Each.String(), "work", c.Work.String(), "workers", strconv.Itoa(c.Workers))...)
 	results, err := c.measure(ctx, demands, config)
 	if err != nil {
 		return exitFailed, err
@@ -162,16 +161,14 @@ func (c *scaleCommand) measure(ctx context.Context, demands []demand, config []b
 			if busy[i] > 0 {
 				s.Values = append(s.Values, benchfmt.Value{Value: busy[i], Unit: busiestUnit})
 			}
-			results = append(results, measure.NewResult(c.table(d), inName(d.row), config, s))
+			results = append(results, measure.NewResult(c.table(d), d.row, config, s))
 		}
 	}
 	return results, nil
 }
 
-// table is the name of a column among results. Names in the format of Go's benchmarks have no spaces.
-func (c *scaleCommand) table(d demand) string { return "Scale/" + c.What + "/" + inName(d.column) }
-
-func inName(s string) string { return strings.ReplaceAll(s, " ", "_") }
+// table is the name of a column among results.
+func (c *scaleCommand) table(d demand) string { return "Scale/" + c.What + "/" + d.column }
 
 // commands returns how many commands each Redis server has executed.
 func (g *ground) commands(ctx context.Context) (done []float64, err error) {
@@ -210,7 +207,7 @@ func (c *scaleCommand) print(out io.Writer, demands []demand, tables []measure.T
 		if !slices.Contains(columns, d.column) {
 			columns = append(columns, d.column)
 		}
-		of := measure.TableOf(tables, c.table(d)).Row(inName(d.row))
+		of := measure.TableOf(tables, c.table(d)).Row(d.row)
 		cell := fmt.Sprintf("× %.2f", of.Median(measure.OfFirst))
 		if rejected := of.Median(rejectedOf); rejected >= 0.05 {
 			cell = fmt.Sprintf("%.1f rejected for each, %s", rejected, cell)

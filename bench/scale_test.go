@@ -38,7 +38,7 @@ func scaled(t *testing.T, args ...string) (ratio func(row, column string) float6
 		}
 	}
 	return func(row, column string) float64 {
-		return measure.TableOf(tables, "Scale/"+args[0]+"/"+inName(column)).Row(inName(row)).Median(measure.OfFirst)
+		return measure.TableOf(tables, "Scale/"+args[0]+"/"+column).Row(row).Median(measure.OfFirst)
 	}, tables
 }
 

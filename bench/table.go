@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
@@ -18,11 +19,7 @@ func printTable(out io.Writer, t measure.Table) {
 	var units []measure.Unit
 	head := table.Row{"lock"}
 	for _, u := range measure.Units {
-		measured := false
-		for _, r := range t.Rows {
-			measured = measured || len(r.Sample(u.Name).Values) > 0
-		}
-		if measured {
+		if slices.ContainsFunc(t.Rows, func(r measure.Row) bool { return len(r.Sample(u.Name).Values) > 0 }) {
 			units, head = append(units, u), append(head, u.Head)
 		}
 	}

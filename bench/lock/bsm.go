@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/bsm/redislock"
@@ -25,7 +24,7 @@ var BSM = Lock{
 			defer cancel()
 			options := retry
 			if refused := refusalOf(ctx); refused != nil {
-				options = &redislock.Options{RetryStrategy: refusable{retry.RetryStrategy, sync.OnceFunc(refused)}}
+				options = &redislock.Options{RetryStrategy: refusable{retry.RetryStrategy, refused}}
 			}
 			held, err := locker.Obtain(waiting, key, c.Lease, options)
 			if waiting.Err() != nil || errors.Is(err, redislock.ErrNotObtained) {

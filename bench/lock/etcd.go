@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 
 	etcd "go.etcd.io/etcd/client/v3"
@@ -43,9 +42,6 @@ type etcdLock struct {
 
 // lock acquires the lock with a session of its own.
 func (l etcdLock) lock(ctx, waiting context.Context, key string) (Hold, error) {
-	if refused := refusalOf(ctx); refused != nil {
-		ctx = WithRefusal(ctx, sync.OnceFunc(refused)) // a waiter watches one key after the other
-	}
 	living, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(waiting, end)
 	session, err := concurrency.NewSession(l.client,

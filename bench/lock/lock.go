@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -53,10 +54,10 @@ type Locker struct {
 	Close func() error
 }
 
-// WithRefusal returns a context whose calls of Lock call refused, once each, in the goroutine of the
-// caller and before they return. ctx is that of both parameters of Lock.
+// WithRefusal returns a context for one call of Lock, which calls refused once, in the goroutine of the
+// caller and before it returns. ctx is that of both parameters of Lock.
 func WithRefusal(ctx context.Context, refused func()) context.Context {
-	return context.WithValue(ctx, refusalKey{}, refused)
+	return context.WithValue(ctx, refusalKey{}, sync.OnceFunc(refused))
 }
 
 type refusalKey struct{}

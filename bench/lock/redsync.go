@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
@@ -76,9 +75,8 @@ func openRedsync(c Config) (Locker, error) {
 
 // refusableDelay is what the library waits after a refusal: poll, or its default for 0.
 func refusableDelay(poll time.Duration, refused func()) redsync.DelayFunc {
-	once := sync.OnceFunc(refused)
 	return func(int) time.Duration {
-		once()
+		refused()
 		if poll > 0 {
 			return poll
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
@@ -69,9 +68,6 @@ func openRueidis(c Config, o rueidislock.LockerOption) (Locker, error) {
 	}
 	return Locker{
 		Lock: func(ctx, waiting context.Context, key string) (Hold, error) {
-			if refused := refusalOf(ctx); refused != nil {
-				ctx = WithRefusal(ctx, sync.OnceFunc(refused))
-			}
 			// A deadline would also end the hold: the library shortens the lease to it.
 			asking, cancel := context.WithCancel(ctx)
 			stop := context.AfterFunc(waiting, cancel)

@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -80,8 +78,7 @@ func (b *Bench) Environment(ctx context.Context) []benchfmt.Config {
 	if b.etcd != nil {
 		etcd, _ = b.etcd.Version(ctx)
 	}
-	return Configure("goos", runtime.GOOS, "goarch", runtime.GOARCH, "cores", strconv.Itoa(runtime.NumCPU()), "go", runtime.Version(),
-		"redis", strings.TrimPrefix(version, "Redis "), "etcd", etcd)
+	return append(Machine(), Configure("redis", strings.TrimPrefix(version, "Redis "), "etcd", etcd)...)
 }
 
 // Trial is one measurement of one lock in one shape around one section.

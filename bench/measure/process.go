@@ -78,8 +78,7 @@ func (p *process) explain(err error) error {
 func (p *process) end() error {
 	p.in.Close()
 	err := p.cmd.Wait()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if _, failed := errors.AsType[*exec.ExitError](err); failed {
 		return fmt.Errorf("a worker failed: %w: %s", err, bytes.TrimSpace(p.stderr.Bytes()))
 	}
 	return nil

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/perf/benchfmt"
@@ -113,8 +115,11 @@ const lockPart = "/lock="
 
 // NewResult returns the result of a lock in the cell of that name.
 func NewResult(cell, lock string, config []benchfmt.Config, s Sample) *benchfmt.Result {
-	return &benchfmt.Result{Config: config, Name: benchfmt.Name(cell + lockPart + lock), Iters: max(s.Operations, 1), Values: s.Values}
+	return &benchfmt.Result{Config: config, Name: benchfmt.Name(inName(cell + lockPart + lock)), Iters: max(s.Operations, 1), Values: s.Values}
 }
+
+// inName is a name as the format of Go's benchmarks has it, without spaces.
+func inName(name string) string { return strings.ReplaceAll(name, " ", "_") }
 
 func lockOf(r *benchfmt.Result) string {
 	_, name, _ := strings.Cut(string(r.Name), lockPart)
@@ -147,12 +152,12 @@ func at[T any](all *[]T, meant func(T) bool, fallback T) *T {
 
 // TableOf returns the table of that name, without rows if there is none.
 func TableOf(tables []Table, name string) Table {
-	return *at(&tables, func(t Table) bool { return t.Name == name }, Table{})
+	return *at(&tables, func(t Table) bool { return t.Name == inName(name) }, Table{})
 }
 
 // Row returns the row of that name, without results if there is none.
 func (t Table) Row(name string) Row {
-	return *at(&t.Rows, func(r Row) bool { return r.Name == name }, Row{})
+	return *at(&t.Rows, func(r Row) bool { return r.Name == inName(name) }, Row{})
 }
 
 // Sample returns one number of each result that has it.
@@ -204,6 +209,11 @@ func (u Unit) Show(r Row) string {
 func (r Row) Show(unit string) string {
 	i := slices.IndexFunc(Units, func(u Unit) bool { return u.Name == unit })
 	return Units[i].Show(r)
+}
+
+// Machine is the configuration of results that says where they were measured.
+func Machine() []benchfmt.Config {
+	return Configure("goos", runtime.GOOS, "goarch", runtime.GOARCH, "cores", strconv.Itoa(runtime.NumCPU()), "go", runtime.Version())
 }
 
 // Configure returns keys, each with its value, as the configuration of results. It leaves out those without a value.

@@ -90,10 +90,9 @@ func (r row) Broken() []cell {
 
 func pageOf(in inputs) *page {
 	p := &page{
-		Environment: in.cells.Environment, Scenarios: scenario.Of(trial.OneServer), Commands: []string{in.cells.Environment.Command},
+		Environment: in.cells.Environment, Scenarios: scenario.Of(trial.OneServer), Commands: []string{in.cells.Environment.Command, in.again.Environment.Command},
 		SalesBy: in.sales.Environment.Command, Explored: in.explored, About: in.bench[0],
 	}
-	p.Commands = append(p.Commands, in.again.Environment.Command)
 	for _, c := range in.again.Cells {
 		p.Runs = max(p.Runs, c.Runs)
 	}

@@ -55,9 +55,7 @@ func sleeping(name, doc string, d time.Duration) Section {
 type pause time.Duration
 
 func (p pause) Run(context.Context, string) error {
-	if p > 0 {
-		time.Sleep(time.Duration(p))
-	}
+	time.Sleep(time.Duration(p))
 	return nil
 }
 

@@ -172,7 +172,11 @@ func open(ctx context.Context, now, before string) (_ *bench, err error) {
 			return nil, err
 		}
 	}
-	return b, nil
+	shops, _, err := b.start(ctx, seller{strategy: "conditional"}, 1) // the tables of mini come from the shop
+	if err != nil {
+		return nil, err
+	}
+	return b, shops[0].Stop()
 }
 
 // build builds the production shop, from anywhere in this repository.
@@ -213,9 +217,8 @@ func (b *bench) start(ctx context.Context, s seller, n int) (shops []*testserver
 	return shops, urls, nil
 }
 
-// createItems adds n items to the database of a seller, of which only the last may have no units, and
-// returns the id of the first.
-func (b *bench) createItems(ctx context.Context, s seller, n, units int, lastUnits int) ([]uint64, error) {
+// createItems adds n items to the database of a seller, the last one without units, and returns their ids.
+func (b *bench) createItems(ctx context.Context, s seller, n int) ([]uint64, error) {
 	db, err := sql.Open("mysql", b.databases[s.before])
 	if err != nil {
 		return nil, err
@@ -223,8 +226,9 @@ func (b *bench) createItems(ctx context.Context, s seller, n, units int, lastUni
 	defer db.Close()
 	ids := make([]uint64, n)
 	for i := range ids {
+		units := plenty
 		if i == n-1 {
-			units = lastUnits
+			units = 0
 		}
 		done, err := db.ExecContext(ctx, "INSERT INTO items (name, stock) VALUES ('measured', ?)", units)
 		if err != nil {
@@ -243,16 +247,6 @@ const plenty = 1_000_000_000
 
 // measure starts a seller, sells for some time, and ends it.
 func (b *bench) measure(ctx context.Context, c testCase, s seller, long time.Duration) (r result, err error) {
-	if s.strategy == "" && !b.migrated() {
-		// The tables come from the shop.
-		shops, _, err := b.start(ctx, seller{strategy: "conditional"}, 1)
-		if err != nil {
-			return r, err
-		}
-		if err := shops[0].Stop(); err != nil {
-			return r, err
-		}
-	}
 	shops, urls, err := b.start(ctx, s, c.shops)
 	defer func() {
 		for _, p := range shops {
@@ -264,7 +258,7 @@ func (b *bench) measure(ctx context.Context, c testCase, s seller, long time.Dur
 	if err != nil {
 		return r, err
 	}
-	items, err := b.createItems(ctx, s, c.items+1, plenty, 0)
+	items, err := b.createItems(ctx, s, c.items+1)
 	if err != nil {
 		return r, err
 	}
@@ -286,57 +280,42 @@ func (b *bench) measure(ctx context.Context, c testCase, s seller, long time.Dur
 	if _, err := d.sell(ctx, long/4); err != nil { // connections, memory of what is sold out
 		return r, err
 	}
-	shopsBefore, err := used(shops...)
-	if err != nil {
-		return r, err
-	}
-	serversBefore, err := used(b.mysql.Process, b.redis.Process)
+	shop, all, err := b.used(shops)
 	if err != nil {
 		return r, err
 	}
 	if r, err = d.sell(ctx, long); err != nil {
 		return r, err
 	}
-	shopsAfter, err := used(shops...)
-	if err != nil {
-		return r, err
-	}
-	serversAfter, err := used(b.mysql.Process, b.redis.Process)
-	r.shop = shopsAfter - shopsBefore
-	r.all = r.shop + serversAfter - serversBefore
+	r.shop, r.all, err = b.used(shops)
+	r.shop, r.all = r.shop-shop, r.all-all
 	cancel()
 	background.Wait()
 	return r, err
 }
 
-func (b *bench) migrated() bool {
-	db, err := sql.Open("mysql", b.databases[false])
-	if err != nil {
-		return false
-	}
-	defer db.Close()
-	return db.QueryRow("SELECT COUNT(*) FROM items").Scan(new(int)) == nil
-}
-
-// used is the processor time of processes so far.
-func used(all ...*testserver.Process) (sum time.Duration, err error) {
+// used is the processor time so far of the shops, and with that of MySQL and Redis.
+func (b *bench) used(shops []*testserver.Process) (shop, all time.Duration, err error) {
 	const ticks = 100 // in a second, on each Linux that Go knows
-	for _, p := range all {
+	for i, p := range slices.Concat(shops, []*testserver.Process{b.mysql.Process, b.redis.Process}) {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		// The name of the program is in brackets, and may have spaces.
 		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 		for _, field := range fields[11:13] {
 			n, err := strconv.Atoi(field)
 			if err != nil {
-				return 0, err
+				return 0, 0, err
 			}
-			sum += time.Duration(n) * time.Second / ticks
+			all += time.Duration(n) * time.Second / ticks
+		}
+		if i == len(shops)-1 {
+			shop = all
 		}
 	}
-	return sum, nil
+	return shop, all, nil
 }
 
 // demand is what customers ask of a seller.
@@ -349,7 +328,7 @@ type demand struct {
 	soldOut uint64
 }
 
-// sell sells for some time. What is measured until running ends before is not good for anything.
+// sell sells for some time. If running ends first, the result is of no use.
 func (d *demand) sell(running context.Context, long time.Duration) (r result, err error) {
 	ctx, cancel := context.WithTimeout(running, long)
 	defer cancel()

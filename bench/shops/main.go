@@ -106,11 +106,8 @@ func (r result) named(c testCase, s seller) *benchfmt.Result {
 		sample.Values = append(sample.Values, benchfmt.Value{Value: u.of(r), Unit: u.name})
 	}
 	doc := []benchfmt.Config{{Key: "doc", Value: []byte(c.doc), File: true}}
-	return measure.NewResult("Shop/"+c.name, inName(s), doc, sample)
+	return measure.NewResult("Shop/"+c.name, s.String(), doc, sample)
 }
-
-// inName is a seller among results. Names in the format of Go's benchmarks have no spaces.
-func inName(s seller) string { return strings.ReplaceAll(s.String(), " ", "_") }
 
 // print prints the medians of a case, and what they are of those of its first seller.
 func print(out io.Writer, c testCase, sellers []seller, results measure.Table) {
@@ -123,7 +120,7 @@ func print(out io.Writer, c testCase, sellers []seller, results measure.Table) {
 	for _, s := range sellers {
 		row := table.Row{s}
 		for _, u := range units {
-			is, first := results.Row(inName(s)).Median(u.name), results.Row(inName(sellers[0])).Median(u.name)
+			is, first := results.Row(s.String()).Median(u.name), results.Row(sellers[0].String()).Median(u.name)
 			ratio := "" // of nothing there is none
 			if first != 0 {
 				ratio = fmt.Sprintf("%.2f", is/first)

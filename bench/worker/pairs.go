@@ -13,8 +13,8 @@ import (
 // perRound is how many holds a round of pairs has of each lock.
 const perRound = 30
 
-// pairs acquires and releases the lock and others alternately, in one goroutine. Other load on the machine
-// then slows all alike. It would not if they were measured one after the other. What is left of the load
+// pairs acquires and releases the lock and others alternately, in one goroutine. Load on the machine
+// then slows all alike, which it would not if they were measured in turn. What is left of the load
 // is in some rounds and not in the least one.
 func pairs(ctx context.Context, start func() error, locker lock.Locker, _ section.Work, o Order) (_ Result, err error) {
 	all, keys := []lock.Locker{locker}, []string{o.Key}
