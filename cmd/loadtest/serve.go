@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"slices"
@@ -73,10 +72,7 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 		page = strings.TrimRight(c.URL[0], "/")
 	}
 	fmt.Fprintf(s.out, "%s/#token=%s\n", page, server.Token())
-	if err := server.Serve(ctx, listener); err != nil && err != http.ErrServerClosed {
-		return err
-	}
-	return nil
+	return server.Serve(ctx, listener)
 }
 
 // server makes the page of a shop.

@@ -99,7 +99,7 @@ func choose(plan matrix.Plan, words []string, shop *catalog.Catalog) (_ matrix.P
 	return plan, nil
 }
 
-// ofAFew reports whether there are cells of baskets or of topologies.
+// ofAFew reports whether there are cells of a few customers: of baskets, reservations or topologies.
 func ofAFew(plan matrix.Plan) bool {
 	return slices.ContainsFunc(plan.Pairs, func(p matrix.Pair) bool { return p.Scenario.Few != nil })
 }

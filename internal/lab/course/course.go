@@ -91,13 +91,12 @@ func Commands(page string) []Command {
 // parts are the texts of a page, and the commands between them.
 func parts(page string) []Part {
 	var all []Part
-	rest := page
+	end := 0 // of the last block
 	for _, at := range block.FindAllStringIndex(page, -1) {
-		before := rest[:at[0]-(len(page)-len(rest))]
-		all = append(all, Part{Text: before}, Part{Command: &Commands(page[at[0]:at[1]])[0]})
-		rest = page[at[1]:]
+		all = append(all, Part{Text: page[end:at[0]]}, Part{Command: &Commands(page[at[0]:at[1]])[0]})
+		end = at[1]
 	}
-	return slices.DeleteFunc(append(all, Part{Text: rest}), func(p Part) bool {
+	return slices.DeleteFunc(append(all, Part{Text: page[end:]}), func(p Part) bool {
 		return p.Command == nil && strings.TrimSpace(p.Text) == ""
 	})
 }

@@ -120,7 +120,8 @@ func (c *Checker) player(e Exercise, lease time.Duration, oneShop bool) (player,
 }
 
 // Check has explorations decide, in the order of the exercise, then a crowd, and then cells. It ends with the first
-// that fails: a crowd says how code answers that sells nothing, and a cell has met nobody then. Done is called for each step that held. An error means that nothing is known of the code.
+// that fails. The crowd comes before the cells: it shows how code answers that sells nothing, where a cell would only
+// say that no customer was met. Done is called for each step that held. An error means that nothing is known of the code.
 func (c *Checker) Check(ctx context.Context, a Answer, done func(words.Text)) (Verdict, error) {
 	if c.broken.Cause != "" {
 		return c.broken, nil
@@ -130,14 +131,10 @@ func (c *Checker) Check(ctx context.Context, a Answer, done func(words.Text)) (V
 			return v, err
 		}
 	}
-	if v, err := c.owners(ctx, a, done); err != nil || v.Cause != "" {
-		return v, err
-	}
-	if v, err := c.crowd(ctx, a, done); err != nil || v.Cause != "" {
-		return v, err
-	}
-	if v, err := c.baskets(ctx, a, done); err != nil || v.Cause != "" {
-		return v, err
+	for _, decide := range []func(context.Context, Answer, func(words.Text)) (Verdict, error){c.owners, c.crowd, c.baskets} {
+		if v, err := decide(ctx, a, done); err != nil || v.Cause != "" {
+			return v, err
+		}
 	}
 	return Verdict{Solved: true}, nil
 }

@@ -16,9 +16,9 @@
 // mistake. It is kept with the schedule that shows it. make test plays these schedules; make
 // nightly searches for them.
 //
-// An exercise is decided by schedules and by many clients. Where a lease can end, a failure counts
-// if it shows with a longer lease, too. A search that the machine was too slow for is made again
-// with that. Their locks outlast the attack. Where sales are to share commits, the item's row is
+// Exercises are decided by schedules and by a crowd. Where a lease can end, a failure counts only if
+// it shows with a longer lease, too. A search for which the machine was too slow is made again with
+// that lease. The locks of a crowd outlast the crowd. Where sales are to share commits, the item's row is
 // locked until all customers are at the shop.
 package exercise
 

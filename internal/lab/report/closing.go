@@ -110,8 +110,8 @@ func broke(c trial.Result) bool {
 	return c.Surprise() || verdict.Of(c.Verdict).Bad
 }
 
-// Next prints what to do after a run: the commands as the user types them, who calls the program by
-// this name. saved is the file with the result, empty for none.
+// Next prints the commands to type after a run. program is how the user calls this one. saved is the
+// file with the result, empty for none.
 func (t Terminal) Next(r Report, program, saved string) {
 	var lines []string
 	broken := cellsThat(broke, r.Cells)

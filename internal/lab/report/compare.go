@@ -19,13 +19,13 @@ const noise = 0.1
 // Compare prints what changed between two reports, cell by cell. Numbers are compared under
 // contention only: in other scenarios they follow from the faults, and not from the strategy.
 func (t Terminal) Compare(before, after Report) {
-	old := before.byPlace()
+	old := before.byName()
 	w := tabular.New()
 	shown := metricsIn(inComparing, slices.Concat(before.Cells, after.Cells))
 	changed, same, added := 0, 0, 0
 	for _, c := range after.InOrder() {
-		was, ok := old[placeOf(c)]
-		delete(old, placeOf(c))
+		was, ok := old[c.Name()]
+		delete(old, c.Name())
 		contention := c.Comparable()
 		switch {
 		case !ok:
@@ -49,7 +49,7 @@ func (t Terminal) Compare(before, after Report) {
 		w.AppendRow(row)
 	}
 	for _, c := range before.InOrder() {
-		if _, gone := old[placeOf(c)]; gone {
+		if _, gone := old[c.Name()]; gone {
 			w.AppendRow(table.Row{c.Strategy, c.Scenario, t.say("compare.gone", "verdict", t.short(c))})
 		}
 	}

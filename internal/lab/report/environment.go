@@ -55,9 +55,9 @@ func (e Environment) short(in *words.Language) string {
 // differences are the other conditions that may make numbers differ, each with both values.
 func differences(in *words.Language, before, after Report) []string {
 	var differ []string
-	old := before.byPlace()
+	old := before.byName()
 	for _, c := range after.InOrder() {
-		was, ok := old[placeOf(c)]
+		was, ok := old[c.Name()]
 		if !ok {
 			continue
 		}

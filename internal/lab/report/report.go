@@ -151,15 +151,10 @@ func (r Report) isMatrix() bool {
 	return len(strategies) > 1 && len(scenarios) > 1 && (r.Interrupted || ofTopologies || len(r.Cells) == len(strategies)*len(scenarios))
 }
 
-// place is a cell's strategy and scenario.
-type place struct{ strategy, scenario string }
-
-func placeOf(c trial.Result) place { return place{c.Strategy, c.Scenario} }
-
-func (r Report) byPlace() map[place]trial.Result {
-	cells := map[place]trial.Result{}
+func (r Report) byName() map[string]trial.Result {
+	cells := map[string]trial.Result{}
 	for _, c := range r.Cells {
-		cells[placeOf(c)] = c
+		cells[c.Name()] = c
 	}
 	return cells
 }

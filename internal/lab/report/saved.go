@@ -155,16 +155,16 @@ func (r Report) check() error {
 	if len(r.Cells) == 0 && (r.Cells == nil || !r.Interrupted) {
 		return errors.New("cells are missing: only an interrupted run has none")
 	}
-	seen := map[place]bool{}
+	seen := map[string]bool{}
 	for i, c := range r.Cells {
 		err := checkCell(c)
-		if err == nil && seen[placeOf(c)] {
+		if err == nil && seen[c.Name()] {
 			err = fmt.Errorf("%s is there for a second time", c.Name())
 		}
 		if err != nil {
 			return fmt.Errorf("cells[%d]: %w", i, err)
 		}
-		seen[placeOf(c)] = true
+		seen[c.Name()] = true
 	}
 	return nil
 }

@@ -113,7 +113,7 @@ func (t Terminal) Expected(r Report) {
 // table prints strategies by scenarios, with what is to be shown of each cell. Columns without room are printed as a
 // second table below.
 func (t Terminal) table(r Report, shown func(trial.Result) string) {
-	cells := r.byPlace()
+	cells := r.byName()
 	strategies, scenarios := r.Places(r.Cells)
 	for {
 		n := len(scenarios)
@@ -130,7 +130,7 @@ func (t Terminal) table(r Report, shown func(trial.Result) string) {
 	}
 }
 
-func (t Terminal) grid(cells map[place]trial.Result, strategies []declared.Strategy, scenarios []trial.Scenario, shown func(trial.Result) string) string {
+func (t Terminal) grid(cells map[string]trial.Result, strategies []declared.Strategy, scenarios []trial.Scenario, shown func(trial.Result) string) string {
 	w, header := tabular.New(), t.Header("strategy")
 	for _, sc := range scenarios {
 		header = append(header, strings.ReplaceAll(sc.Name, "-", "-\n"))
@@ -140,7 +140,7 @@ func (t Terminal) grid(cells map[place]trial.Result, strategies []declared.Strat
 		row := table.Row{s.Name}
 		for _, sc := range scenarios {
 			text := ""
-			if c, ok := cells[place{s.Name, sc.Name}]; ok {
+			if c, ok := cells[s.Name+":"+sc.Name]; ok {
 				text = shown(c)
 			}
 			row = append(row, text)

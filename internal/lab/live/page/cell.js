@@ -7,7 +7,7 @@ import {gridOf, isCell, keyOf, on, runOf, store, waitingRuns} from './store.js';
 import {columnsView, explained, gauge} from './columns.js';
 import {player} from './player.js';
 import {askClass, classVotes} from './class.js';
-import {notice, skipped, verdictChip} from './verdict.js';
+import {notice, skipped, trying, verdictChip} from './verdict.js';
 
 // cellView shows one cell: before it runs, while it runs, and when it has ended.
 export function cellView(body, [strategyName, scenarioName]) {
@@ -19,13 +19,12 @@ export function cellView(body, [strategyName, scenarioName]) {
   const head = h('div', {class: 'cell-head'}), content = h('div', {class: 'cell-content'});
   fill(body, h('p', {class: 'crumbs'}, h('a', {href: '#/' + of.back}, '← ', topology ? topology.name : t('tab.' + (of.tab || 'matrix')))), head, said, votes.element, content);
   let phase = '', end = null, live = null;
-  const run = async seed => { try { await start([{strategy: s.name, scenario: c.name, seed}]); notice(said, ''); } catch (e) { notice(said, e.message); } };
-  const predict = async word => {
-    try {
-      await ask('POST', 'api/predictions', {strategy: s.name, scenario: c.name, word});
-      await run(runOf(s.name, c.name) ? runOf(s.name, c.name).seed : 1);
-    } catch (e) { notice(said, e.message); }
-  };
+  const play = seed => start([{strategy: s.name, scenario: c.name, seed}]);
+  const run = seed => trying(said, () => play(seed));
+  const predict = word => trying(said, async () => {
+    await ask('POST', 'api/predictions', {strategy: s.name, scenario: c.name, word});
+    await play(runOf(s.name, c.name)?.seed ?? 1);
+  });
   // Before the cell has run, what it says of itself would give the answer away: what it does is shown.
   const about = before => h('div', {class: 'about'},
     h('div', {class: 'card'}, h('h2', {}, s.name), !before && h('p', {}, docOf('strategy', s)), h('dl', {class: 'pairs'}, h('dt', {}, t('guard')), h('dd', {}, h('code', {}, s.guard)), h('dt', {}, t('decrement')), h('dd', {}, h('code', {}, s.decrement)))),

@@ -30,5 +30,5 @@ export function classVotes(about) {
       h('p', {class: 'soft'}, t(v.verdict ? 'vote.right' : v.open ? 'vote.so.far' : 'vote.over', {n: v.votes[v.verdict] || 0, all})));
   };
   draw();
-  return {element, draw, leave: on(name => { if (name === 'votes' || name === 'state') draw(); })};
+  return {element, leave: on(name => { if (name === 'votes' || name === 'state') draw(); })};
 }

@@ -79,13 +79,13 @@ function interleaving(x, from, to) {
   const view = columnsView(lanes, x.height, t('drawing'), '');
   view.append(x.shapes);
   const columnAt = y => lanes.find(l => y >= l.top && y < l.top + l.height), name = y => columnAt(y).name;
-  // What has a time says it in its hint. A text stands in a bar where it has room before the next one.
+  // The hint of a mark says its time. A text stands in a bar where it has room before the next one.
   const spans = [...view.svg.querySelectorAll('rect[data-t]')].map(bar => {
     const [a, y, width, words] = [Number(bar.getAttribute('x')), Number(bar.getAttribute('y')), Number(bar.getAttribute('width')), bar.dataset.t];
     bar.dataset.t = `${bar.classList.contains('both') ? '' : name(y) + t('colon')}${words}, ${signed(a)} – ${signed(a + width)} ms`;
     return {a, until: a + width, column: columnAt(y), words, class: bar.getAttribute('class')};
   }).filter(s => s.class !== 's-waiting' && s.class !== 'both');
-  for (const s of spans) for (const over of spans) if (over !== s && over.column === s.column && over.a >= s.a && spans.indexOf(over) > spans.indexOf(s)) s.until = Math.min(s.until, over.a);
+  spans.forEach((s, i) => { for (const over of spans.slice(i + 1)) if (over.column === s.column && over.a >= s.a) s.until = Math.min(s.until, over.a); });
   const labels = spans.map(s => ({at: (s.a + s.until) / 2, width: s.until - s.a, element: h('span', {}, s.words), y: s.column.top + s.column.height / 2}));
   const moment = x.moment && h('b', {class: x.moment.alarm ? 'alarm' : ''}, x.moment.alarm ? '▲ ' : '◆ ', x.moment.what);
   for (const l of labels) l.element.style.top = `calc(${l.y}px * var(--k))`;

@@ -4,7 +4,7 @@ import {said as inWords, t} from './words.js';
 import {ask, mayDrive} from './api.js';
 import {isSaved} from './saved.js';
 import {on, store} from './store.js';
-import {notice, verdictChip} from './verdict.js';
+import {trying, verdictChip} from './verdict.js';
 
 const usual = ['none', 'set-ex-nx', 'reentrant', 'fenced', 'conditional'];
 
@@ -16,12 +16,9 @@ export function loadView(body) {
   const shape = h('select', {id: 'shape', onchange: e => { own.hidden = e.target.value !== 'other'; if (!own.hidden) own.focus(); }}, 
     h('option', {value: ''}, t('shape.none')), store.catalog.shapes.map(s => h('option', {value: s.shape}, t('form.' + s.shape))), h('option', {value: 'other'}, t('shape.own')));
   const stock = h('input', {type: 'number', id: 'load-stock', min: 1, max: 10000, placeholder: t('stock.follows')});
-  const compare = async () => {
+  const compare = () => {
     const strategies = boxes.map(b => b.firstChild).filter(b => b.checked).map(b => b.value);
-    try {
-      await ask('POST', 'api/loads', {strategies, shape: shape.value === 'other' ? own.value.trim() : shape.value, stock: Math.floor(Number(stock.value)), seed: 1});
-      notice(said, '');
-    } catch (e) { notice(said, e.message); }
+    trying(said, () => ask('POST', 'api/loads', {strategies, shape: shape.value === 'other' ? own.value.trim() : shape.value, stock: Math.floor(Number(stock.value)), seed: 1}));
   };
   const place = h('div', {});
   fill(body, h('div', {class: 'title'}, h('div', {}, h('h1', {}, t('load.title')), h('p', {class: 'lead'}, t('load.lead')))),

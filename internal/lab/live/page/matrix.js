@@ -5,7 +5,7 @@ import {heading, where} from './result.js';
 import {docOf, nameOf, t, under} from './words.js';
 import {ask, mayDrive, start} from './api.js';
 import {isCell, keyOf, on, runningRuns, runOf, store, waitingRuns} from './store.js';
-import {notice, skipped, verdict} from './verdict.js';
+import {skipped, trying, verdict} from './verdict.js';
 
 // matrixView is the start page: every strategy under every scenario.
 export const matrixView = body => store.catalog.scenarios.length ? grid(body, store.catalog, 'matrix', databases('')) : topologiesView(body, []);
@@ -19,7 +19,7 @@ export function topologiesView(body, [name = 'all']) {
   const shown = store.catalog.topologies.filter(of => name === 'all' || of.name === name);
   if (!shown.length) { fill(body, isSaved && heading(), databases(name), name !== 'all' && h('p', {}, t('no.such.cell')), isSaved && where()); return null; }
   const scenarios = shown.flatMap(of => of.scenarios.map(c => ({...c, missing: of.missing})));
-  return grid(body, {strategies: store.catalog.strategies.filter(s => scenarios.some(c => isCell(s, c))), scenarios}, 'topologies', [databases(name),
+  return grid(body, {strategies: store.catalog.strategies, scenarios}, 'topologies', [databases(name),
     h('dl', {class: 'pairs servers'}, shown.map(of => [h('dt', {}, of.name), h('dd', {}, docOf('topology', of), of.missing && h('span', {class: 'skipped-why'}, ' ', skipped(of)))]))]);
 }
 
@@ -38,9 +38,7 @@ function grid(body, {strategies: all, scenarios}, name, above) {
   const first = kept.getItem('predict') !== 'no';
   const predictFirst = h('input', {type: 'checkbox', id: 'predict-first', checked: first,
     onchange: e => kept.setItem('predict', e.target.checked ? 'yes' : 'no')});
-  const run = async list => {
-    try { await start(list.map(([strategy, scenario]) => ({strategy, scenario, seed: 1}))); notice(said, ''); } catch (e) { notice(said, e.message); }
-  };
+  const run = list => trying(said, () => start(list.map(([strategy, scenario]) => ({strategy, scenario, seed: 1}))));
   const runs = (s, c) => isCell(s, c) && !c.missing;
   const rowOf = s => scenarios.filter(c => runs(s, c)).map(c => [s.name, c.name]);
   const columnOf = c => strategies.filter(s => runs(s, c)).map(s => [s.name, c.name]);
@@ -83,7 +81,7 @@ function grid(body, {strategies: all, scenarios}, name, above) {
     cell.setAttribute('aria-label', words.filter(Boolean).join(', '));
     cell.title = words.filter(Boolean).join(', ');
   };
-  const stop = h('button', {type: 'button', id: 'stop', onclick: () => ask('DELETE', 'api/runs').then(() => notice(said, ''), e => notice(said, e.message))}, '■ ', t('stop'));
+  const stop = h('button', {type: 'button', id: 'stop', onclick: () => trying(said, () => ask('DELETE', 'api/runs'))}, '■ ', t('stop'));
   const telling = strategies.filter(s => scenarios.some(c => c.name === s.telling));
   const buttons = h('div', {class: 'bar'}, asExpected && h('label', {class: 'check', for: 'as-expected'}, asExpected, ' ', t('as.expected.show')), drives && [
     h('label', {class: 'check', for: 'predict-first'}, predictFirst, ' ', t('predict.first')),

@@ -6,7 +6,7 @@ import {details} from './details.js';
 import {isSaved} from './saved.js';
 import {on, runOf, store} from './store.js';
 import {player} from './player.js';
-import {notice, verdictChip} from './verdict.js';
+import {notice, trying, verdictChip} from './verdict.js';
 
 // pairView shows two strategies under the same scenario and seed, on one clock.
 export function pairView(body, asked) {
@@ -17,9 +17,7 @@ export function pairView(body, asked) {
   const go = (s, x, y) => { location.hash = `#/pair/${s}/${x}/${y}`; };
   const select = (id, phrase, chosen, all, change) => h('label', {}, t(phrase), ' ', h('select', {id, onchange: e => change(e.target.value)}, all.map(s => h('option', {value: s.name, selected: s.name === chosen}, nameOf(s)))));
   const seed = h('input', {type: 'number', id: 'pair-seed', min: 1, max: 1000000, value: 1});
-  const run = async () => {
-    try { await start([a, b].map(strategy => ({strategy, scenario, seed: Math.max(1, Math.floor(Number(seed.value)) || 1)}))); notice(said, ''); } catch (e) { notice(said, e.message); }
-  };
+  const run = () => trying(said, () => start([a, b].map(strategy => ({strategy, scenario, seed: Math.max(1, Math.floor(Number(seed.value)) || 1)}))));
   const c = store.catalog.scenarios.find(c => c.name === scenario);
   fill(body, h('div', {class: 'title'}, h('div', {}, h('h1', {}, t('pair.title')), h('p', {class: 'lead'}, t('pair.lead')))),
     h('div', {class: 'bar pair-bar'}, select('pair-scenario', 'scenario', scenario, store.catalog.scenarios, s => go(s, a, b)),

@@ -5,7 +5,7 @@ import {gauge, columnsView} from './columns.js';
 const label = request => '#' + request.slice(request.lastIndexOf('-') + 1);
 
 // say says an entry in words.
-export function say(e) {
+function say(e) {
   const values = {request: e.request ? label(e.request) : '', stock: e.stock, read: e.read, left: e.left, order: e.order, sold: e.sold, what: e.what, key: e.key,
     fault: e.fault, outcome: e.outcome ? t('outcome.' + e.outcome) : '', latency: e.latency_ms ? ms(e.latency_ms) : '', shop: e.shop ? shopName(e.shop) : ''};
   switch (e.kind) {
@@ -16,7 +16,7 @@ export function say(e) {
 }
 
 // command is what a server did in an entry, in its own words; empty for what no server did.
-export function command(e) {
+function command(e) {
   switch (e.kind) {
     case 'lock': return {server: e.server, text: `${e.what.toUpperCase()} ${e.key || ''}`};
     case 'order': return {server: 'mysql', text: `${e.left === undefined ? `stock ${e.read} → ${e.stock}, ` : ''}INSERT order ${e.order}${e.token ? ', token ' + e.token : ''}`};
@@ -51,6 +51,13 @@ function states(replay) {
     }
     return now;
   });
+}
+
+// lastAt is the index of the last entry until a time, -1 for none.
+function lastAt(entries, time) {
+  let low = 0, high = entries.length;
+  while (low < high) { const mid = (low + high) >> 1; if (entries[mid].at_ms <= time) low = mid + 1; else high = mid; }
+  return low - 1;
 }
 
 const slowest = 200;
@@ -88,7 +95,7 @@ export function player(sides) {
     items.push(item);
     return item;
   }));
-  const index = time => { let low = 0, high = all.length; while (low < high) { const mid = (low + high) >> 1; if (all[mid].at_ms <= time) low = mid + 1; else high = mid; } return low - 1; };
+  const index = time => lastAt(all, time);
 
   function paint() {
     if (width < ends) {
@@ -99,9 +106,7 @@ export function player(sides) {
     for (const v of views) {
       v.columns.window(from, from + Math.min(width, ends));
       v.columns.cursor(at);
-      let low = 0, high = v.replay.entries.length;
-      while (low < high) { const mid = (low + high) >> 1; if (v.replay.entries[mid].at_ms <= at) low = mid + 1; else high = mid; }
-      const now = low ? v.states[low - 1] : {stock: v.replay.initial, sold: 0, inside: [], lock: {held: false}};
+      const now = v.states[lastAt(v.replay.entries, at)] || {stock: v.replay.initial, sold: 0, inside: [], lock: {held: false}};
       v.numbers.stock.textContent = now.stock;
       v.numbers.sold.textContent = now.sold;
       const over = Math.max(now.sold - v.replay.initial, 0);

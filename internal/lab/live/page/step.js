@@ -115,7 +115,7 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
   if (note) { session.removeItem('step-said'); notice(said, note); }
   place.addEventListener('keydown', () => session.setItem('step-keys', 'yes'));
   place.addEventListener('pointerdown', () => session.removeItem('step-keys'));
-  const follow = () => { // who watches sees what was played last
+  const follow = () => { // watchers see what was played last
     const p = store.played;
     if (!p) { fill(place, h('p', {class: 'soft'}, t('step.watch'))); return; }
     const of = (p.baskets ? 'baskets:' : '') + p.strategy;

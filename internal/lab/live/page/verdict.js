@@ -16,3 +16,6 @@ export const ended = o => [h('span', {class: 'v ' + o.verdict}, count(o)), ' ', 
 export const skipped = of => t('verdict.skipped') + t('colon') + said(of.missing);
 
 export const notice = (element, words) => { element.textContent = words; element.hidden = !words; };
+
+// trying does something, and has an element say why it failed.
+export const trying = (element, act) => act().then(() => notice(element, ''), e => notice(element, e.message));
