@@ -150,8 +150,8 @@ func (s *Store) SchemaVersion(ctx context.Context) (is, needed int64, err error)
 }
 
 // migrations opens a provider of the migrations. Its connections have no timeout: a driver that
-// hangs up does not end an ALTER, which would go on beside the next attempt. The caller closes the
-// connections.
+// hangs up does not end an ALTER, which would go on beside the next attempt. They may be idle for as long as the server
+// allows, since goose's is while a migration in Go works on another. The caller closes the connections.
 func (s *Store) migrations() (*sql.DB, *goose.Provider, error) {
 	files, err := fs.Sub(schema.Migrations, "migrations")
 	if err != nil {
@@ -160,6 +160,7 @@ func (s *Store) migrations() (*sql.DB, *goose.Provider, error) {
 	patient := s.config.Clone()
 	patient.ReadTimeout, patient.WriteTimeout = 0, 0
 	patient.Params["lock_wait_timeout"] = tableLockPatience
+	delete(patient.Params, "wait_timeout")
 	connector, err := mysqldriver.NewConnector(patient)
 	if err != nil {
 		return nil, nil, err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -54,8 +55,8 @@ func WithPoolSize(connections int) Option {
 	return func(o *opening) { o.size = connections }
 }
 
-// WithExtraTime adds to the timeout of every transaction. Only a lab that stops programs in the
-// middle of a transaction needs it.
+// WithExtraTime adds to the timeout of every transaction, and to how long one may be idle. Only a lab that stops
+// programs in the middle of a transaction needs it.
 func WithExtraTime(extra time.Duration) Option {
 	return func(o *opening) { o.extra = extra }
 }
@@ -85,6 +86,14 @@ const (
 
 // connLifetime bounds the life of a connection, so that all of them find servers that were added.
 const connLifetime = 5 * time.Minute
+
+// idleTime is how long a session may be idle before the server ends it, and its transaction with it: wait_timeout. Else
+// the rows that a host had locked when it lost power stay locked for two hours, until TCP notices. A transaction takes
+// less: see [RowTimeout] and ioTimeout. The store closes its own idle connections before, after idleConn.
+const (
+	idleTime = 60 * time.Second
+	idleConn = 45 * time.Second
+)
 
 // rowLockPatience is how many seconds a statement waits for a locked row before the server gives up
 // with [ErrConflict]. It is below ioTimeout, so the server answers. The server counts anew for each
@@ -120,6 +129,9 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	if cfg.Params["innodb_lock_wait_timeout"] == "" {
 		cfg.Params["innodb_lock_wait_timeout"] = rowLockPatience
 	}
+	if cfg.Params["wait_timeout"] == "" {
+		cfg.Params["wait_timeout"] = strconv.Itoa(int((idleTime + how.extra).Seconds()))
+	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = dialTimeout
 	}
@@ -142,6 +154,7 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	pool.SetMaxOpenConns(how.size)
 	pool.SetMaxIdleConns(how.size)
 	pool.SetConnMaxLifetime(connLifetime)
+	pool.SetConnMaxIdleTime(idleConn)
 	ahead := &atomic.Int64{}
 	db, err := gorm.Open(mysql.New(mysql.Config{Conn: pool, SkipInitializeWithVersion: true}), &gorm.Config{
 		SkipDefaultTransaction: true,
@@ -162,6 +175,7 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	apart := sql.OpenDB(connector)
 	apart.SetMaxOpenConns(1)
 	apart.SetConnMaxLifetime(connLifetime)
+	apart.SetConnMaxIdleTime(idleConn)
 	return &Store{db: db, pool: pool, apart: apart, addr: cfg.Addr, config: cfg, extra: how.extra, commits: &commits{}, repeats: &atomic.Int64{}, ahead: ahead}, nil
 }
 

@@ -5,10 +5,12 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"stocklock/internal/testserver"
 )
 
 // TestAllConnectionsHaveALifetime: also a probe must find a new primary, where the old one does not say
-// that it is one no more. database/sql does not tell the bound.
+// that it is one no more. Those that are idle are closed before the server ends them. database/sql does not tell the bounds.
 func TestAllConnectionsHaveALifetime(t *testing.T) {
 	store, err := Open("shop@tcp(127.0.0.1:1)/shop")
 	if err != nil {
@@ -16,8 +18,49 @@ func TestAllConnectionsHaveALifetime(t *testing.T) {
 	}
 	defer store.Close()
 	for name, pool := range map[string]*sql.DB{"sales": store.pool, "probes": store.apart} {
-		if is := time.Duration(reflect.ValueOf(pool).Elem().FieldByName("maxLifetime").Int()); is != connLifetime {
-			t.Errorf("a connection for %s lives for %s, want %s", name, is, connLifetime)
+		for field, want := range map[string]time.Duration{"maxLifetime": connLifetime, "maxIdleTime": idleConn} {
+			if is := time.Duration(reflect.ValueOf(pool).Elem().FieldByName(field).Int()); is != want {
+				t.Errorf("%s of a connection for %s is %s, want %s", field, name, is, want)
+			}
+		}
+	}
+}
+
+// TestASessionIsNotIdleForHours, but those of migrations.
+func TestASessionIsNotIdleForHours(t *testing.T) {
+	dsn := testserver.Database(t)
+	for name, test := range map[string]struct {
+		params  string
+		options []Option
+		want    int
+	}{
+		"a shop's":         {"", nil, 60},
+		"one in the lab":   {"", []Option{WithExtraTime(time.Minute)}, 120},
+		"as the DSN wants": {"?wait_timeout=7", nil, 7},
+	} {
+		store, err := Open(dsn+test.params, test.options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		migrating, _, err := store.migrations()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer migrating.Close()
+		idle := func(db *sql.DB) (session, server int) {
+			if err := db.QueryRowContext(t.Context(), "SELECT @@wait_timeout, @@global.wait_timeout").Scan(&session, &server); err != nil {
+				t.Fatal(err)
+			}
+			return session, server
+		}
+		for _, pool := range []*sql.DB{store.pool, store.apart} {
+			if is, _ := idle(pool); is != test.want {
+				t.Errorf("%s: a session may be idle for %d s, want %d", name, is, test.want)
+			}
+		}
+		if is, server := idle(migrating); is != server {
+			t.Errorf("%s: one that migrates may be idle for %d s, want %d", name, is, server)
 		}
 	}
 }

@@ -450,3 +450,25 @@ func TestTimesAreThoseOfTheDatabase(t *testing.T) {
 		}
 	}
 }
+
+// TestATransactionThatStaysIdleIsEnded has a shop stop between its UPDATE and its COMMIT.
+func TestATransactionThatStaysIdleIsEnded(t *testing.T) {
+	dsn := stocktest.Database(t)
+	other, stopped := stocktest.OpenAt(t, dsn), stocktest.OpenAt(t, dsn+"?wait_timeout=1", stock.WithExtraTime(time.Hour))
+	item := newItem(t, other, 2)
+	err := stopped.Transact(t.Context(), func(tx stock.Tx) error {
+		left, err := tx.Take(item.ID, 1)
+		if err != nil {
+			return err
+		}
+		testserver.Await(t, "another shop to sell the item", func() bool {
+			_, err := other.Decrement(t.Context(), one(item))
+			return err == nil
+		})
+		_, err = tx.Record(one(item), left+1, left)
+		return err
+	})
+	if left := stockOf(t, other, item.ID); !stock.Unreachable(err) || left != 1 {
+		t.Errorf("the stopped one: %v, and %d units are left; want its connection ended, and a unit", err, left)
+	}
+}

@@ -88,7 +88,7 @@ func (s Settings) Open(shopName string, offered []ladder.Rung) (*Opened, error) 
 		}
 	}
 	if s.LabMySQLRead != "" {
-		var options []stock.Option
+		options := []stock.Option{stock.WithExtraTime(extraTime(o.stepper))}
 		if o.stepper != nil {
 			options = append(options, stock.WithPool(o.stepper.OpenReplica))
 		}
