@@ -195,12 +195,18 @@ func endedHolds(t *testing.T, s *Store, item Item, n int) {
 // rowsRead is how many rows the server reads in the store's session while do runs.
 func rowsRead(t *testing.T, s *Store, do func() error) (rows int) {
 	t.Helper()
+	return counted(t, s, "Handler_read%", do)
+}
+
+// counted is by how much counters of the store's session grow while do runs.
+func counted(t *testing.T, s *Store, counters string, do func() error) (by int) {
+	t.Helper()
 	status := func() (sum int) {
 		var counted []struct {
 			Name  string `gorm:"column:Variable_name"`
 			Value int    `gorm:"column:Value"`
 		}
-		if err := s.db.Raw("SHOW SESSION STATUS LIKE 'Handler_read%'").Scan(&counted).Error; err != nil {
+		if err := s.db.Raw("SHOW SESSION STATUS LIKE ?", counters).Scan(&counted).Error; err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range counted {
@@ -253,5 +259,46 @@ func TestALatePaymentThatMeetsALockIsNoRefusal(t *testing.T) {
 	}
 	if made, err := pay(); err != nil || made.State != Confirmed {
 		t.Errorf("after it: %s %v", made.State, err)
+	}
+}
+
+// TestACancellationOfManyLines sends as many statements as one of two.
+func TestACancellationOfManyLines(t *testing.T) {
+	s, item := openHolds(t, 1)
+	items := []Line{{ItemID: item.ID, Quantity: 1}}
+	for range 19 {
+		more, err := s.CreateItem(t.Context(), "book", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, Line{ItemID: more.ID, Quantity: 1})
+	}
+	cancel := func(lines []Line) int {
+		wanted := Sale{Strategy: "conditional", Shop: "shop", RequestID: "r"}
+		wanted.SetLines(lines)
+		sold, err := s.Decrement(t.Context(), wanted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		order, err := s.Order(t.Context(), sold.PublicID) // with the ids of all rows
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := counted(t, s, "Questions", func() error {
+			_, err := s.Cancel(t.Context(), Author{Subject: "sue", IdempotencyKey: order.PublicID}, order)
+			return err
+		})
+		for _, row := range order.Rows() {
+			now, err := s.Read(t.Context(), row.ItemID)
+			entries, noted := s.Changes(t.Context(), row.ItemID)
+			last := entries[len(entries)-1]
+			if err != nil || noted != nil || now.Stock != 1 || last.Item() != now || *last.OrderID != row.ID || (last.IdempotencyKey != "") != (row.LineOf == nil) {
+				t.Errorf("item %d is %+v, %v, and its last entry %+v, %v", row.ItemID, now, err, last, noted)
+			}
+		}
+		return n
+	}
+	if two, twenty := cancel(items[:2]), cancel(items); two != twenty {
+		t.Errorf("%d statements for two lines, and %d for twenty", two, twenty)
 	}
 }

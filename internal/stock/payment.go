@@ -316,13 +316,11 @@ func (t Tx) takeLate(ended Hold, by Author, reference string, paid Sale) (h Hold
 	return h, t.insertHoldLines(&h, lines)
 }
 
-// confirmedBy returns the hold whose confirmation has made an order, as far as there is one. The row is one of the
-// order's. It is read before the transaction that locks it, whose snapshot would be from before the locks.
-func (s *Store) confirmedBy(ctx context.Context, row Order) ([]Hold, error) {
-	holds, err := AtPrimary(ctx, s, func(at *Store) (holds []Hold, err error) {
-		return holds, at.read(ctx, &holds, "SELECT h.id, h.reference FROM orders f JOIN holds h ON h.order_id = f.public_id WHERE f.id = ?", row.first())
-	})
-	return holds, found("look for the reservation of an order", err)
+// lockConfirmed locks the hold whose confirmation has made an order, as far as there is one, and returns it. The row is one
+// of the order's.
+func (t Tx) lockConfirmed(row Order) (holds []Hold, err error) {
+	err = t.Query(&holds, "SELECT id, reference FROM holds WHERE order_id = (SELECT public_id FROM orders WHERE id = ?) FOR UPDATE", row.first())
+	return holds, err
 }
 
 // first is the id of the first row of the order of a row.
@@ -331,17 +329,6 @@ func (o Order) first() uint64 {
 		return *o.LineOf
 	}
 	return o.ID
-}
-
-// lock locks the rows of holds until the transaction ends.
-func (t Tx) lock(holds []Hold) error {
-	for _, h := range holds {
-		var id []uint64
-		if err := t.Query(&id, "SELECT id FROM holds WHERE id = ? FOR UPDATE", h.ID); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // unpay notes that the money of an order is to be returned, if no line of it stands any more. The hold that paid
