@@ -262,7 +262,7 @@ func TestALatePaymentThatMeetsALockIsNoRefusal(t *testing.T) {
 	}
 }
 
-// TestACancellationOfManyLines sends as many statements as one of two.
+// TestACancellationOfManyLines sends as many statements as one of two, and a look at the primary three.
 func TestACancellationOfManyLines(t *testing.T) {
 	s, item := openHolds(t, 1)
 	items := []Line{{ItemID: item.ID, Quantity: 1}}
@@ -300,5 +300,12 @@ func TestACancellationOfManyLines(t *testing.T) {
 	}
 	if two, twenty := cancel(items[:2]), cancel(items); two != twenty {
 		t.Errorf("%d statements for two lines, and %d for twenty", two, twenty)
+	}
+	looks := counted(t, s, "Questions", func() error {
+		_, err := AtPrimary(t.Context(), s, func(at *Store) (Item, error) { return at.Read(t.Context(), item.ID) })
+		return err
+	})
+	if looks--; looks != 3 { // without that which counts
+		t.Errorf("a look at the primary has %d statements, want BEGIN, SELECT and COMMIT", looks)
 	}
 }

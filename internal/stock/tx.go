@@ -46,10 +46,10 @@ func WithinAt[T any](ctx context.Context, s *Store, isolation sql.IsolationLevel
 }
 
 // AtPrimary has look read in a transaction, which a proxy that splits reads from writes sends to the primary. How that ends
-// says nothing of what was read.
+// says nothing of what was read. The isolation is the server's own: another costs a statement.
 func AtPrimary[T any](ctx context.Context, s *Store, look func(*Store) (T, error)) (T, error) {
 	looked := false
-	got, err := Within(ctx, s, func(tx Tx) (got T, err error) {
+	got, err := WithinAt(ctx, s, sql.LevelDefault, func(tx Tx) (got T, err error) {
 		primary := *s
 		primary.db = tx.db
 		got, err = look(&primary)
