@@ -209,6 +209,7 @@ var serverErrors = byNumber([]serverError{
 	{unavailable, "a table or a column is missing: run shop migrate", numbers{1054, 1146}},
 	{unavailable, "a column has no default: run the version of the shop that has migrated", numbers{1364}},
 	{unavailable, "MySQL is read-only: point SHOP_MYSQL at the primary", readOnly},
+	{unavailable, "the binlog of MySQL has statements, which READ COMMITTED does not allow: set binlog_format to ROW or MIXED", numbers{1665}},
 	{unavailable, "MySQL is starting, stopping or offline: wait, or start it", numbers{1053, 1077, 1079, 3032, 3168}},
 	{unavailable, "a statement or a connection was killed: find out who sends KILL to MySQL", numbers{1317, 1927, 3169}},
 	{unavailable, "a statement took longer than max_statement_time or max_execution_time: raise it, or find what makes MySQL slow", numbers{1969, 3024}},

@@ -186,30 +186,13 @@ func (driverLog) Print(v ...any) { slog.Debug("mysql driver", "message", fmt.Spr
 
 // Ping reports whether MySQL answers, on a connection apart from those of sales. It sets the store's
 // clock to that of the database.
-func (s *Store) Ping(ctx context.Context) error {
-	var now time.Time
-	asked := time.Now()
-	if err := s.apart.QueryRowContext(ctx, "SELECT UTC_TIMESTAMP(6)").Scan(&now); err != nil {
-		return err
-	}
-	// What is known may be right: the answer does not say when the clock was read. So times do not jump.
-	least, most := time.Until(now), now.Sub(asked)+time.Microsecond
-	s.ahead.Store(int64(min(max(time.Duration(s.ahead.Load()), least), most)))
-	return nil
-}
+func (s *Store) Ping(ctx context.Context) error { return s.probe(ctx) }
 
 // CanSell is [Store.Ping] that also reports whether a sale could be written now: the tables exist, the
 // user has the rights, and the server accepts writes. It touches no row. It rolls back, so the binlog
 // gets nothing. With holds, it is the same for those.
 func (s *Store) CanSell(ctx context.Context, holds bool) (err error) {
 	defer func() { s.leave(err) }()
-	if err := s.Ping(ctx); err != nil {
-		return err
-	}
-	tx, err := s.apart.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
 	statements := []string{
 		"UPDATE items SET stock = stock - 1, version = version + 1, fence = 0 WHERE FALSE",
 		"INSERT INTO orders (item_id, quantity, stock_read, stock_written, strategy, shop, request_id) SELECT 0, 0, 0, 0, '', '', '' FROM DUAL WHERE FALSE",
@@ -217,12 +200,32 @@ func (s *Store) CanSell(ctx context.Context, holds bool) (err error) {
 	if holds {
 		statements = append(statements, holdWrites...)
 	}
+	return s.probe(ctx, statements...)
+}
+
+// probe sends statements in a transaction, and rolls it back. There it reads the clock, too: a proxy that splits reads
+// from writes sends a plain SELECT to any replica. The isolation is that of [Store.Transact], which a server with a
+// binlog of statements refuses.
+func (s *Store) probe(ctx context.Context, statements ...string) (err error) {
+	tx, err := s.apart.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tx.Rollback()) }()
+	var now time.Time
+	asked := time.Now()
+	if err := tx.QueryRowContext(ctx, "SELECT UTC_TIMESTAMP(6)").Scan(&now); err != nil {
+		return err
+	}
+	// What is known may be right: the answer does not say when the clock was read. So times do not jump.
+	least, most := time.Until(now), now.Sub(asked)+time.Microsecond
+	s.ahead.Store(int64(min(max(time.Duration(s.ahead.Load()), least), most)))
 	for _, statement := range statements {
-		if _, err = tx.ExecContext(ctx, statement); err != nil {
-			break
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return err
 		}
 	}
-	return errors.Join(err, tx.Rollback())
+	return nil
 }
 
 // leave closes the idle connections if err belongs to their sessions. New ones find the new primary

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"reflect"
 	"strings"
@@ -448,6 +449,32 @@ func TestTimesAreThoseOfTheDatabase(t *testing.T) {
 		if behind := at.Sub(time.Unix(1_000_000_000, 0)); behind < 0 || behind > time.Hour {
 			t.Errorf("%s at %s, want the clock of the database", what, at)
 		}
+	}
+}
+
+// TestTheClockIsThePrimarys has a proxy that sends plain SELECTs to a replica, whose clock is an hour behind.
+func TestTheClockIsThePrimarys(t *testing.T) {
+	direct, store := openBehind(t, func() meddler {
+		inTx := false
+		return func(packet []byte, _, server net.Conn) bool {
+			switch text := string(packet[4:]); {
+			case strings.HasPrefix(text, "\x03START"):
+				inTx = true
+			case text == "\x03SELECT UTC_TIMESTAMP(6)" && !inTx:
+				text += " - INTERVAL 1 HOUR"
+				server.Write(append([]byte{byte(len(text)), 0, 0, 0}, text...))
+				return true
+			case strings.HasPrefix(text, "\x03ROLLBACK"):
+				inTx = false
+			}
+			return false
+		}
+	})
+	if err := errors.Join(direct.CanSell(t.Context(), true), store.CanSell(t.Context(), true)); err != nil {
+		t.Fatal(err)
+	}
+	if behind := direct.Now().Sub(store.Now()); behind > time.Minute {
+		t.Errorf("the store's clock is %s behind the primary's", behind)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -90,9 +91,9 @@ func useConnections(t *testing.T, store *stock.Store, n int) {
 	}
 }
 
-// TestAProbeWritesNothing reads the size of the binlog around probes.
-func TestAProbeWritesNothing(t *testing.T) {
-	// A binlog of rows has nothing of a statement that changes none, and MIXED chooses between the two.
+// TestAProbeAndTheBinlog reads its size around probes. One of statements makes them fail, as it does what a shop writes
+// under READ COMMITTED.
+func TestAProbeAndTheBinlog(t *testing.T) {
 	mysql, err := testserver.Start(t).MySQL(t.Context(), append(slices.Clone(testserver.WithBinlog), "--binlog-format=STATEMENT")...)
 	if err != nil {
 		t.Fatal(err)
@@ -101,6 +102,15 @@ func TestAProbeWritesNothing(t *testing.T) {
 	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
+	for _, holds := range []bool{false, true} {
+		if err := store.CanSell(t.Context(), holds); !strings.Contains(stock.Advice(err), "binlog_format") {
+			t.Errorf("with a binlog of statements, a probe finds %v, and advises %q", err, stock.Advice(err))
+		}
+	}
+	if _, err := store.Pool().ExecContext(t.Context(), "SET GLOBAL binlog_format = 'MIXED'"); err != nil {
+		t.Fatal(err)
+	}
+	store = stocktest.OpenAt(t, mysql.DSN()) // a session keeps the format that it began with
 	size := func() string {
 		rows, err := store.Pool().QueryContext(t.Context(), "SHOW BINARY LOGS")
 		if err != nil {
