@@ -3,6 +3,7 @@ package stock
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -46,24 +47,51 @@ func (s *Store) read(ctx context.Context, dest any, query string, args ...any) e
 	return err
 }
 
-// endHolds ends those of these holds that are overdue, and in one of the states.
+// endHolds ends those of these holds that are overdue, and in one of the states. Where it waits too long for an item, it
+// ends those that have none of the items that are locked.
 func (s *Store) endHolds(ctx context.Context, shop string, ids []uint64, in ...HoldState) (int, error) {
+	ended, err := s.endThose(ctx, shop, ids, false, in)
+	if _, number := classOf(err); number == waited {
+		ended, err = s.endThose(ctx, shop, ids, true, in)
+	}
+	if errors.Is(err, ErrConflict) { // another sweep, or a sale, was faster: the next round comes
+		return 0, nil
+	}
+	return ended, found("end overdue reservations", err)
+}
+
+func (s *Store) endThose(ctx context.Context, shop string, ids []uint64, skipLocked bool, in []HoldState) (int, error) {
 	var holds []Hold
 	err := s.Transact(ctx, func(tx Tx) error {
 		err := tx.Query(&holds, "SELECT id, state, steps FROM holds WHERE id IN ? AND state IN ? AND live_until < UTC_TIMESTAMP(6) ORDER BY id FOR UPDATE SKIP LOCKED", ids, in)
 		if err != nil || len(holds) == 0 {
 			return err
 		}
+		var lines []HoldLine
+		if err := tx.Query(&lines, "SELECT hold_id, item_id, quantity FROM hold_lines WHERE hold_id IN ?", each(holds, func(h Hold) uint64 { return h.ID })); err != nil {
+			return err
+		}
+		if skipLocked {
+			var free []uint64
+			if err := tx.Query(&free, "SELECT id FROM items FORCE INDEX (PRIMARY) WHERE id IN ? FOR UPDATE SKIP LOCKED", each(lines, func(l HoldLine) uint64 { return l.ItemID })); err != nil {
+				return err
+			}
+			holds = slices.DeleteFunc(holds, func(h Hold) bool {
+				return slices.ContainsFunc(lines, func(l HoldLine) bool { return l.HoldID == h.ID && !slices.Contains(free, l.ItemID) })
+			})
+			lines = slices.DeleteFunc(lines, func(l HoldLine) bool {
+				return !slices.ContainsFunc(holds, func(h Hold) bool { return h.ID == l.HoldID })
+			})
+			if len(holds) == 0 {
+				return nil
+			}
+		}
 		now := tx.db.NowFunc()
 		ended, steps := make([]uint64, len(holds)), make([]HoldStep, len(holds))
 		for i, h := range holds {
 			ended[i], steps[i] = h.ID, HoldStep{h.ID, h.Steps + 1, h.State, Expired, now, shop, "overdue", ""}
 		}
-		var lines []Line
-		if err := tx.Query(&lines, "SELECT item_id, quantity FROM hold_lines WHERE hold_id IN ?", ended); err != nil {
-			return err
-		}
-		if err := tx.putBack(summed(lines)); err != nil {
+		if err := tx.putBack(summed(each(lines, func(l HoldLine) Line { return Line{ItemID: l.ItemID, Quantity: l.Quantity} }))); err != nil {
 			return err
 		}
 		if _, _, err := tx.Exec("UPDATE hold_lines SET live_until = NULL WHERE hold_id IN ("+marks(len(ended))+")", anyOf(ended)...); err != nil {
@@ -76,11 +104,8 @@ func (s *Store) endHolds(ctx context.Context, shop string, ids []uint64, in ...H
 		}
 		return tx.db.Create(&steps).Error
 	})
-	if errors.Is(err, ErrConflict) { // another sweep, or a sale, was faster: the next round comes
-		return 0, nil
-	}
 	if err != nil {
-		return 0, found("end overdue reservations", err)
+		return 0, err
 	}
 	return len(holds), nil
 }
@@ -134,8 +159,8 @@ type HeldUnits struct {
 	Units, Holds int64
 }
 
-// CountHeld counts what is held, by state, and the payments that are to be returned. It reads an entry of an index for
-// each live line, and no more.
+// CountHeld counts what is held, by state, and the payments that are to be returned. It reads the row of each live hold,
+// and those of its lines, and nothing of those that are over.
 func (s *Store) CountHeld(ctx context.Context) (held map[HoldState]HeldUnits, toReturn int64, err error) {
 	held = map[HoldState]HeldUnits{}
 	var rows []HeldUnits

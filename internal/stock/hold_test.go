@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -223,6 +224,27 @@ func counted(t *testing.T, s *Store, counters string, do func() error) (by int) 
 	return status() - from
 }
 
+// lockRow has another transaction lock the row of an item, for which the store waits for a second.
+func lockRow(t *testing.T, s *Store, item Item) *sql.Tx {
+	t.Helper()
+	if _, err := s.pool.ExecContext(t.Context(), "SET innodb_lock_wait_timeout = 1"); err != nil { // in the only connection
+		t.Fatal(err)
+	}
+	other, err := Open(s.config.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { other.Close() })
+	locked, err := other.pool.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := locked.ExecContext(t.Context(), "UPDATE items SET version = version + 1 WHERE id = ?", item.ID); err != nil {
+		t.Fatal(err)
+	}
+	return locked
+}
+
 // TestALatePaymentThatMeetsALockIsNoRefusal: the item's row is locked for longer than a statement waits.
 func TestALatePaymentThatMeetsALockIsNoRefusal(t *testing.T) {
 	s, item := openHolds(t, 1)
@@ -232,25 +254,11 @@ func TestALatePaymentThatMeetsALockIsNoRefusal(t *testing.T) {
 	if n, _, _, err := s.EndHolds(t.Context(), "shop", 1); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	if _, err := s.pool.ExecContext(t.Context(), "SET innodb_lock_wait_timeout = 1"); err != nil { // in the only connection
-		t.Fatal(err)
-	}
-	other, err := Open(s.config.FormatDSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	locked, err := other.pool.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := locked.ExecContext(t.Context(), "UPDATE items SET version = version + 1 WHERE id = ?", item.ID); err != nil {
-		t.Fatal(err)
-	}
+	locked := lockRow(t, s, item)
 	pay := func() (Hold, error) {
 		return s.Confirm(t.Context(), Author{Subject: "backend"}, h.PublicID, "late", Sale{Strategy: "conditional", Shop: "shop", RequestID: "r"}, terms)
 	}
-	_, err = pay()
+	_, err := pay()
 	if _, recorded := s.Payment(t.Context(), "late"); !errors.Is(err, ErrConflict) || !errors.Is(recorded, ErrNotFound) {
 		t.Errorf("beside the lock: %v, and the payment: %v; want a conflict and no payment", err, recorded)
 	}
@@ -259,6 +267,35 @@ func TestALatePaymentThatMeetsALockIsNoRefusal(t *testing.T) {
 	}
 	if made, err := pay(); err != nil || made.State != Confirmed {
 		t.Errorf("after it: %s %v", made.State, err)
+	}
+}
+
+// TestOneLockedItemKeepsNoOther: the sweep ends what has none of its units.
+func TestOneLockedItemKeepsNoOther(t *testing.T) {
+	s, locked := openHolds(t, 2)
+	free, err := s.CreateItem(t.Context(), "pen", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold(t, s, locked, 0, "a")
+	both := Sale{Subject: "ann", IdempotencyKey: "both", Holds: true}
+	both.SetLines([]Line{{ItemID: locked.ID, Quantity: 1}, {ItemID: free.ID, Quantity: 1}})
+	if _, err := s.Hold(t.Context(), both, 0, holdTerms); err != nil {
+		t.Fatal(err)
+	}
+	hold(t, s, free, 0, "b")
+	row := lockRow(t, s, locked)
+	if n, _, _, err := s.EndHolds(t.Context(), "shop", 64); n != 1 || err != nil {
+		t.Errorf("beside the lock, %d ended, %v; want the one", n, err)
+	}
+	if now, err := s.View(t.Context(), free.ID); err != nil || now.Stock != 1 || now.Held != 1 {
+		t.Errorf("beside the lock: %+v, %v; want a unit back, and one held", now, err)
+	}
+	if err := row.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, _, err := s.EndHolds(t.Context(), "shop", 64); n != 2 || err != nil {
+		t.Errorf("after it, %d ended, %v; want both others", n, err)
 	}
 }
 
