@@ -33,6 +33,8 @@ type Store struct {
 	ahead   *atomic.Int64 // by how many nanoseconds the database's clock is ahead of the process's
 
 	pinned *sql.Conn // what db works on, nil for the pool: see GetLock
+
+	leftAt *atomic.Int64 // the second in which the store last left connections that lacked a right
 }
 
 // PoolSize is the default number of connections that a store opens at most, and keeps. See
@@ -176,7 +178,7 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	apart.SetMaxOpenConns(1)
 	apart.SetConnMaxLifetime(connLifetime)
 	apart.SetConnMaxIdleTime(idleConn)
-	return &Store{db: db, pool: pool, apart: apart, addr: cfg.Addr, config: cfg, extra: how.extra, commits: &commits{}, repeats: &atomic.Int64{}, ahead: ahead}, nil
+	return &Store{db: db, pool: pool, apart: apart, addr: cfg.Addr, config: cfg, extra: how.extra, commits: &commits{}, repeats: &atomic.Int64{}, ahead: ahead, leftAt: &atomic.Int64{}}, nil
 }
 
 // driverLog receives the lines that the driver would print to standard error.
@@ -229,9 +231,13 @@ func (s *Store) probe(ctx context.Context, statements ...string) (err error) {
 }
 
 // leave closes the idle connections if err belongs to their sessions. New ones find the new primary
-// behind the same name or proxy, and have the rights and the password of today.
+// behind the same name or proxy, and have the rights and the password of today. A right may be missing for one route,
+// which a customer can ask again and again: for rights, it does so at most once in a second.
 func (s *Store) leave(err error) {
 	if _, number := classOf(err); slices.Contains(ofSessions, number) {
+		if now := time.Now().Unix(); slices.Contains(noRights, number) && s.leftAt.Swap(now) == now {
+			return
+		}
 		for _, pool := range []*sql.DB{s.pool, s.apart} {
 			size := pool.Stats().MaxOpenConnections
 			pool.SetMaxIdleConns(0)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	mysqldriver "github.com/go-sql-driver/mysql"
+
 	"stocklock/internal/testserver"
 )
 
@@ -62,5 +64,25 @@ func TestASessionIsNotIdleForHours(t *testing.T) {
 		if is, server := idle(migrating); is != server {
 			t.Errorf("%s: one that migrates may be idle for %d s, want %d", name, is, server)
 		}
+	}
+}
+
+// TestRightsThatAreMissingCloseFewConnections: a customer can repeat what needs one.
+func TestRightsThatAreMissingCloseFewConnections(t *testing.T) {
+	store, err := Open(testserver.Database(t), WithPoolSize(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	refused := &mysqldriver.MySQLError{Number: 1142}
+	from := time.Now().Unix()
+	for range 20 {
+		if err := store.pool.PingContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		store.leave(refused)
+	}
+	if closed, most := store.pool.Stats().MaxIdleClosed, time.Now().Unix()-from+1; closed == 0 || closed > most {
+		t.Errorf("%d connections were closed, want one in each of %d seconds at most", closed, most)
 	}
 }
