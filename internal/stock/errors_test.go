@@ -205,6 +205,17 @@ func TestGetLockHasTheFormThatProxiesAccept(t *testing.T) {
 	}
 }
 
+// TestAFenceOnTheConnectionOfALock meets a primary that is one no more.
+func TestAFenceOnTheConnectionOfALock(t *testing.T) {
+	f := &failing{text: "SET fence"}
+	f.number.Store(1290)
+	store := openFailing(t, f)
+	_, err := store.GetLock(t.Context(), "lock", time.Second, func(on *stock.Store) error { return on.RaiseFence(t.Context(), 1, 1) })
+	if !stock.Unreachable(err) {
+		t.Errorf("the fence: %v, want the server's refusal", err)
+	}
+}
+
 // TestAnErrorNamesNoCustomer: the server's text has the key, which is a secret, and the customer. A shop logs errors.
 func TestAnErrorNamesNoCustomer(t *testing.T) {
 	store := stocktest.Open(t)

@@ -144,7 +144,9 @@ func (s *Store) GetLock(ctx context.Context, name string, wait time.Duration, fn
 			return nil
 		}
 		defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "DO RELEASE_LOCK(?)", name) }()
-		return fn(&Store{db: s.on(ctx, conn), pool: s.pool, addr: s.addr, extra: s.extra, commits: s.commits, repeats: s.repeats, ahead: s.ahead, pinned: conn})
+		locked := *s
+		locked.db, locked.pinned = s.on(ctx, conn), conn
+		return fn(&locked)
 	})
 	return got, err
 }
