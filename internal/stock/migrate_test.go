@@ -187,9 +187,8 @@ func TestAMigrationLetsSalesPass(t *testing.T) {
 	awaitRow(t, "the lease to be freed", store.Pool(), "SELECT COUNT(*) = 0 FROM migrating")
 }
 
-// TestAMigrationBetweenTheStatementsOfASale: the UPDATE of an item has a metadata lock on orders, for the
-// foreign key, and the INSERT wants a stronger one. If the ALTER waits by then, MariaDB sees a deadlock.
-// It ends the sale, which can be repeated.
+// TestAMigrationBetweenTheStatementsOfASale has the ALTER wait for orders when a sale has updated its item. The INSERT
+// waits behind it, or the server ends the sale, which can be repeated.
 func TestAMigrationBetweenTheStatementsOfASale(t *testing.T) {
 	store := stocktest.Open(t)
 	item := newItem(t, store, 1)

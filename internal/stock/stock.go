@@ -57,9 +57,7 @@
 // is local to a node of a cluster. While an ALTER waits for a table, every sale waits behind it. It
 // therefore gives up after a second, lets the sales pass, and tries again. The same repetition
 // waits for the ALTER of a process that has died. Each file of sql/migrations has at most one
-// statement that cannot be repeated. A sale's UPDATE shares a metadata lock on orders, for the
-// foreign key, and its INSERT needs a stronger one. MariaDB reports a deadlock (1213) if the ALTER
-// comes between the two. The strategy repeats such a sale.
+// statement that cannot be repeated.
 //
 // gorm writes models, and plain SQL the rest. A sale's UPDATE takes LAST_INSERT_ID from the answer,
 // which gorm cannot express. gin's validator checks values. A strict decoder checks the names,

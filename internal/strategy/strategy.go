@@ -35,8 +35,7 @@
 // corrections and cancellations then wait only for items behind those that they have, and no two
 // wait for each other. With a lock, strategy.Seller acquires one inside the other, in that order.
 // batched sells a basket in a transaction of its own, and the baskets do not wait for a batch.
-// Deadlocks that remain, such as those with an ALTER, are repeated and counted in
-// shop_deadlocks_total.
+// Deadlocks that remain are repeated and counted in shop_deadlocks_total.
 //
 // conditional and batched update the stock before they insert the orders. The row is then locked
 // for one round trip more than in the other order. In exchange, each order says which stock it
