@@ -132,9 +132,6 @@ type node struct {
 // maxGivenUp is how many runs may be given up before an exploration ends.
 const maxGivenUp = 20
 
-// maxPostponed is how many may be postponed when so many have been made: a twentieth more.
-func maxPostponed(runs int) int { return maxGivenUp + runs/20 }
-
 // maxCandidates is how many schedules of each cause are kept. The shortest may have been luck: what
 // shops do on their own, such as a reaper, is not held.
 const maxCandidates = 5
@@ -220,7 +217,7 @@ func (e *exploration) work(ctx context.Context) error {
 		case errors.Is(err, ErrGivenUp) && !e.last:
 			n.failed = err.Error()
 			e.postponed = append(e.postponed, n)
-			e.failing = e.failing || len(e.postponed) > maxPostponed(e.found.Runs)
+			e.failing = e.failing || len(e.postponed) > maxGivenUp+e.found.Runs/20 // so many may be postponed: a twentieth more
 			err, more = nil, nil
 		case errors.As(err, new(unreachedError)) && e.last:
 			e.found.Unreached = append(e.found.Unreached, n.past.String())
@@ -319,13 +316,9 @@ type descent struct {
 }
 
 func (d *descent) choose(next Next) (int, error) {
-	if len(d.left) > 0 {
-		return d.replay(next)
+	if len(d.left) == 0 {
+		return d.fork(next)
 	}
-	return d.fork(next)
-}
-
-func (d *descent) replay(next Next) (int, error) {
 	i := next.Index(d.left[0])
 	switch {
 	case i < 0 && next.ByDefault() == LetTimePass:
@@ -350,8 +343,10 @@ func (d *descent) fork(next Next) (int, error) {
 	before := slices.Clone(d.asleep)
 	for _, i := range awake {
 		o := next.Options[i]
-		if i != first {
-			d.more = append(d.more, node{past: append(slices.Clone(next.Past), o.Choice), asleep: d.stillAsleep(before, o)})
+		past := append(slices.Clone(next.Past), o.Choice)
+		offered := func(n node) bool { return slices.Equal(n.past, past) } // before time passed
+		if i != first && !slices.ContainsFunc(d.more, offered) {
+			d.more = append(d.more, node{past: past, asleep: d.stillAsleep(before, o)})
 		}
 		if !d.search.Unpruned {
 			before = append(before, o)

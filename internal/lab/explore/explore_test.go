@@ -175,6 +175,41 @@ func TestABoundOfSwitches(t *testing.T) {
 	}
 }
 
+// polling is a customer who polls three times for a lock whose lease then ends, where an event can end it at once.
+type polling struct {
+	polls          int
+	happened, done bool
+}
+
+func (p *polling) Next(context.Context) (next Next, ended bool, err error) {
+	next.Options = []Option{{Choice: schedule.Choice{Customer: 'A', Step: "set"}, Retry: p.polls < 3 && !p.happened}}
+	if !p.happened {
+		next.Options = append(next.Options, Option{Choice: schedule.Choice{Event: schedule.Wait}, Touches: schedule.Everything("")})
+	}
+	return next, p.done, nil
+}
+
+func (p *polling) Pass(context.Context, Next) error { p.polls++; return nil }
+
+func (p *polling) Take(_ context.Context, next Next, i int) error {
+	p.happened, p.done = p.happened || i == 1, i == 0
+	return nil
+}
+
+func (p *polling) Record(context.Context) (schedule.Record, error) {
+	return schedule.Record{Outcome: schedule.Outcome{Verdict: verdict.Held}}, nil
+}
+
+// TestAnEventWhileTimePasses is one more run, however often somebody polls meanwhile.
+func TestAnEventWhileTimePasses(t *testing.T) {
+	found, err := Explore(t.Context(), func(ctx context.Context, choose func() Chooser) (schedule.Record, error) {
+		return Play(ctx, &polling{}, choose())
+	}, Search{}, nil)
+	if err != nil || found.Runs != 2 {
+		t.Errorf("%d runs, %v, want one with the event and one without", found.Runs, err)
+	}
+}
+
 // TestARunThatFailedIsTriedOnceMore: what could not be played beside other runs is played alone.
 func TestARunThatFailedIsTriedOnceMore(t *testing.T) {
 	const about = "A.select B.select A.update A.insert A.commit B.update B.insert B.commit"
