@@ -16,13 +16,13 @@ func decides(answer string) bool {
 	return answer == string(load.Sold) || answer == string(load.SoldOut)
 }
 
-// failed says whether an answer is none that a sale should have: the service failed, or ended.
-func failed(answer string) bool {
+// Failed says whether an answer is none that a sale should have: the service failed, or ended.
+func Failed(answer string) bool {
 	return answer == load.NoAnswer || len(inShort(answer)) == 3 && answer[0] == '5'
 }
 
 // unnamed says whether an answer at the wire is no failure, and none that the description names: what it means is not known.
-func unnamed(answer string) bool { return len(inShort(answer)) == 3 && !failed(answer) }
+func unnamed(answer string) bool { return len(inShort(answer)) == 3 && !Failed(answer) }
 
 // Unnamed says who was answered so, empty for nobody.
 func (r Record) Unnamed() string {

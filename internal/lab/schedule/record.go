@@ -174,7 +174,7 @@ func (r *Record) crashes() (n int64) {
 
 func (r *Record) crashed(c Customer) bool {
 	answer := r.Outcome.Answers[c.String()]
-	return r.Played.quiet() && failed(answer) || !r.Wire && !r.hit(c) && (answer == load.NoAnswer || inShort(answer) == "500")
+	return r.Played.quiet() && Failed(answer) || !r.Wire && !r.hit(c) && (answer == load.NoAnswer || inShort(answer) == "500")
 }
 
 // quiet says whether nothing but the steps of the sales happened.
@@ -213,7 +213,7 @@ func (r *Record) decide() {
 	if r.Queued { // whose order that is
 		f.Left, f.LostUpdates = 0, 0
 	}
-	broken := slices.ContainsFunc(r.Played.Events(), Event.Forgets) && failed(o.Ordinary) // a server was: that says nothing of what the service keeps
+	broken := slices.ContainsFunc(r.Played.Events(), Event.Forgets) && Failed(o.Ordinary) // a server was: that says nothing of what the service keeps
 	f.Stuck = f.Remaining > 0 && !decides(o.Ordinary) && !(r.Wire && unnamed(o.Ordinary)) && !broken && !r.keptByTime()
 	r.rule(f)
 }
@@ -265,7 +265,7 @@ func (r *Record) keptByTime() bool {
 // described service may reject who comes while another one buys.
 func (r *Record) turnedAway(c Customer) bool {
 	answer := r.Outcome.Answers[c.String()]
-	return !r.Wire && r.Played.quiet() && !decides(answer) && !failed(answer)
+	return !r.Wire && r.Played.quiet() && !decides(answer) && !Failed(answer)
 }
 
 func (o *Outcome) ordered(customer string) (n int64) {

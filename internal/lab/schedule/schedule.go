@@ -212,7 +212,7 @@ func parseChoice(word string) (Choice, error) {
 		if err != nil {
 			return Choice{}, err
 		}
-		if !isStepName(step) {
+		if !IsStepName(step) {
 			return Choice{}, fmt.Errorf("%q is no step: want a customer and a command, such as A.set or A.get2", word)
 		}
 		return Choice{Customer: customer, Step: step}, nil
@@ -243,7 +243,8 @@ func parseCustomer(word, name string) (Customer, error) {
 	return 0, fmt.Errorf("%q: there is no customer %q: want %s to %s", word, name, all[0], all[len(all)-1])
 }
 
-func isStepName(s string) bool {
+// IsStepName says whether a step can be called so.
+func IsStepName(s string) bool {
 	return s != "" && s[0] >= 'a' && s[0] <= 'z' && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -162,19 +163,13 @@ func (s *Service) Orders(ctx context.Context, item int64) ([]Order, error) {
 	if err == nil && len(columns) > 2 {
 		err = fmt.Errorf("it has %d columns: want the customer, and the quantity where that is not 1", len(columns))
 	}
-	if err != nil {
-		return nil, s.inStock("orders", err)
-	}
 	var all []Order
-	for rows.Next() {
+	for err == nil && rows.Next() {
 		o := Order{Units: 1}
-		to := []any{&o.Customer, &o.Units}[:len(columns)]
-		if err := rows.Scan(to...); err != nil {
-			return nil, s.inStock("orders", err)
-		}
+		err = rows.Scan([]any{&o.Customer, &o.Units}[:len(columns)]...)
 		all = append(all, o)
 	}
-	if err := rows.Err(); err != nil {
+	if err = cmp.Or(err, rows.Err()); err != nil {
 		return nil, s.inStock("orders", err)
 	}
 	return all, nil

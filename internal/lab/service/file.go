@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -13,13 +14,15 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"stocklock/internal/lab/load"
 	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/schedule"
 )
 
 // Example is a commented description, as `loadtest try --init` writes it.
@@ -49,7 +52,7 @@ type File struct {
 	Scripts map[string]string `yaml:"scripts"`
 	// Settle is how long a process may be silent, with nothing under way, before a run of it decides
 	// nothing. See [Service.Patience], too. The zero value is 5 s.
-	Settle Duration `yaml:"settle"`
+	Settle time.Duration `yaml:"settle"`
 
 	dir, at    string // the folder, and the path as it was given
 	tree       *ast.File
@@ -63,7 +66,7 @@ type Program struct {
 	Dir       string            `yaml:"dir"`       // where it runs, relative to the description
 	Env       map[string]string `yaml:"env"`       // added to the environment
 	Processes int               `yaml:"processes"` // how many are meant to run beside each other; 0 for 2
-	Within    Duration          `yaml:"within"`    // the time in which one must be ready; 0 for 60 s, which is the most
+	Within    time.Duration     `yaml:"within"`    // the time in which one must be ready; 0 for 60 s, which is the most
 }
 
 // Request is a request of HTTP.
@@ -99,19 +102,14 @@ type Stock struct {
 	MySQL string `yaml:"mysql"`
 }
 
-// Duration is a time such as 500ms.
-type Duration time.Duration
-
 // leftField is the field that counts the units.
 const leftField = "stock.left"
 
-// UnmarshalYAML reads the form of [time.ParseDuration].
-func (d *Duration) UnmarshalYAML(text []byte) error {
-	parsed, err := time.ParseDuration(strings.Trim(strings.TrimSpace(string(text)), `"'`))
-	if err != nil {
+// duration reads the form of [time.ParseDuration].
+func duration(d *time.Duration, text []byte) (err error) {
+	if *d, err = time.ParseDuration(strings.Trim(strings.TrimSpace(string(text)), `"'`)); err != nil {
 		return fmt.Errorf("%q is no time: want one such as 500ms or 3s", bytes.TrimSpace(text))
 	}
-	*d = Duration(parsed)
 	return nil
 }
 
@@ -154,7 +152,7 @@ func Read(path string) (*File, error) {
 
 func parse(path, dir string, text []byte) (*File, error) {
 	f := &File{dir: dir, at: path}
-	if err := yaml.UnmarshalWithOptions(text, f, yaml.Strict()); err != nil {
+	if err := yaml.UnmarshalWithOptions(text, f, yaml.Strict(), yaml.CustomUnmarshaler(duration)); err != nil {
 		m := &Mistake{Path: path, What: err.Error()}
 		var at yaml.Error
 		if errors.As(err, &at) {
@@ -209,8 +207,8 @@ func lineOf(tree *ast.File, field string) int {
 
 func (f *File) defaults() {
 	f.Name = cmp.Or(f.Name, "the service")
-	f.Settle = cmp.Or(f.Settle, Duration(defaultSettle))
-	f.Start.Within = cmp.Or(f.Start.Within, Duration(startLimit))
+	f.Settle = cmp.Or(f.Settle, defaultSettle)
+	f.Start.Within = cmp.Or(f.Start.Within, startLimit)
 	f.Start.Processes = cmp.Or(f.Start.Processes, defaultProcesses)
 	f.Buy.Method = cmp.Or(f.Buy.Method, http.MethodPost)
 	f.Stock.SetRequest.Method = cmp.Or(f.Stock.SetRequest.Method, http.MethodPut)
@@ -241,8 +239,8 @@ func (f *File) checkStart() (field, what string) {
 		return "url", "the service has both a command and a url: want one of them"
 	case f.Start.Processes < 0 || f.Start.Processes > maxProcesses:
 		return "start.processes", fmt.Sprintf("processes is %d: want 1 to %d", f.Start.Processes, maxProcesses)
-	case f.Start.Within < 0 || time.Duration(f.Start.Within) > startLimit:
-		return "start.within", fmt.Sprintf("within is %s: want up to %s", time.Duration(f.Start.Within), startLimit)
+	case f.Start.Within < 0 || f.Start.Within > startLimit:
+		return "start.within", fmt.Sprintf("within is %s: want up to %s", f.Start.Within, startLimit)
 	case f.Settle < 0:
 		return "settle", "settle is less than nothing"
 	}
@@ -274,20 +272,24 @@ func (f *File) checkTables() (field, what string) {
 }
 
 func (f *File) checkBuy() (field, what string) {
-	for name, r := range map[string]Request{"ready": f.Ready, "buy": f.Buy, "outcome": f.Outcome, "stock.set_request": f.Stock.SetRequest, "stock.left_request": f.Stock.LeftRequest, "stock.orders_request": f.Stock.OrdersRequest} {
+	for _, r := range []struct{ name, path string }{
+		{"buy", f.Buy.Path}, {"ready", f.Ready.Path}, {"outcome", f.Outcome.Path},
+		{"stock.set_request", f.Stock.SetRequest.Path}, {"stock.left_request", f.Stock.LeftRequest.Path}, {"stock.orders_request", f.Stock.OrdersRequest.Path},
+	} {
 		switch {
-		case r.Path == "" && name == "buy":
+		case r.path == "" && r.name == "buy":
 			return "buy", "nothing says how to buy: want buy with a path, such as /items/{item}/orders"
-		case r.Path != "" && !strings.HasPrefix(r.Path, "/"):
-			return name + ".path", fmt.Sprintf("path is %q: want one that begins with /, of the service itself", r.Path)
+		case r.path != "" && !strings.HasPrefix(r.path, "/"):
+			return r.name + ".path", fmt.Sprintf("path is %q: want one that begins with /, of the service itself", r.path)
 		}
 	}
 	return "", ""
 }
 
 func (f *File) checkAnswers() (field, what string) {
-	for word, a := range f.Answers {
-		at := "answers." + string(word)
+	words := slices.Sorted(maps.Keys(f.Answers))
+	for _, word := range words {
+		a, at := f.Answers[word], "answers."+string(word)
 		switch {
 		case !slices.Contains(answerWords, word):
 			return at, fmt.Sprintf("there is no answer %q: want sold, sold_out, busy, accepted or unknown", word)
@@ -298,7 +300,8 @@ func (f *File) checkAnswers() (field, what string) {
 		case word == accepted && f.Outcome.Path == "":
 			return at, "nothing says where the outcome of an accepted sale is asked for: want outcome with a path"
 		}
-		for other, b := range f.Answers {
+		for _, other := range words {
+			b := f.Answers[other]
 			both := func(status int) bool { return slices.Contains(b.Status, status) }
 			if i := slices.IndexFunc(a.Status, both); other != word && a.Field == "" && b.Field == "" && i >= 0 {
 				return "answers." + string(max(word, other)), fmt.Sprintf("both %s and %s are answered with %d: want a field in one of them", min(word, other), max(word, other), a.Status[i])
@@ -339,10 +342,10 @@ func (f *File) checkStock() (field, what string) {
 	return "", ""
 }
 
-// statements are those of a text, without what is empty.
+// statements are those of a text, without what is empty. A semicolon in quotes, or in a comment, ends none.
 func statements(text string) []string {
 	var all []string
-	for s := range strings.SplitSeq(text, ";") {
+	for _, s := range statement.FindAllString(text, -1) {
 		if s = strings.TrimSpace(s); s != "" {
 			all = append(all, s)
 		}
@@ -350,11 +353,11 @@ func statements(text string) []string {
 	return all
 }
 
-var stepName = regexp.MustCompile("^[a-z][a-z0-9-]*$")
+var statement = regexp.MustCompile(`(?s)(?:(?:-- |#)[^\n]*|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|` + "`[^`]*`|[^;])+")
 
 func (f *File) checkScripts() (field, what string) {
-	for _, name := range f.Scripts {
-		if !stepName.MatchString(name) {
+	for _, name := range slices.Sorted(maps.Values(f.Scripts)) {
+		if !schedule.IsStepName(name) {
 			return "scripts", fmt.Sprintf("%q is no name of a step: want lower-case letters, such as acquire", name)
 		}
 	}
@@ -397,12 +400,13 @@ func (f *File) checkPlaces() (field, what string) {
 		known []string
 	}{{"buy", f.Buy, ofSale}, {"outcome", f.Outcome, ofOutcome}, {"stock.set_request", stock.SetRequest, ofOffer}, {"stock.left_request", stock.LeftRequest, ofCount}, {"stock.orders_request", stock.OrdersRequest, ofCount}} {
 		all = append(all, text{r.field + ".path", r.Path, r.known}, text{r.field + ".body", r.Body, r.known})
-		for header, value := range r.Headers {
-			all = append(all, text{r.field + ".headers." + header, value, r.known})
+		for _, header := range slices.Sorted(maps.Keys(r.Headers)) {
+			all = append(all, text{r.field + ".headers." + header, r.Headers[header], r.known})
 		}
 	}
 	ports := false
-	for name, value := range f.Start.Env {
+	for _, name := range slices.Sorted(maps.Keys(f.Start.Env)) {
+		value := f.Start.Env[name]
 		all, ports = append(all, text{"start.env." + name, value, ofProcess}), ports || strings.Contains(value, "{port}")
 	}
 	for _, word := range f.Start.Command {

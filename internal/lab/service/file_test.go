@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,6 +107,37 @@ func TestMistakes(t *testing.T) {
 	}
 	if _, err := Read(path); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTheFirstMistakeIsTold, the same one each time.
+func TestTheFirstMistakeIsTold(t *testing.T) {
+	for text, says := range map[string]string{
+		strings.Replace(small, "buy: {path: /buy}", "ready: {path: health}", 1):                            "nothing says how to buy",
+		small + "answers:\n  busy: {}\n  sold: {}\n  unknown: {}\n":                                        "busy has neither",
+		small + "scripts: {a: A, b: B, c: C}\n":                                                            `"A" is no name`,
+		strings.Replace(small, "{path: /buy}", `{path: /buy, headers: {A: "{a}", B: "{b}", C: "{c}"}}`, 1): "{a}",
+		strings.Replace(small, "buy:", "  env: {A: \"{a}\", B: \"{b}\", C: \"{c}\"}\nbuy:", 1):             "{a}",
+	} {
+		for range 20 {
+			if _, err := parse("service.yaml", t.TempDir(), []byte(text)); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%v: want %s", err, says)
+				break
+			}
+		}
+	}
+}
+
+func TestASemicolonInQuotesEndsNoStatement(t *testing.T) {
+	for text, want := range map[string][]string{
+		"DELETE FROM a; UPDATE b SET c = 1;":            {"DELETE FROM a", "UPDATE b SET c = 1"},
+		`UPDATE a SET b = 'c;d\';', e = "f;";; DO 1`:    {`UPDATE a SET b = 'c;d\';', e = "f;"`, "DO 1"},
+		"-- it's there; always\nDO 1; -- isn't\nDO 'x'": {"-- it's there; always\nDO 1", "-- isn't\nDO 'x'"},
+		"DO 'a; DO 1": {"DO 'a", "DO 1"},
+	} {
+		if got := statements(text); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
 	}
 }
 

@@ -172,7 +172,7 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 		late = append(late, later...)
 	}
 	if p.AfterAnswer = p.AfterAnswer || !now || goesOn(0); p.AfterAnswer {
-		s.patience = max(s.patience, time.Duration(s.File.Settle), lateFactor*took)
+		s.patience = max(s.patience, s.File.Settle, lateFactor*took)
 	}
 	if first {
 		p.Sold, p.SoldReply = s.foreground(p, slices.Concat(sent, late), buyer), reply
@@ -221,7 +221,7 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 		}
 		p.Reason = fmt.Sprintf("the only unit of an item was sold, and the next customer, who came afterwards, was answered as sold, too (%d): stock.orders found %d", reply.Status, len(orders))
 		return nil
-	case reply.Outcome == load.Unknown || reply.Outcome == load.Failed && reply.Status >= 500:
+	case schedule.Failed(reply.String()):
 		p.Judgement.Kind = verdict.Crashed
 		p.Reason = fmt.Sprintf("an item without a unit was ordered, and the answer was %s%s", reply, process.said())
 		return nil
@@ -234,7 +234,7 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, kept *recorder, process
 func (s *Service) awaitSale(ctx context.Context, item int64) (left int64, orders []Order, now bool, err error) {
 	for began, looks := time.Now(), 0; ; looks++ {
 		left, orders, err = s.Counts(ctx, item)
-		if err != nil || left == 0 && len(orders) > 0 || time.Since(began) > max(stillLimit, time.Duration(s.File.Settle)) {
+		if err != nil || left == 0 && len(orders) > 0 || time.Since(began) > max(stillLimit, s.File.Settle) {
 			return left, orders, looks == 0, err
 		}
 		if err := seen.Pause(ctx, orderEvery); err != nil {

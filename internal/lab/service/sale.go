@@ -192,7 +192,7 @@ const briefly = 200
 func brief(body []byte) string {
 	text := strings.Join(strings.Fields(string(body)), " ")
 	if len(text) > briefly {
-		return text[:briefly] + "…"
+		return strings.ToValidUTF8(text[:briefly], "") + "…"
 	}
 	return text
 }

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"unicode/utf8"
 
 	"stocklock/internal/lab/load"
 )
@@ -47,5 +49,11 @@ func TestAnOutcomeWithoutItsNumber(t *testing.T) {
 	s.counter = p
 	if r := s.Buy(t.Context(), p, Sale{}); !errors.As(r.Err, new(*Mistake)) {
 		t.Errorf("%s: %v", r.Outcome, r.Err)
+	}
+}
+
+func TestAnAnswerIsCutBetweenCharacters(t *testing.T) {
+	if got := brief([]byte("a" + strings.Repeat("库存", briefly))); !utf8.ValidString(got) || !strings.HasSuffix(got, "…") {
+		t.Errorf("%q", got)
 	}
 }

@@ -18,7 +18,7 @@ type Seller struct {
 }
 
 const (
-	retryBusy = 20 * time.Millisecond // after which a customer who was told busy asks again
+	retryBusy = 20 * time.Millisecond // after which a customer who was rejected as busy asks again
 	patience  = 15 * time.Second      // for which a customer does
 )
 

@@ -262,7 +262,7 @@ func (s *Service) start(ctx context.Context, i int, redisAddr string, dsn *mysql
 
 // startContext ends when a process has had its time to start.
 func (s *Service) startContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	within := time.Duration(s.File.Start.Within)
+	within := s.File.Start.Within
 	return context.WithTimeoutCause(ctx, within, fmt.Errorf("start.within is %s; it must listen on 127.0.0.1 at {port}", within))
 }
 
@@ -346,7 +346,7 @@ type relay struct {
 	of  map[*wire.Exchange]wire.Tap // those under way, with who watched when they came; nil for nobody who still does
 }
 
-// set has another tap watch. Who watched before hears no more of what is under way.
+// set has another tap watch. The tap before it hears no more of what is under way.
 func (r *relay) set(tap wire.Tap) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

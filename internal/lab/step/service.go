@@ -373,8 +373,8 @@ func (s *Service) awaitLast() func(context.Context) error {
 		select {
 		case <-seen:
 			return nil
-		case <-time.After(time.Duration(s.on.File.Settle)):
-			return fmt.Errorf("a sale did not send %s within %s, as another one did when it had answered", shape, time.Duration(s.on.File.Settle))
+		case <-time.After(s.on.File.Settle):
+			return fmt.Errorf("a sale did not send %s within %s, as another one did when it had answered", shape, s.on.File.Settle)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -395,7 +395,7 @@ func (s *Service) play(ctx context.Context, p Plan, choose explore.Chooser, look
 	}
 	r := &serviceRun{
 		run: newRun(p, s.schema, units, pace{
-			lease: s.lease, renews: s.renews, certain: certain, patience: longIdle, restLimit: max(shortRest, time.Duration(s.on.File.Settle)+time.Second),
+			lease: s.lease, renews: s.renews, certain: certain, patience: longIdle, restLimit: max(shortRest, s.on.File.Settle+time.Second),
 			lookLimit: lookLimit, starved: &s.starved,
 		}),
 		service: s, item: s.on.NewItem(), looked: looked, conns: map[uint64]*wire.Conn{},

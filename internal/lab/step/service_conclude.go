@@ -26,7 +26,7 @@ func (r *serviceRun) end(ctx context.Context) {
 			if c.accepted.Load() && c.state != ended {
 				select {
 				case <-c.done:
-				case <-time.After(time.Duration(r.service.on.File.Settle)): // what it was to do was lost
+				case <-time.After(r.service.on.File.Settle): // what it was to do was lost
 					r.service.dirty[i] = true
 				}
 			}
@@ -45,7 +45,7 @@ func (r *serviceRun) end(ctx context.Context) {
 // comesToRest waits until a process has sent the last request of a sale that was answered so, or nothing of it for as long
 // as it may be silent. Early is a sale that went on behind its answer, whatever the probe has seen.
 func (r *serviceRun) comesToRest(ctx context.Context, process int, answered load.Outcome, early bool) bool {
-	settled, quiet := time.Duration(r.service.on.File.Settle), seen.Quiet{}
+	settled, quiet := r.service.on.File.Settle, seen.Quiet{}
 	for limit := time.Now().Add(settled + shortRest); early || r.service.probe.AfterAnswer; {
 		r.mu.Lock()
 		busy, last, heard := r.busy[process], r.last[process], r.heard[process]

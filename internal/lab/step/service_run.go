@@ -220,7 +220,7 @@ func (r *serviceRun) goesOn(b *buyer) bool { return r.service.probe.AfterAnswer 
 
 // listen finds out why a customer is silent.
 func (r *serviceRun) listen(ctx context.Context, b *buyer, s *silence) (err error) {
-	c, settled := r.of(b), time.Duration(r.service.on.File.Settle)
+	c, settled := r.of(b), r.service.on.File.Settle
 	switch {
 	case b.flying != nil:
 		if b.flying.Server == wire.Redis {
