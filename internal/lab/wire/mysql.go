@@ -411,8 +411,8 @@ func (m *mysqlConn) answer(packet []byte) (raw []byte, a answer, err error) {
 		}
 		return p
 	}
-	skip := func(n int) { // so many definitions, and the packet that ends them
-		for range n + 1 {
+	skip := func(n int) { // so many definitions, and the packet that ends any
+		for i := 0; n > 0 && i <= n; i++ {
 			next()
 		}
 	}
@@ -423,12 +423,8 @@ func (m *mysqlConn) answer(packet []byte) (raw []byte, a answer, err error) {
 		if p[4] == 0 && len(p) >= 13 {
 			id, columns, params := binary.LittleEndian.Uint32(p[5:]), int(binary.LittleEndian.Uint16(p[9:])), int(binary.LittleEndian.Uint16(p[11:]))
 			m.prepared[id], m.last = &prepared{text: string(packet[5:]), params: params}, id
-			if params > 0 {
-				skip(params)
-			}
-			if columns > 0 {
-				skip(columns)
-			}
+			skip(params)
+			skip(columns)
 		}
 		return raw, answer{text: "prepared"}, err
 	case comQuery, comExecute, comFetch, comFieldList:

@@ -161,9 +161,7 @@ func (p *Proxy) serveRedis(c *Conn) {
 		}
 		if name == "select" && len(args) > 1 {
 			if n, err := strconv.Atoi(args[1]); err == nil {
-				p.mu.Lock()
-				p.database = n
-				p.mu.Unlock()
+				p.database.Store(int64(n))
 			}
 		}
 		pass, text, source := passing[name], redisText(args), ""
@@ -245,7 +243,7 @@ func (c *Conn) noteSetting(name string, args []string) {
 	}
 }
 
-// readReplies passes on answers, and messages of subscriptions. What comes behind an answer waits until that is written.
+// readReplies passes on answers, and messages of subscriptions. A message behind an answer waits until that is written.
 // Clients of RESP2 come back from a subscription to their pool: how many channels are left is in its answers.
 func (p *Proxy) readReplies(c *Conn, server *bufio.Reader, replies chan<- value, written <-chan bool) {
 	defer c.client.Close()
@@ -298,9 +296,6 @@ func redisText(args []string) string {
 	}
 	if words[0] == "EVALSHA_RO" {
 		words[0] = "EVALSHA"
-	}
-	if len(words) < 2 {
-		words = append(words, "")
 	}
 	return strings.TrimSpace(strings.Join(words, " "))
 }

@@ -23,6 +23,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"stocklock/internal/lab/rig"
 )
 
 // The servers that a proxy can stand before, in the words of schedules.
@@ -110,54 +112,44 @@ func (Answers) Closed(*Conn, bool)          {}
 
 // Proxy stands before one server. It is safe for concurrent use.
 type Proxy struct {
-	Addr string // host:port, to be used instead of the server's
+	*rig.Connections // their Addr is to be used instead of the server's
 
 	process  int
 	server   string
 	tap      Tap
-	listener net.Listener
-	serving  sync.WaitGroup
+	accepted atomic.Int64
+	database atomic.Int64 // the last that a client of Redis has selected
 	// A client of MySQL has left at the greeting, and one was let in.
 	left, entered atomic.Bool
 
 	mu       sync.Mutex // guards the rest
 	upstream string
 	conns    map[*Conn]bool
-	accepted int
 	unseen   []string
-	database int // the last that a client of Redis has selected
 	closed   bool
 }
 
 // Listen starts a proxy for one process of a service, before the server at upstream.
 func Listen(server, upstream string, process int, tap Tap) (*Proxy, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	p := &Proxy{
-		Addr: listener.Addr().String(), process: process, server: server, tap: tap, listener: listener,
-		upstream: upstream, conns: map[*Conn]bool{},
-	}
-	p.serving.Go(p.accept)
-	return p, nil
+	p := &Proxy{process: process, server: server, tap: tap, upstream: upstream, conns: map[*Conn]bool{}}
+	var err error
+	p.Connections, err = rig.Accept(p.serve)
+	return p, err
 }
 
 // Close ends the proxy and all its connections. The tap must let go what it holds.
 func (p *Proxy) Close() error {
-	err := p.listener.Close()
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
 	p.Sever()
-	p.serving.Wait()
-	if errors.Is(err, net.ErrClosed) {
-		return nil
+	if err := p.Connections.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
 	}
-	return err
+	return nil
 }
 
-// Sever closes all connections. New ones are accepted.
+// Sever closes all connections at both ends, and waits for none of them: a request may be held. New ones are accepted.
 func (p *Proxy) Sever() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,11 +167,7 @@ func (p *Proxy) Lead(upstream string) {
 }
 
 // Accepted is how many connections there have been.
-func (p *Proxy) Accepted() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.accepted
-}
+func (p *Proxy) Accepted() int { return int(p.accepted.Load()) }
 
 // Unseen says what the proxy could not read, each once.
 func (p *Proxy) Unseen() []string {
@@ -193,11 +181,7 @@ func (p *Proxy) Unseen() []string {
 }
 
 // Database is the number of the database that a client of Redis has selected last.
-func (p *Proxy) Database() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.database
-}
+func (p *Proxy) Database() int { return int(p.database.Load()) }
 
 // Listening says whether a connection of the proxy listens to channels of Redis.
 func (p *Proxy) Listening() bool {
@@ -219,22 +203,11 @@ func (p *Proxy) cannot(see string) {
 	}
 }
 
-func (p *Proxy) accept() {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		p.serving.Go(func() { p.serve(client) })
-	}
-}
-
 const dialTimeout = 5 * time.Second
 
 func (p *Proxy) serve(client net.Conn) {
-	defer client.Close()
+	p.accepted.Add(1)
 	p.mu.Lock()
-	p.accepted++
 	upstream := p.upstream
 	p.mu.Unlock()
 	server, err := net.DialTimeout("tcp", upstream, dialTimeout)
