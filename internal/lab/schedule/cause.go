@@ -19,44 +19,30 @@ func (r *Record) Conclude(end State, keeps bool) {
 }
 
 func (r *Record) causeOf(end State, keeps bool) verdict.Cause {
-	if r.Outcome.Reserved != nil && r.Outcome.Bad() {
+	switch v := r.Outcome.Verdict; {
+	case r.Outcome.Reserved != nil && r.Outcome.Bad():
 		return r.Outcome.causeOfReservation()
-	}
-	switch r.Outcome.Verdict {
-	case verdict.Lied:
-		if r.lostWithPrimary() {
-			return verdict.NotCopied
-		}
-		return verdict.NoOrder
-	case verdict.Denied:
-		if r.triedAgain() {
-			return verdict.UnknownCommit
-		}
-		return verdict.Denial
-	case verdict.Twice:
-		if r.triedAgain() {
-			return verdict.UnknownCommit
-		}
-		return verdict.SoldAgain
-	case verdict.HalfSold:
-		return verdict.TornOrder
-	case verdict.Crashed:
-		if r.Deadlocks() > 0 {
-			return verdict.Deadlock
-		}
-		return verdict.Crash
-	case verdict.Unclaimed:
-		return verdict.Abandoned
-	case verdict.Unbalanced:
-		return verdict.Unexplained
-	case verdict.Left:
+	case v == verdict.Lied && r.lostWithPrimary():
+		return verdict.NotCopied
+	case (v == verdict.Denied || v == verdict.Twice || v == verdict.Oversold) && r.triedAgain():
+		return verdict.UnknownCommit
+	case v == verdict.Crashed && r.Deadlocks() > 0:
+		return verdict.Deadlock
+	case v == verdict.Left:
 		return r.causeOfRefusal()
-	case verdict.Stuck:
+	case v == verdict.Stuck:
 		return r.causeOfStuck(end)
-	case verdict.Oversold:
+	case v == verdict.Oversold:
 		return r.causeOfOversell(keeps)
+	default:
+		return usual[v]
 	}
-	return ""
+}
+
+// usual are the causes of the verdicts that causeOf does not look into.
+var usual = map[verdict.Kind]verdict.Cause{
+	verdict.Lied: verdict.NoOrder, verdict.Denied: verdict.Denial, verdict.Twice: verdict.SoldAgain, verdict.HalfSold: verdict.TornOrder,
+	verdict.Crashed: verdict.Crash, verdict.Unclaimed: verdict.Abandoned, verdict.Unbalanced: verdict.Unexplained,
 }
 
 func (r *Record) causeOfStuck(end State) verdict.Cause {
@@ -76,37 +62,34 @@ func (r *Record) causeOfStuck(end State) verdict.Cause {
 // causeOfOversell looks at the first two customers of whom one overwrote the other, and at how the
 // second of them got in while the first had not finished.
 func (r *Record) causeOfOversell(keeps bool) verdict.Cause {
-	if r.triedAgain() {
-		return verdict.UnknownCommit
-	}
 	first, second := overwritten(r.Outcome.Orders)
 	if first == 0 && r.Wire { // what a customer did not read in SQL is not known
 		first, second = lastTwo(r.Outcome.Orders)
 	}
-	if first == 0 {
-		return verdict.Unexplained
-	}
+	either := func(is func(one, other Customer) bool) bool { return is(first, second) || is(second, first) }
 	switch {
+	case first == 0:
+		return verdict.Unexplained
 	case r.appendedToSum(first) && r.appendedToSum(second):
 		return verdict.WriteSkew
 	case r.lockedApart(first, second):
 		return verdict.WrongKey
-	}
-	if r.readStale(first, second) || r.readStale(second, first) {
+	case either(r.readStale):
 		return verdict.StaleCache
-	}
-	if r.readBehind(first, second) || r.readBehind(second, first) {
+	case either(r.readBehind):
 		return verdict.ReadBehind
-	}
-	if r.checkedThenSet(first, second) || r.checkedThenSet(second, first) {
+	case either(r.checkedThenSet):
 		return verdict.CheckThenSet
 	}
 	one, other := r.lastHold(first), r.lastHold(second)
-	early := r.Wire && (r.checkedEarly(first, second) || r.checkedEarly(second, first))
+	otherwise := verdict.Unexplained
+	if r.Wire && either(r.checkedEarly) {
+		otherwise = verdict.CheckedEarly
+	}
 	if one < 0 && other < 0 {
 		switch {
-		case early:
-			return verdict.CheckedEarly
+		case otherwise == verdict.CheckedEarly:
+			return otherwise
 		case r.wentOn(first, named), r.wentOn(second, named):
 			return verdict.WithoutLock
 		}
@@ -123,7 +106,7 @@ func (r *Record) causeOfOversell(keeps bool) verdict.Cause {
 		return verdict.WithoutLock
 	}
 	if one < 0 || other < 0 {
-		return unlessEarly(early)
+		return otherwise
 	}
 	// The holds from the earlier one to the later one follow each other without a gap in the list:
 	// the first that ended other than by its own holder let the rest in.
@@ -132,14 +115,7 @@ func (r *Record) causeOfOversell(keeps bool) verdict.Cause {
 			return r.causeOfEnd(h)
 		}
 	}
-	return unlessEarly(early)
-}
-
-func unlessEarly(early bool) verdict.Cause {
-	if early {
-		return verdict.CheckedEarly
-	}
-	return verdict.Unexplained
+	return otherwise
 }
 
 var (

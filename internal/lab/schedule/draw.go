@@ -106,10 +106,8 @@ func (r Record) WithoutTimes() Record {
 
 // lockServer is the server of the lock, for people.
 func (r Record) lockServer() string {
-	for _, e := range r.Entries {
-		if e.Server == labmode.EtcdServer {
-			return ServerName(e.Server)
-		}
+	if slices.ContainsFunc(r.Entries, func(e Entry) bool { return e.Server == labmode.EtcdServer }) {
+		return ServerName(labmode.EtcdServer)
 	}
 	return ServerName(labmode.RedisServer)
 }
