@@ -137,7 +137,7 @@ func (t *try) explore(ctx context.Context, on *step.Service) (tasks []task) {
 	if on.Unrenewed() || len(on.Ends()) > 0 {
 		tasks = append(tasks, search(2, schedule.Wait))
 	}
-	if on.Processes() > 2 {
+	if len(t.on.Processes) > 2 {
 		defer func() { tasks = append(tasks, search(3)) }()
 	}
 	switch {
@@ -166,7 +166,7 @@ func (t *try) search(ctx context.Context, on *step.Service, plan step.Plan, what
 	early := slices.Contains(plan.Events, schedule.Wait) // leases are ended early
 	again := explore.Replayer(on.PlaySchedule)
 	if slices.Contains(plan.Events, schedule.Pause) || slices.Contains(plan.Events, schedule.Withhold) {
-		plan, again = plan.InOwnTime(), on.InTime
+		plan.Early, plan.Late, again = false, true, on.InTime // who polls meanwhile does that by a clock
 	}
 	found, err := explore.Explore(ctx, plan.On(on), search, func(done, left int) { t.progress("%s: %d played, %d known to be left", what, done, left) })
 	t.progress("%s: playing the shortest once more", what)

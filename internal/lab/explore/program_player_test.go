@@ -16,7 +16,6 @@ import (
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	look "stocklock/internal/lab/seen"
-	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/redisconn"
 )
@@ -51,7 +50,7 @@ func newProgramServers(t *testing.T, dsn string, client redisconn.Client, worker
 			t.Fatal(err)
 		}
 	}
-	if s.schema, err = step.LoadSchema(t.Context(), db); err != nil {
+	if s.schema, err = schedule.LoadSchema(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 	for range schedule.MaxCustomers {

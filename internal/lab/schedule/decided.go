@@ -39,7 +39,7 @@ func (r Record) Unnamed() string {
 
 // AnswerCounts says whether a customer is to come to an answer. The orders alone count of one whom an event has
 // taken away, and of one who was there when it broke a server.
-func (r Record) AnswerCounts(c Customer) bool { return !slices.Contains(r.Struck, c) }
+func (r Record) AnswerCounts(c Customer) bool { return !slices.Contains(r.TakenAway, c) }
 
 // NeedsAnother says that none of the customers shows whether the service still sells: one more is to come.
 func (r Record) NeedsAnother() bool { return r.undecided(false) != "" }

@@ -7,28 +7,28 @@ import (
 	"stocklock/internal/lab/verdict"
 )
 
-// TestWhatDecides: a run is decided by the answers of those whom the event has not struck, or else by who came
+// TestWhatDecides: a run is decided by the answers of those whom the event has not taken away, or else by who came
 // afterwards.
 func TestWhatDecides(t *testing.T) {
 	for _, tt := range []struct {
 		a, b, ordinary string
-		struck         []Customer
+		takenAway      []Customer
 		why            string
 	}{
 		{a: "sold", b: "sold_out"},
 		{a: "sold", b: "busy"},
 		{a: "busy", b: "busy", why: "A was answered with busy"},
 		{a: "busy", b: "busy", ordinary: "sold"},
-		{a: "no answer", b: "sold", struck: []Customer{'A'}},
-		{a: "no answer", b: "busy", struck: []Customer{'A'}, why: "B was answered with busy"},
-		{a: "no answer", b: "busy", struck: []Customer{'A'}, ordinary: "sold_out"},
-		{a: "sold", b: "500: item 7", struck: []Customer{'A'}, ordinary: "sold_out", why: "B was answered with 500"},
-		{a: "sold", b: "no answer", struck: []Customer{'A'}, why: "B was answered with no answer"},
-		{a: "sold", b: "500: gone", struck: []Customer{'A', 'B'}, why: "nobody came afterwards"},
-		{a: "sold", b: "500: gone", struck: []Customer{'A', 'B'}, ordinary: "500: gone", why: "who came afterwards was answered with 500"},
-		{a: "sold", b: "500: gone", struck: []Customer{'A', 'B'}, ordinary: "sold_out"},
+		{a: "no answer", b: "sold", takenAway: []Customer{'A'}},
+		{a: "no answer", b: "busy", takenAway: []Customer{'A'}, why: "B was answered with busy"},
+		{a: "no answer", b: "busy", takenAway: []Customer{'A'}, ordinary: "sold_out"},
+		{a: "sold", b: "500: item 7", takenAway: []Customer{'A'}, ordinary: "sold_out", why: "B was answered with 500"},
+		{a: "sold", b: "no answer", takenAway: []Customer{'A'}, why: "B was answered with no answer"},
+		{a: "sold", b: "500: gone", takenAway: []Customer{'A', 'B'}, why: "nobody came afterwards"},
+		{a: "sold", b: "500: gone", takenAway: []Customer{'A', 'B'}, ordinary: "500: gone", why: "who came afterwards was answered with 500"},
+		{a: "sold", b: "500: gone", takenAway: []Customer{'A', 'B'}, ordinary: "sold_out"},
 	} {
-		r := Record{Wire: true, Customers: 2, Struck: tt.struck, Outcome: Outcome{Verdict: verdict.Held, Ordinary: tt.ordinary, Answers: map[string]string{"A": tt.a, "B": tt.b}}}
+		r := Record{Wire: true, Customers: 2, TakenAway: tt.takenAway, Outcome: Outcome{Verdict: verdict.Held, Ordinary: tt.ordinary, Answers: map[string]string{"A": tt.a, "B": tt.b}}}
 		if why := r.Undecided(); why != tt.why {
 			t.Errorf("%+v: %q", tt, why)
 		}
@@ -38,7 +38,7 @@ func TestWhatDecides(t *testing.T) {
 // TestWhatIsQueued: a unit whose order can still come of a queue is not left, and decides nothing.
 func TestWhatIsQueued(t *testing.T) {
 	for queued, want := range map[bool]verdict.Kind{false: verdict.Left, true: verdict.Held} {
-		r := Record{Wire: true, Customers: 2, Queued: queued, Struck: []Customer{'A'}, Played: Schedule{{Event: Kill, Customer: 'A'}}, Outcome: Outcome{Stock: 1, Ordinary: "sold_out", Answers: map[string]string{"A": "no answer", "B": "sold_out"}}}
+		r := Record{Wire: true, Customers: 2, Queued: queued, TakenAway: []Customer{'A'}, Played: Schedule{{Event: Kill, Customer: 'A'}}, Outcome: Outcome{Stock: 1, Ordinary: "sold_out", Answers: map[string]string{"A": "no answer", "B": "sold_out"}}}
 		if r.Decide(); r.Outcome.Verdict != want || (r.Undecided() != "") != queued {
 			t.Errorf("queued: %v: %s, undecided: %q", queued, r.Outcome.Verdict, r.Undecided())
 		}
@@ -56,7 +56,7 @@ func TestAUnitInALease(t *testing.T) {
 		{"", "sold", -1, verdict.Unbalanced}, {"leases run", "sold", -1, verdict.Held},
 		{"leases run", "sold", 1, verdict.Unbalanced}, {"leases run", "busy", 1, verdict.Unbalanced}, {"", "busy", 0, verdict.Stuck}, {"leases run", "busy", 0, verdict.Held},
 	} {
-		r := Record{Wire: true, Customers: 2, Unended: tt.unended, LostUpdates: tt.lost, Struck: []Customer{'A'}, Played: Schedule{{Event: Kill, Customer: 'A'}},
+		r := Record{Wire: true, Customers: 2, Unended: tt.unended, LostUpdates: tt.lost, TakenAway: []Customer{'A'}, Played: Schedule{{Event: Kill, Customer: 'A'}},
 			Outcome: Outcome{Stock: 2, Ordinary: tt.ordinary, Orders: []Order{{Customer: "B"}}, Answers: map[string]string{"A": "no answer", "B": "sold"}}}
 		if r.Decide(); r.Outcome.Verdict != tt.want || (r.Undecided() == "") != r.Outcome.Bad() {
 			t.Errorf("%+v: %s, undecided: %q", tt, r.Outcome.Verdict, r.Undecided())
@@ -165,7 +165,7 @@ func TestARefusalWithUnitsLeft(t *testing.T) {
 func TestARoundWithAUnitForEach(t *testing.T) {
 	var d Decided
 	for stock, b := range map[int64]string{1: "sold_out", 2: "500"} {
-		d.Add(Record{Wire: true, Customers: 2, Struck: []Customer{'A'}, Behind: "A.decr", Leaves: true, Outcome: Outcome{Verdict: verdict.Held, Stock: stock, Answers: map[string]string{"B": b}}})
+		d.Add(Record{Wire: true, Customers: 2, TakenAway: []Customer{'A'}, Behind: "A.decr", Leaves: true, Outcome: Outcome{Verdict: verdict.Held, Stock: stock, Answers: map[string]string{"B": b}}})
 	}
 	if d.Held() {
 		t.Error("the places with a unit for each customer decided nothing: " + d.String())

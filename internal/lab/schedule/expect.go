@@ -10,9 +10,9 @@ import (
 // Attack says how exploration attacks a property: a strategy that lacks it shows a bad schedule
 // with one of these causes, one that has it shows none.
 type Attack struct {
-	Property  declared.Property // 0 for what is the database's alone
-	Event     Event             // empty for none
-	Customers int               // so many are needed for it to show
+	Property  declared.Property
+	Event     Event // empty for none
+	Customers int   // so many are needed for it to show
 	Causes    []verdict.Cause
 	// Within says that it shows only between two requests of one acquisition or release. If these
 	// cannot be held one by one, it decides nothing.

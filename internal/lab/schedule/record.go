@@ -28,10 +28,10 @@ type Record struct {
 	Holds  []Hold   `json:"-"` // of the lock, in their order
 
 	// Of a run at the wire: see [Record.Undecided] and [Decided].
-	Struck []Customer `json:"-"` // whom the event has taken away, or who were there when it broke a server
-	Behind string     `json:"-"` // the request behind which the event happened, or the second customer came
-	Leaves bool       `json:"-"` // that request has left something in Redis, or an open transaction
-	Queued bool       `json:"-"` // an order is missing, and a queue of Redis still has what the sales wrote there
+	TakenAway []Customer `json:"-"` // whom the event has taken away, or who were there when it broke a server
+	Behind    string     `json:"-"` // the request behind which the event happened, or the second customer came
+	Leaves    bool       `json:"-"` // that request has left something in Redis, or an open transaction
+	Queued    bool       `json:"-"` // an order is missing, and a queue of Redis still has what the sales wrote there
 	// Unended are the leases that time has not ended, as none is in a row of SQL: one can rightly keep out somebody, or a unit.
 	Unended string `json:"-"`
 	// LostUpdates are the units both in orders and left, negative for those in neither.

@@ -1,7 +1,7 @@
 // Package schedule has the words of schedules: the text that says in which order customers send their
 // requests, the events between them, the record of a run, and the causes of failures.
 //
-// A [Schedule] is a text of steps and events, such as "A.set wait B.set". Package stage plays one on
+// A [Schedule] is a text of steps and events, such as "A.set wait B.set". Package step plays one on
 // real servers and returns a [Record]: the requests, the answers, and the state of the servers after
 // each step. Package explore plays all of them. docs/schedules.md describes the three together.
 //

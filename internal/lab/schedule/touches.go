@@ -10,7 +10,7 @@ import (
 
 // Request is one request of a sale to a server.
 type Request struct {
-	Server string `json:"server"` // redis, mysql or quorum-N
+	Server string `json:"server"` // redis, mysql, etcd or quorum-N
 	Text   string `json:"text"`   // the command as it is sent
 	Tx     bool   `json:"-"`      // a statement of a transaction
 	Source string `json:"-"`      // of a script that is not the repository's own, where it is known
@@ -27,7 +27,7 @@ func (r Request) IsLook(s Schema) bool {
 	return !slices.ContainsFunc(s.Touches(r), func(t Touch) bool { return t.Does&^(Reads|Asks) != 0 })
 }
 
-// ServerName is the name of a server for people.
+// ServerName is the name of the server of a lock, for people.
 func ServerName(server string) string {
 	if server == labmode.EtcdServer {
 		return server

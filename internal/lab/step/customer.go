@@ -1,6 +1,7 @@
 package step
 
 import (
+	"database/sql"
 	"slices"
 	"time"
 
@@ -152,3 +153,6 @@ func (b *buyer) request(h *held) schedule.Request {
 	}
 	return q
 }
+
+// serializable is the isolation under which a plain read takes a lock.
+var serializable = sql.LevelSerializable.String()

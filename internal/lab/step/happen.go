@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -15,7 +16,7 @@ func (r *run) happen(ctx context.Context, c schedule.Choice) error {
 	if c.Event != schedule.Arrive {
 		r.used++
 	}
-	r.strike(c)
+	r.takeAway(c)
 	defer func() { r.eventAt = time.Now() }()
 	if c.Event == schedule.Lose {
 		r.buyer(c.Customer).lose = true
@@ -45,12 +46,12 @@ func (r *run) happen(ctx context.Context, c schedule.Choice) error {
 	return r.observe(ctx, entry)
 }
 
-// strike notes whom an event takes away, or finds there when it breaks a server.
-func (r *run) strike(c schedule.Choice) {
+// takeAway notes whom an event takes away, or finds there when it breaks a server.
+func (r *run) takeAway(c schedule.Choice) {
 	for _, b := range r.buyers {
 		hit := b.customer == c.Customer && (c.Event == schedule.Kill || c.Event == schedule.Lose)
 		if hit || c.Event.Forgets() && b.state != absent {
-			r.struck = append(r.struck, b.customer)
+			r.takenAway = append(r.takenAway, b.customer)
 		}
 	}
 }
@@ -72,9 +73,7 @@ func (r *run) bringAbout(ctx context.Context, c schedule.Choice) error {
 		}
 		err := r.passLease(ctx, c)
 		r.resumed[c.Customer] = time.Now()
-		if resumed := p.Resume(); err == nil {
-			err = resumed
-		}
+		err = cmp.Or(err, p.Resume())
 		time.Sleep(afterPause)
 		return err
 	case schedule.Kill:

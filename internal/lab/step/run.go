@@ -30,16 +30,16 @@ type run struct {
 
 // log is what a run's record is made of.
 type log struct {
-	begun   time.Time
-	entries []schedule.Entry
-	chosen  schedule.Schedule
-	used    int                 // events
-	made    int                 // steps; polls of a lock do not count
-	eventAt time.Time           // when the last one was over
-	struck  []schedule.Customer // see [schedule.Record]
-	behind  string
-	leaves  bool
-	blind   bool // a sale keeps counts waiting
+	begun     time.Time
+	entries   []schedule.Entry
+	chosen    schedule.Schedule
+	used      int                 // events
+	made      int                 // steps; polls of a lock do not count
+	eventAt   time.Time           // when the last one was over
+	takenAway []schedule.Customer // see [schedule.Record]
+	behind    string
+	leaves    bool
+	blind     bool // a sale keeps counts waiting
 }
 
 // watched is what looks at the servers have shown: see look.go.
@@ -298,15 +298,10 @@ func (r *run) lookAtEnd(ctx context.Context, o *schedule.Outcome) (schedule.Stat
 	return end, err
 }
 
-// ordinaryNote is what was before an ordinary customer came, and how that one was answered.
-func ordinaryNote(before words.Text, answer string) words.Text {
-	return words.Of("note.ordinary", "before", before, "answer", answer)
-}
-
 func (r *run) record(o schedule.Outcome) schedule.Record {
 	return schedule.Record{
 		Strategy: r.plan.Strategy, Customers: len(r.buyers), LeaseMS: r.lease.Milliseconds(),
-		Entries: r.entries, Outcome: o, Played: r.chosen, Holds: r.holds, Struck: r.struck, Behind: r.behind, Leaves: r.leaves,
+		Entries: r.entries, Outcome: o, Played: r.chosen, Holds: r.holds, TakenAway: r.takenAway, Behind: r.behind, Leaves: r.leaves,
 	}
 }
 

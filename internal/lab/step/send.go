@@ -68,7 +68,7 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 	return r.observe(ctx, h.entry)
 }
 
-// forgetPoll takes back a try that changed nothing: how often one tries while time passes depends on the
+// forgetPoll removes a try that changed nothing: how often one tries while time passes depends on the
 // machine.
 func (r *run) forgetPoll(b *buyer, h *held) {
 	r.entries = slices.Delete(r.entries, h.entry, h.entry+1)

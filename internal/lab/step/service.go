@@ -23,54 +23,10 @@ import (
 
 // Service plays one run after the other on a described service. It is safe for concurrent use: runs take turns.
 //
-// Each customer has a process with proxies of its own: what comes through them while its customer buys belongs
-// to that sale. So it is certain whose a request is. A late answer and a
-// message of a subscription are not steps, and are passed on at once. The process then sends its
-// next request, which is held: until then, no other customer can see what the process does with the
+// Each customer has a process with proxies of its own. It is certain whose a request is: what comes through them while the
+// customer buys belongs to that sale. An answer, and a message of a subscription, are no steps, and are passed on at once. The
+// process then sends its next request, which is held: until then, no other customer can see what the process does with the
 // answer.
-//
-// Counts have a process of their own. A request that counts and a request of a sale look alike at
-// the wire, so one more process, at which nobody buys and nothing is held, is asked. It lives when
-// a customer's process is killed. Its price is a worker in it that takes jobs of a shared queue,
-// unseen: then the search says that the same schedule goes more than one way.
-//
-// A lease that was ended early is no finding. A search ends the key at once. Each finding is played
-// again, and the lease ends in its own time. So a process that goes by its own clock is not blamed
-// for a time that this clock has not shown. A key that rises again while its sale is held is
-// renewed: it ends only while its process is stopped, or its renewals are withheld. Then the other
-// customer comes afterwards: a customer who polls meanwhile does so by a clock, and no two runs
-// would go alike.
-//
-// Redis is broken as a server, where the sale has something in it. A failover, a restart and an
-// eviction are those of the rig. The proxies lead to the new primary, and all connections end. A
-// fault at a place where the run has named no key that Redis has would show nothing: it counts as
-// not met.
-//
-// A request of a process whose customer has not come belongs to another run. A service may try a
-// release again later. Such a request is passed on.
-//
-// A request that comes when its customer has been answered is a step of that sale. A command that
-// Redis blocks, such as BLPOP, and a statement that waits for a row, are seen to wait: others go on
-// meanwhile.
-//
-// Whatever command gave a key of the sale its end, that end is played. It is called the lock where
-// the sale makes the key only if there is none, or deletes it. Elsewhere, as for a cache or a
-// session, it is called a key that ends. A key that lives for more than 45 seconds and is no
-// lock always ends early. While a lock is renewed, another key ends only where it is a lock that is not.
-//
-// Locks end where the server says so. A second BEGIN, DDL, LOCK TABLES, SET autocommit=1, XA COMMIT
-// and a reset of the connection are steps, as is a SET with a SELECT in it. A text of several
-// statements is one step.
-//
-// A lock is what a sale makes exclusively or deletes. The first sales of a stage show which keys
-// are deleted, whatever command made them. A command's name says too little: INCR, ZADD and a
-// script take locks, and SET fills caches.
-//
-// A run that does not go as before is reported, not repeated, unless the machine was too slow for its
-// lease. A place that is not
-// reached a second time counts among those that decide nothing. Whether a request waits is asked of
-// InnoDB and of Redis' list of clients. A process that is silent with nothing under way is waited
-// for, up to settle.
 type Service struct {
 	on     *service.Service
 	probe  *service.Probe
@@ -99,8 +55,6 @@ type Service struct {
 	outlasted     bool            // a key of a sale ended by its time while the sale was held
 	kept          bool            // the stock is kept in Redis: it is there before a sale
 	spare         bool            // there is a unit for each customer
-
-	starved atomic.Int64
 }
 
 // OpenService prepares a service that was probed. It finds out whether sales keep leases, and renew them.
@@ -110,7 +64,7 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 		return nil, errors.New("it is one process, which can keep its own customers apart: each customer needs a process of its own")
 	}
 	var err error
-	if s.schema, err = LoadSchema(ctx, on.DB); err != nil {
+	if s.schema, err = schedule.LoadSchema(ctx, on.DB); err != nil {
 		return nil, err
 	}
 	if err = on.DB.QueryRowContext(ctx, "SELECT COALESCE(DATABASE(), '')").Scan(&s.database); err != nil {
@@ -230,9 +184,6 @@ func (s *Service) Plan(customers int, events ...schedule.Event) Plan {
 	return p
 }
 
-// Processes is how many customers can buy in one run.
-func (s *Service) Processes() int { return min(len(s.on.Processes), schedule.MaxCustomers) }
-
 const (
 	slowTries = 3   // how often a run is made that the machine is too slow for
 	maxSteps  = 200 // what a run may have
@@ -280,13 +231,6 @@ func (s *Service) InTime(ctx context.Context, _ string, customers int, order sch
 		p.Late = !slices.ContainsFunc(order[:over], func(c schedule.Choice) bool { return c.Customer > 'A' })
 	}
 	return s.follow(ctx, p, order)
-}
-
-// InOwnTime returns a plan in which leases end by themselves: a run in which one ends takes that long. The others
-// come when it is over: who polls meanwhile does that by a clock, and differently in each run.
-func (p Plan) InOwnTime() Plan {
-	p.Early, p.Late = false, true
-	return p
 }
 
 // nameOf is what a step with a request is called: a script as the description says.
@@ -340,6 +284,7 @@ func (s *Service) revive(ctx context.Context) error {
 const warmings = 3
 
 func (s *Service) warm(ctx context.Context, p *service.Process) error {
+	defer s.on.Watch(nil)()
 	for range warmings {
 		item := s.on.NewItem()
 		if err := s.on.SetStock(ctx, item, 1); err != nil {
@@ -363,13 +308,12 @@ func (s *Service) awaitLast() func(context.Context) error {
 	shape := s.probe.Last(load.Sold)
 	seen := make(chan struct{})
 	saw := sync.OnceFunc(func() { close(seen) })
-	stop := s.on.Watch(wire.Answers(func(x *wire.Exchange) {
+	s.on.Watch(wire.Answers(func(x *wire.Exchange) {
 		if service.Shape(x.Text) == shape {
 			saw()
 		}
 	}))
 	return func(ctx context.Context) error {
-		defer stop()
 		select {
 		case <-seen:
 			return nil
@@ -396,7 +340,7 @@ func (s *Service) play(ctx context.Context, p Plan, choose explore.Chooser, look
 	r := &serviceRun{
 		run: newRun(p, s.schema, units, pace{
 			lease: s.lease, renews: s.renews, certain: certain, patience: longIdle, restLimit: max(shortRest, s.on.File.Settle+time.Second),
-			lookLimit: lookLimit, starved: &s.starved,
+			lookLimit: lookLimit, starved: new(atomic.Int64),
 		}),
 		service: s, item: s.on.NewItem(), looked: looked, conns: map[uint64]*wire.Conn{},
 	}
@@ -422,7 +366,7 @@ func (s *Service) play(ctx context.Context, p Plan, choose explore.Chooser, look
 		r.buyers = append(r.buyers, b)
 		r.customers = append(r.customers, &caller{buyer: b, at: s.on.Processes[i], sale: sale})
 	}
-	stop := s.on.Watch(tap{r})
+	stop := s.on.Watch(r)
 	record, err := r.play(ctx, choose)
 	r.end(ctx)
 	stop()

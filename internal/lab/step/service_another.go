@@ -8,7 +8,6 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/seen"
-	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/words"
 )
 
@@ -21,30 +20,25 @@ const (
 	lastOther   = time.Second
 )
 
-// failed says whether a sale ended with none of the answers that the description knows.
-func failed(reply *service.Reply) bool {
-	return reply.Outcome == load.Failed && reply.Status >= 500 || reply.Outcome == load.Unknown
-}
-
 // othersMayCome says whether the time for that is not over.
 func (r *serviceRun) othersMayCome(came int, since time.Time) bool {
 	return came < maxOthers && time.Since(since) < r.service.lease+othersLimit
 }
 
-// anotherComes has another customer come in the place of each one whom an event has not struck, and whose sale
+// anotherComes has another customer come in the place of each one whom an event has not taken away, and whose sale
 // failed after it. The same one never comes again: a service could rightly count two purchases.
 func (r *serviceRun) anotherComes(ctx context.Context) (came bool, err error) {
 	if !r.plan.Everything || r.used == 0 {
 		return false, nil
 	}
 	for i, b := range r.customers {
-		if b.state != ended || !failed(b.reply) || slices.Contains(r.struck, b.customer) || r.service.dirty[i] || !r.othersMayCome(b.others, r.eventAt) {
+		if b.state != ended || !schedule.Failed(b.answer) || slices.Contains(r.takenAway, b.customer) || r.service.dirty[i] || !r.othersMayCome(b.others, r.eventAt) {
 			continue
 		}
 		if err := seen.Pause(ctx, min(firstOther<<b.others, lastOther)); err != nil {
 			return false, err
 		}
-		r.note(schedule.Entry{Note: words.Of("note.another", "who", b.customer.String(), "answer", b.reply.String())})
+		r.note(schedule.Entry{Note: words.Of("note.another", "who", b.customer.String(), "answer", b.answer)})
 		b.others++
 		b.sale = r.service.on.NewSale(r.item)
 		r.come(ctx, b.buyer)
@@ -60,10 +54,10 @@ func (r *serviceRun) ordinary(ctx context.Context, unended bool) string {
 	last, began := len(r.customers)-1, time.Now()
 	for came := 1; ; came++ {
 		reply := r.service.on.Buy(ctx, r.customers[last].at, r.service.on.NewSale(r.item))
-		early := r.isBusy(last)
-		if !failed(&reply) && !(unended && reply.Outcome == load.Busy) || r.used == 0 || !r.othersMayCome(came, began) || seen.Pause(ctx, min(firstOther<<came, lastOther)) != nil {
+		answer, early := reply.String(), r.isBusy(last)
+		if !schedule.Failed(answer) && !(unended && reply.Outcome == load.Busy) || r.used == 0 || !r.othersMayCome(came, began) || seen.Pause(ctx, min(firstOther<<came, lastOther)) != nil {
 			r.late = !r.comesToRest(ctx, last, reply.Outcome, early)
-			return reply.String()
+			return answer
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/wire"
+	"stocklock/internal/lab/words"
 )
 
 // end lets go what is held, and waits until all sales have ended: the next run would meet what they do. A process that
@@ -81,10 +82,7 @@ func (r *serviceRun) count(ctx context.Context) (schedule.State, error) {
 // conclude has an ordinary customer come where a unit is left, and rules.
 func (r *serviceRun) conclude(ctx context.Context) (schedule.Record, error) {
 	o := r.outcome()
-	end, err := r.lookAtEnd(ctx, &o)
-	if err == nil {
-		end, err = r.addedUp(ctx, &o, end)
-	}
+	end, err := r.addedUp(ctx, &o)
 	if err != nil {
 		return schedule.Record{}, err
 	}
@@ -120,14 +118,12 @@ func (r *serviceRun) afterwards(ctx context.Context, record *schedule.Record) (e
 		return end, err
 	}
 	o.Ordinary = r.ordinary(ctx, record.Unended != "")
-	if end, err = r.lookAtEnd(ctx, o); err == nil {
-		end, err = r.addedUp(ctx, o, end)
-	}
+	end, err = r.addedUp(ctx, o)
 	record.Queued = record.Queued && int64(len(o.Orders)) < o.Stock
 	if o.Ordinary == string(load.Busy) && end.Locked() && end.TTLMS == -1 {
 		record.Unended = r.unended(true)
 	}
-	r.note(schedule.Entry{Note: ordinaryNote(before, o.Ordinary)})
+	r.note(schedule.Entry{Note: words.Of("note.ordinary", "before", before, "answer", o.Ordinary)})
 	return end, err
 }
 
@@ -145,7 +141,9 @@ func (r *serviceRun) unended(endless bool) string {
 // free holds nothing any more, in any process: a worker that is held, or killed, would write nothing.
 func (r *serviceRun) free(ctx context.Context) error {
 	r.letGo()
-	r.locked(func() { clear(r.dead) })
+	for i := range r.dead {
+		r.dead[i].Store(false)
+	}
 	return r.service.revive(ctx)
 }
 
@@ -159,10 +157,11 @@ func lostUpdates(o schedule.Outcome, end schedule.State) int64 {
 	return lost
 }
 
-// addedUp counts again where orders and stock do not add up, when both stand still: a worker can be late.
-func (r *serviceRun) addedUp(ctx context.Context, o *schedule.Outcome, end schedule.State) (schedule.State, error) {
-	if lostUpdates(*o, end) == 0 {
-		return end, nil
+// addedUp looks at the end. Where orders and stock do not add up, it looks again when both are at rest: a worker can be late.
+func (r *serviceRun) addedUp(ctx context.Context, o *schedule.Outcome) (schedule.State, error) {
+	end, err := r.lookAtEnd(ctx, o)
+	if err != nil || lostUpdates(*o, end) == 0 {
+		return end, err
 	}
 	if err := r.free(ctx); err != nil {
 		return end, err

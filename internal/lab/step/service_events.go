@@ -90,7 +90,7 @@ func (r *serviceRun) breakRedis(ctx context.Context, e schedule.Event) error {
 	}
 	own := r.ownAmong(all)
 	if len(own) == 0 {
-		return fmt.Errorf("%w: the sale has nothing in Redis here", ErrUnmet)
+		return errNothing
 	}
 	switch e {
 	case schedule.FlushAll:
@@ -99,7 +99,10 @@ func (r *serviceRun) breakRedis(ctx context.Context, e schedule.Event) error {
 		if n := r.service.on.Processes[0].Redis.Database(); n != 0 {
 			return fmt.Errorf("an eviction is played in database 0 of Redis, and the service uses %d", n)
 		}
-		_, err := r.service.on.Evict(ctx, own)
+		met, err := r.service.on.Evict(ctx, own)
+		if err == nil && !met { // they have ended since
+			err = errNothing
+		}
 		return err
 	case schedule.Failover:
 		err = r.service.on.FailOver(ctx)
@@ -127,7 +130,7 @@ func (r *serviceRun) breakRedis(ctx context.Context, e schedule.Event) error {
 func (r *serviceRun) killed(ctx context.Context, b *buyer) (conns []uint64, err error) {
 	c := r.of(b)
 	r.service.dirty[b.customer-'A'] = true
-	r.locked(func() { r.dead[b.customer-'A'] = true })
+	r.dead[b.customer-'A'].Store(true)
 	c.stopAsking()
 	select {
 	case <-c.done:
@@ -145,6 +148,8 @@ func (r *serviceRun) killed(ctx context.Context, b *buyer) (conns []uint64, err 
 // sale that waits: that goes on, or nothing is known of the place.
 var ErrUnmet = errors.New("the fault met nothing")
 
+var errNothing = fmt.Errorf("%w: the sale has nothing in Redis here", ErrUnmet)
+
 // Fault has one customer make so many steps, injects an event that hits it, has the other customer buy, and
 // then the first one go on. With inTime, leases end by themselves.
 func (s *Service) Fault(ctx context.Context, event schedule.Event, steps int, inTime bool) (schedule.Record, error) {
@@ -161,8 +166,7 @@ func (s *Service) Fault(ctx context.Context, event schedule.Event, steps int, in
 		made, happened := 0, false
 		return func(next explore.Next) (int, error) {
 			if !happened {
-				first := slices.IndexFunc(next.Options, func(o explore.Option) bool { return o.Choice.IsStep() && o.Choice.Customer == 'A' })
-				hit := next.Index(what)
+				first, hit := next.Of('A'), next.Index(what)
 				switch {
 				case made == steps && hit >= 0:
 					happened = true
@@ -180,10 +184,7 @@ func (s *Service) Fault(ctx context.Context, event schedule.Event, steps int, in
 				of = 'A'
 			}
 			for _, c := range []schedule.Customer{of, 'A' + 'B' - of} {
-				i := slices.IndexFunc(next.Options, func(o explore.Option) bool {
-					return o.Choice.IsStep() && o.Choice.Customer == c && !o.Retry && !o.RowHeld
-				})
-				if i >= 0 {
+				if i := next.Of(c); i >= 0 && !next.Options[i].Retry && !next.Options[i].RowHeld {
 					return i, nil
 				}
 			}

@@ -418,7 +418,7 @@ func (r *serviceRun) endKey(ctx context.Context, name string, early bool) error 
 	return errRenewed
 }
 
-// outlast waits for the end of what the sales have left that ends by itself. What is no lock ends at once.
+// outlast waits for the end of what the sales have left that ends by itself. A key that is no lock ends at once.
 func (r *serviceRun) outlast(ctx context.Context) (note words.Text, err error) {
 	all, err := r.keysNow(ctx)
 	note = words.Of("note.free")

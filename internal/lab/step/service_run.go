@@ -49,8 +49,7 @@ type caller struct {
 	*buyer
 	at     *service.Process
 	sale   service.Sale
-	reply  *service.Reply
-	got    service.Reply // the same, when done is closed
+	got    service.Reply // when done is closed
 	others int           // how many have come in its place: see [serviceRun.anotherComes]
 	done   chan struct{} // closed when its request has ended
 	open   bool          // something of it was under way then
@@ -87,8 +86,8 @@ func (r *serviceRun) of(b *buyer) *caller { return r.customers[b.customer-'A'] }
 // arrive sends a customer to its process.
 func (r *serviceRun) arrive(ctx context.Context, b *buyer) {
 	c := r.of(b)
-	r.locked(func() { r.came[b.customer-'A'] = true })
-	c.reply, c.done = nil, make(chan struct{})
+	r.came[b.customer-'A'].Store(true)
+	c.done = make(chan struct{})
 	ctx, c.leave = context.WithCancel(ctx)
 	c.accepted.Store(false)
 	c.sale.Accepted = func() { c.accepted.Store(true) }
@@ -98,7 +97,7 @@ func (r *serviceRun) arrive(ctx context.Context, b *buyer) {
 		c.got = r.service.on.Buy(ctx, c.at, c.sale)
 		c.open = r.isBusy(int(c.customer - 'A'))
 		close(c.done)
-		r.tell(replied{b.customer, c.got})
+		r.tell(replied{b.customer})
 	}()
 }
 
@@ -143,8 +142,8 @@ func (r *serviceRun) handle(ctx context.Context, m any) error {
 		r.landed(r.customers[m.Process], m.Exchange)
 	case replied:
 		c := r.customers[m.customer-'A']
-		c.reply, c.early = &m.reply, c.flying != nil || len(c.queue) > 0
-		r.replied(c.buyer, m.reply.String())
+		c.early = c.flying != nil || len(c.queue) > 0
+		r.replied(c.buyer, c.got.String())
 	case renewal:
 		r.noteRenewal(r.buyers[m.process].customer, m.at)
 	case pushed:
@@ -176,7 +175,9 @@ func (r *serviceRun) held(m *holding) *held {
 		id:      m.Exchange, name: r.service.nameOf(m.Exchange), conn: m.Conn.Thread, under: m.Conn.Thread,
 		release: func(h *held) {
 			if h.lost {
-				r.locked(func() { r.lost[m.Exchange] = true })
+				r.mu.Lock()
+				r.lost[m.Exchange] = true
+				r.mu.Unlock()
 			}
 			m.go_ <- true
 		},
@@ -228,7 +229,7 @@ func (r *serviceRun) listen(ctx context.Context, b *buyer, s *silence) (err erro
 		}
 	case s.answered:
 		r.ended = r.ended || s.since > lateQuiet // a lease can end while it is waited for
-		last := b.last != nil && r.service.probe.Last(c.reply.Outcome) == service.Shape(b.last.Text)
+		last := b.last != nil && r.service.probe.Last(c.got.Outcome) == service.Shape(b.last.Text)
 		s.dropped = s.quiet > lateQuiet && last || s.since > settled
 	case s.quiet > pushQuiet && (c.at.Redis.Listening() || c.accepted.Load()):
 		s.locking, s.refused = true, true
@@ -299,10 +300,10 @@ func (r *serviceRun) touches(b *buyer) []schedule.Touch {
 	return r.schema.StepTouches(int(b.customer-'A'), r.parties())
 }
 
-// pointless says whether a step repeats a try that failed, although nobody else has made a step since. Who
-// reads the same again is believed twice, as is who has read before it tries again, and who counts it up, as a lock by INCR
-// does, three times. What a sale repeats although nobody keeps it out is no poll. What was changed and undone is none, and
-// neither is what a transaction with locks does.
+// pointless says whether a step repeats a try that failed, although nobody else has made a step since. A sale is believed
+// twice that reads the same again, or has read before it tries again, and three times that counts up, as a lock by INCR does.
+// A request that a sale repeats although nobody keeps it out is no poll. A change that was undone is none. Nor is a statement
+// of a transaction that holds locks.
 func (r *serviceRun) pointless(b *buyer) bool {
 	tries, h := r.triesOf(r.of(b)), b.queue[0]
 	inSQL := h.Server == wire.MySQL

@@ -21,10 +21,7 @@ type (
 		go_ chan bool
 	}
 	passed  struct{ *wire.Exchange } // it was answered
-	replied struct {
-		customer schedule.Customer
-		reply    service.Reply
-	}
+	replied struct{ customer schedule.Customer }
 	renewal struct {
 		process int
 		at      time.Time
@@ -38,7 +35,9 @@ type (
 
 // tapped is what the proxies share with a run.
 type tapped struct {
-	unforeseen atomic.Bool // a request was held of a form that the probe has not seen
+	unforeseen atomic.Bool   // a request was held of a form that the probe has not seen
+	came       []atomic.Bool // by process: its customer has come
+	dead       []atomic.Bool // by process: it was killed, and what is left of it sends nothing more
 
 	mu    sync.Mutex                   // guards the rest
 	under map[*wire.Exchange]bool      // the requests of sales that are held or under way
@@ -47,8 +46,6 @@ type tapped struct {
 	busy  []int                        // how many of them each customer has
 	last  []string                     // by process: what of a sale it has sent last
 	heard []time.Time                  // by process: when that was sent or answered, or an earlier request of a sale was
-	came  []bool                       // by process: its customer has come
-	dead  []bool                       // by process: it was killed, and what is left of it sends nothing more
 	made  map[string]schedule.Customer // the keys by which sales keep others out: who has made them, 0 where that is not known
 	// The renewals of a customer's process wait until withheld is closed. It is nil where none do.
 	withheld   chan struct{}
@@ -57,38 +54,24 @@ type tapped struct {
 }
 
 func (t *tapped) open(customers int) {
-	t.busy, t.came, t.dead = make([]int, customers), make([]bool, customers), make([]bool, customers)
+	t.busy, t.came, t.dead = make([]int, customers), make([]atomic.Bool, customers), make([]atomic.Bool, customers)
 	t.last, t.heard = make([]string, customers), make([]time.Time, customers)
 	t.under, t.since, t.lost, t.inSale, t.made = map[*wire.Exchange]bool{}, map[*wire.Exchange]bool{}, map[*wire.Exchange]bool{}, map[*wire.Conn]bool{}, map[string]schedule.Customer{}
 }
 
-// locked changes what the proxies see.
-func (t *tapped) locked(change func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	change()
-}
-
-// tap holds what the service sends during a run.
-type tap struct{ *serviceRun }
-
 // Sent passes what belongs to no sale, and holds the rest.
-func (t tap) Sent(x *wire.Exchange) bool {
-	r := t.serviceRun
-	if x.Process >= len(r.buyers) {
+func (r *serviceRun) Sent(x *wire.Exchange) bool {
+	switch {
+	case x.Process >= len(r.buyers):
 		return true
-	}
-	if r.isDead(x.Process) {
+	case r.dead[x.Process].Load():
 		return false
-	}
-	if r.service.on.IsBackground(r.service.probe, x.Text, service.Sale{Item: r.item}) {
+	case r.service.on.IsBackground(r.service.probe, x.Text, service.Sale{Item: r.item}):
 		return true
-	}
-	r.mu.Lock()
-	if !r.came[x.Process] {
-		r.mu.Unlock()
+	case !r.came[x.Process].Load():
 		return true // what its process is late with, of another run
 	}
+	r.mu.Lock()
 	if x.Server == wire.MySQL {
 		if x.EndsTransaction() && !r.inSale[x.Conn] {
 			r.mu.Unlock()
@@ -97,7 +80,7 @@ func (t tap) Sent(x *wire.Exchange) bool {
 		r.inSale[x.Conn] = true
 	}
 	renews := r.isRenewal(x)
-	if shape := service.Shape(x.Text); !renews && !r.isOver() && !r.service.probe.Sends(shape) {
+	if shape := service.Shape(x.Text); !renews && !over(r.over) && !r.service.probe.Sends(shape) {
 		r.unforeseen.Store(true)
 	}
 	withheld, of := r.withheld, r.withheldOf
@@ -123,7 +106,7 @@ func (t tap) Sent(x *wire.Exchange) bool {
 	select {
 	case goes = <-h.go_:
 	case <-r.over:
-		goes = !r.isDead(x.Process)
+		goes = !r.dead[x.Process].Load()
 	}
 	if !goes {
 		r.forget(x)
@@ -131,13 +114,7 @@ func (t tap) Sent(x *wire.Exchange) bool {
 	return goes
 }
 
-func (r *tapped) isDead(process int) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.dead[process]
-}
-
-// counts notes that the stock and the orders are counted from now on. What is not answered yet can come behind that.
+// counts notes that the stock and the orders are counted from now on. A request without an answer can still change it.
 func (r *tapped) counts() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,7 +155,7 @@ func (r *serviceRun) isRenewal(x *wire.Exchange) bool {
 		return false
 	}
 	shape := service.Shape(x.Text)
-	if _, is := r.service.renewals.Load(shape); is || r.isOver() {
+	if _, is := r.service.renewals.Load(shape); is || over(r.over) {
 		return is
 	}
 	if r.busy[x.Process] == 0 || !slices.ContainsFunc(slices.Collect(maps.Keys(r.made)), func(key string) bool { return names(x.Text, key) }) {
@@ -244,32 +221,23 @@ func (r *tapped) withhold(c schedule.Customer) {
 	}
 }
 
-func (t tap) Answered(x *wire.Exchange) bool {
-	ofSale, lost := t.forget(x)
+// Answered keeps from the sale the answer that it is to lose.
+func (r *serviceRun) Answered(x *wire.Exchange) bool {
+	ofSale, lost := r.forget(x)
 	if ofSale {
-		t.tell(passed{x})
+		r.tell(passed{x})
 	}
 	return !lost
 }
 
-func (t tap) Pushed(c *wire.Conn, _ string) { t.tell(pushed{c.Process}) }
+func (r *serviceRun) Pushed(c *wire.Conn, _ string) { r.tell(pushed{c.Process}) }
 
-func (t tap) Closed(c *wire.Conn, inTx bool) { t.tell(closed{c, inTx}) }
+func (r *serviceRun) Closed(c *wire.Conn, inTx bool) { r.tell(closed{c, inTx}) }
 
 // tell passes a message on, for as long as the run takes any.
 func (r *serviceRun) tell(m any) {
 	select {
 	case r.messages <- m:
 	case <-r.over:
-	}
-}
-
-// isOver says whether the run holds nothing any more.
-func (r *serviceRun) isOver() bool {
-	select {
-	case <-r.over:
-		return true
-	default:
-		return false
 	}
 }

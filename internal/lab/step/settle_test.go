@@ -185,7 +185,7 @@ func TestWhatAServerSays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := LoadSchema(t.Context(), db)
+	s, err := schedule.LoadSchema(t.Context(), db)
 	update := func(id string) []schedule.Touch {
 		return s.Touches(schedule.Request{Server: wire.MySQL, Text: "UPDATE reservations SET status = 'active' WHERE id = " + id})
 	}
@@ -251,27 +251,28 @@ func TestARequestBehindTheLastCount(t *testing.T) {
 	r := &serviceRun{run: newRun(Plan{}, schedule.Schema{}, 1, pace{}), over: over,
 		service: &Service{on: &service.Service{File: &service.File{}}, probe: &service.Probe{}}}
 	r.open(1)
-	r.buyers, r.came[0] = []*buyer{newBuyer('A', "a", nil)}, true
+	r.buyers = []*buyer{newBuyer('A', "a", nil)}
+	r.came[0].Store(true)
 	insert, del := &wire.Exchange{Server: wire.MySQL, Text: "INSERT INTO orders"}, &wire.Exchange{Server: wire.Redis, Text: "DEL lock"}
 	r.counts()
 	for _, x := range []*wire.Exchange{del, insert} {
 		if got := r.uncounted(); got != nil {
 			t.Errorf("before %s: %s", x.Text, got.Text)
 		}
-		tap{r}.Sent(x)
+		r.Sent(x)
 	}
 	for _, answered := range []bool{false, true} {
 		if r.counts(); (r.uncounted() == nil) != answered {
 			t.Errorf("answered: %v, uncounted: %v", answered, r.uncounted())
 		}
-		tap{r}.Answered(insert)
+		r.Answered(insert)
 	}
 	r.inSale[nil] = true // its transaction is open
-	tap{r}.Sent(&wire.Exchange{Server: wire.MySQL, Text: "ROLLBACK"})
+	r.Sent(&wire.Exchange{Server: wire.MySQL, Text: "ROLLBACK"})
 	if got := r.uncounted(); got != nil {
 		t.Errorf("it changes nothing that is counted: %s", got.Text)
 	}
-	tap{r}.Sent(insert)
+	r.Sent(insert)
 	if r.buyers[0].dead = true; r.uncounted() != nil {
 		t.Error("what a killed process has sent may be gone")
 	}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,7 +113,15 @@ func (s *Shops) Close() error {
 	if s.reports != nil {
 		errs = append(errs, s.reports.Close())
 	}
-	errs = append(errs, s.closeSlots())
+	for _, p := range s.pools {
+		for len(p.slots) > 0 {
+			l := <-p.slots
+			l.starting.Wait()
+			if l.database != s.shared {
+				errs = append(errs, l.database.close())
+			}
+		}
+	}
 	if s.servers != nil {
 		errs = append(errs, s.servers.Close())
 	}
@@ -195,6 +202,13 @@ func (a As) PlaySchedule(ctx context.Context, strategy string, customers int, or
 	return record, err
 }
 
+// Position is how things stand after the last entry of a schedule, and what can be done next.
+type Position struct {
+	schedule.Record
+	Options []schedule.Choice `json:"options"`
+	Ended   bool              `json:"ended"` // nothing can be chosen any more: the record has the outcome
+}
+
 // Position plays a schedule and what follows it, and returns how things stood in between. So no
 // sale waits for whoever chooses the next step.
 func (a As) Position(ctx context.Context, strategy string, customers int, order schedule.Schedule) (Position, error) {
@@ -217,12 +231,11 @@ func (a As) Position(ctx context.Context, strategy string, customers int, order 
 	entries := 0
 	record, err := a.Play(ctx, p, func() explore.Chooser {
 		play := explore.Follow(order)
-		at.Ended = true
+		at = Position{Ended: true}
 		return func(next explore.Next) (int, error) {
 			if len(next.Past) == len(order) && at.Ended && next.ByDefault() != explore.LetTimePass {
 				at.Ended = false
 				entries = next.Entries
-				at.Options = nil
 				for _, o := range next.Options {
 					at.Options = append(at.Options, o.Choice)
 				}
@@ -238,45 +251,6 @@ func (a As) Position(ctx context.Context, strategy string, customers int, order 
 		at.Entries = at.Entries[:entries]
 	}
 	return at, explore.Followed(order, record)
-}
-
-// LocalClock says whether a strategy goes by other times than those of keys in Redis, as far as it
-// declares: by the clock of its process, or by times in rows of its own.
-func LocalClock(of declared.Strategy) bool {
-	return of.Standing(declared.ClockFree) == declared.Lacks || of.Standing(declared.LossAware) == declared.Has || of.State.Scattered() || of.Lease.Kept == declared.LeaseInMySQL
-}
-
-// Inapplicable says why an event says nothing about a strategy, and nothing where it does.
-func Inapplicable(of declared.Strategy, as schedule.Sales, e schedule.Event) words.Text {
-	breaksRedis := e == schedule.FlushAll || e == schedule.Failover
-	switch {
-	case e == schedule.Kill && as.OneShop:
-		return words.Of("inapplicable.one-shop")
-	case e.AtTheWire():
-		return words.Of("inapplicable.service")
-	case of.NeedsEtcd && (breaksRedis || e == schedule.Forget):
-		return words.Of("inapplicable.etcd")
-	case of.NeedsQuorum && breaksRedis:
-		return words.Of("inapplicable.quorum")
-	case of.State.Scattered() && e == schedule.Cut:
-		return words.Of("inapplicable.holds")
-	case of.Lease.Kept == declared.LeaseInMySQL && e == schedule.Cut:
-		return words.Of("inapplicable.lease")
-	}
-	return words.Text{}
-}
-
-// Unplayable says why schedules of a strategy cannot be played, and nothing where they can.
-func Unplayable(of declared.Strategy) string {
-	switch {
-	case of.ByChance:
-		return "it draws lots, and a schedule has to end alike each time"
-	case len(of.State.Locks) > 0 && !strings.Contains(of.State.Locks[0], "%s"):
-		return "its lock is one for all items, and runs side by side would wait for each other"
-	case of.Background:
-		return "goroutines beside the sales write its orders, and a schedule has the requests of the sales"
-	}
-	return ""
 }
 
 // newItem makes an item with so many units for a strategy.

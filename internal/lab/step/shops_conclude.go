@@ -84,7 +84,7 @@ func (r *shopsRun) conclude(ctx context.Context) (schedule.Record, error) {
 	switch {
 	case r.plan.Reservations:
 		o.Reserved, err = r.paid(ctx)
-	// What is sold, time and another customer cannot change. Where an update was lost, the row has a unit to sell still.
+	// Neither time nor another customer can change what is sold. Where an update was lost, the row has a unit to sell still.
 	case r.plan.Baskets || int64(len(o.Orders)) < o.Stock || o.Lies() > 0 || end.Stock > 0:
 		end, note, err = r.othersBuy(ctx, &o)
 	}
@@ -136,5 +136,5 @@ func (r *shopsRun) othersBuy(ctx context.Context, o *schedule.Outcome) (end sche
 	if r.plan.Baskets {
 		return end, words.Of("note.ordinary-bought", "n", o.Afterwards, "answer", o.Ordinary), err
 	}
-	return end, ordinaryNote(note, o.Ordinary), err
+	return end, words.Of("note.ordinary", "before", note, "answer", o.Ordinary), err
 }

@@ -71,12 +71,10 @@ func (r *shopsRun) eventTouches(e schedule.Event, b *buyer) []schedule.Touch {
 		return schedule.Everything("") // it can share what is under way in its process
 	case e == schedule.Arrive || e == schedule.Lose:
 		return nil // the customer's next step does
-	case e == schedule.Kill && b.state == onRow:
+	case e == schedule.Kill && b.state == onRow, e == schedule.DBFailover:
 		return schedule.Everything(labmode.MySQLServer) // MySQL may carry out what waits
 	case e == schedule.Lag: // what is committed after it is not seen
 		return []schedule.Touch{{Server: labmode.MySQLServer, Does: schedule.Reads}}
-	case e == schedule.DBFailover:
-		return schedule.Everything(labmode.MySQLServer)
 	case e == schedule.Kill: // its connections end
 		return r.schema.Locks(b.holds())
 	case e.Forgets():
@@ -168,7 +166,7 @@ func (r *shopsRun) endEarly(ctx context.Context) error {
 	return err
 }
 
-// oneLease is long enough for that.
+// oneLease is how long passLease waits: until the lease has ended, wherever it is kept.
 func (r *shopsRun) oneLease() time.Duration {
 	switch {
 	case r.of.NeedsEtcd:

@@ -17,7 +17,7 @@ import (
 )
 
 // maxTries is how often a run is made whose tries fail. After every triesWithLease that the machine was too
-// slow for, its lease is doubled. It is at once where the machine may have kept a lease from being renewed.
+// slow for, its lease is doubled. It is doubled at once where the machine may have kept a lease from being renewed.
 const (
 	maxTries       = 10
 	triesWithLease = 3

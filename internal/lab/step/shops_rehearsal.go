@@ -116,7 +116,7 @@ func (s *Shops) rehearseAt(ctx context.Context, l *slot, shop *rig.TestbedShop, 
 	if p.MaxSilence == 0 {
 		return nil
 	}
-	// Who answers first records later. An order is there after its request was held, or was not held at all.
+	// A shop that answers first records the order later. An order is there after its request was held, or was not held at all.
 	waiting, done := context.WithTimeout(ctx, dropAfter)
 	defer done()
 	_, err = seen.Until(waiting, lookAfter, func() (bool, error) {

@@ -1,7 +1,6 @@
 package step
 
 import (
-	"database/sql"
 	"encoding/json"
 	"net"
 	"regexp"
@@ -100,9 +99,6 @@ func (r heldReport) request() schedule.Request {
 func (r heldReport) held() *held {
 	return &held{Request: r.request(), id: r.Hold, name: r.Name, conn: r.Conn, replica: r.Replica, release: func(h *held) { r.release(h.lost) }, drop: func() {}}
 }
-
-// serializable is the isolation under which a plain read takes a lock.
-var serializable = sql.LevelSerializable.String()
 
 // about is the text of a rehearsal's first step for another item.
 func (r heldReport) about(item uint64) string {

@@ -3,7 +3,6 @@ package step
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,10 +44,9 @@ func kindFor(events []schedule.Event) slotKind {
 }
 
 type pool struct {
-	number  int // from 1
-	opening sync.Once
-	err     error
-	slots   chan *slot
+	number int // from 1
+	open   func() error
+	slots  chan *slot
 }
 
 // poolOf returns so many slots of a kind, and starts them if there are none yet. They outlast a run that
@@ -58,25 +56,11 @@ func (s *Shops) poolOf(kind slotKind, n int) (*pool, error) {
 	p := s.pools[kind]
 	if p == nil {
 		p = &pool{number: len(s.pools) + 1, slots: make(chan *slot, n)}
+		p.open = sync.OnceValue(func() error { return s.open(kind, p) })
 		s.pools[kind] = p
 	}
 	s.mu.Unlock()
-	p.opening.Do(func() { p.err = s.open(kind, p) })
-	return p, p.err
-}
-
-func (s *Shops) closeSlots() error {
-	var errs []error
-	for _, p := range s.pools {
-		for len(p.slots) > 0 {
-			l := <-p.slots
-			l.starting.Wait()
-			if l.database != s.shared {
-				errs = append(errs, l.database.close())
-			}
-		}
-	}
-	return errors.Join(errs...)
+	return p, p.open()
 }
 
 func (s *Shops) open(kind slotKind, p *pool) error {

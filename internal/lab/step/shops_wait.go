@@ -65,9 +65,10 @@ func (r *shopsRun) answeredBusy(s *shopper, answer string) {
 }
 
 // acquires says whether the request of a customer that is under way is a lock's acquisition as a whole,
-// which can wait for the lock. Releases says the same of its release.
+// which can wait for the lock.
 func (r *shopsRun) acquires(b *buyer) bool { return r.whole(b.flying, labmode.AcquireStep) }
 
+// whole says whether a request is an acquisition, or a release, of a lock whose requests cannot be seen.
 func (r *shopsRun) whole(h *held, step string) bool {
 	return r.unseen && h != nil && h.Server != labmode.MySQLServer && h.name == step
 }
@@ -95,7 +96,7 @@ func (r *shopsRun) wakes(b *buyer) bool {
 	return !r.lock.Locked() || r.owner == b.customer || r.owner == 0 && r.unseen
 }
 
-// atRest takes back that a customer waits who was only slow: it asks again for a lock that nobody has
+// atRest cancels the wait of a customer who was only slow: it asks again for a lock that nobody has
 // changed, as one does that polls.
 func (r *shopsRun) atRest(context.Context) (bool, error) {
 	for _, b := range r.buyers {

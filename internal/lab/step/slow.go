@@ -80,7 +80,7 @@ func (r *run) endSegment() {
 	}
 }
 
-// waited notes that so much time passed as on any machine. What passes while nobody can go on is noted at
+// waited notes that so much time passed as on any machine. Time that passes while nobody can go on is noted at
 // its end.
 func (p *pace) waited(d time.Duration) {
 	p.forgotten = 0

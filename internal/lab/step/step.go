@@ -23,6 +23,40 @@
 // The source inside our shop stays, although the wire shows the same requests. The wire lacks
 // several customers in one process, 48 runs at a time, locks in etcd, in a quorum and in one
 // process, leases of ten seconds, cut and lag, and the exact touches of an event.
+//
+// # Decisions at the wire
+//
+// Counts have a process of their own. A request that counts and a request of a sale look alike at the wire, so one more
+// process, at which nobody buys and nothing is held, is asked. It lives when a customer's process is killed. Its price is a
+// worker in it that takes jobs of a shared queue, unseen: then the search says that the same schedule goes more than one way.
+//
+// A lease that was ended early is no finding. A search ends the key at once. Each finding is played again, and the lease ends
+// in its own time. So a process that goes by its own clock is not blamed for a time that this clock has not shown. A key that
+// rises again while its sale is held is renewed: it ends only while its process is stopped, or its renewals are withheld. Then
+// the other customer comes afterwards: a customer who polls meanwhile does so by a clock, and no two runs would go alike.
+//
+// Redis is broken as a server, where the sale has something in it. A failover, a restart and an eviction are those of the rig.
+// The proxies lead to the new primary, and all connections end. A fault at a place where the run has named no key that Redis
+// has would show nothing: it counts as not met.
+//
+// A request of a process whose customer has not come belongs to another run, and is passed on: a service may try a release
+// again later. A request that comes when its customer has been answered is a step of that sale. A command that Redis blocks,
+// such as BLPOP, and a statement that waits for a row, are seen to wait: others go on meanwhile.
+//
+// Whatever command gave a key of the sale its end, that end is played. It is called the lock where the sale makes the key only
+// if there is none, or deletes it. Elsewhere, as for a cache or a session, it is called a key that ends. A key that lives for
+// more than 45 seconds and is no lock always ends early. While a lock is renewed, another key ends only where it is a lock that
+// is not.
+//
+// Locks end where the server says so. A second BEGIN, DDL, LOCK TABLES, SET autocommit=1, XA COMMIT and a reset of the
+// connection are steps, as is a SET with a SELECT in it. A text of several statements is one step.
+//
+// A lock is what a sale makes exclusively or deletes. The first sales of a stage show which keys are deleted, whatever command
+// made them. A command's name says too little: INCR, ZADD and a script take locks, and SET fills caches.
+//
+// A run that does not go as before is reported, not repeated, unless the machine was too slow for its lease. A place that is
+// not reached a second time counts among those that decide nothing. Whether a request waits is asked of InnoDB and of Redis'
+// list of clients. A process that is silent with nothing under way is waited for, up to settle.
 package step
 
 import (
@@ -97,11 +131,4 @@ func (p Plan) On(on interface {
 func (p Plan) Following(order schedule.Schedule) Plan {
 	p.Events, p.MaxEvents, p.Everything, p.Observe = order.Events(), len(order), true, true
 	return p
-}
-
-// Position is how things stand after the last entry of a schedule, and what can be done next.
-type Position struct {
-	schedule.Record
-	Options []schedule.Choice `json:"options"`
-	Ended   bool              `json:"ended"` // nothing can be chosen any more: the record has the outcome
 }
