@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,33 +16,33 @@ import (
 )
 
 // TestBaskets runs every way of taking several items under every scenario of baskets.
-func TestBaskets(t *testing.T) { runsAsPredicted(t, "baskets") }
+func TestBaskets(t *testing.T) { runsAsPredicted(t, "baskets", nil) }
 
-// TestReservations runs every way of reserving under every scenario of reservations.
-func TestReservations(t *testing.T) { runsAsPredicted(t, "reservations") }
-
-func runsAsPredicted(t *testing.T, group string) {
-	testserver.NeedsServers(t)
-	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"run", group}, &out, &errs); code != exitExpected {
-		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
-	}
-}
-
-// TestACellOfReservationsIsExplained wants what it rests on, and its story.
-func TestACellOfReservationsIsExplained(t *testing.T) {
-	testserver.NeedsServers(t)
-	for cell, wants := range map[string][]string{
+// TestReservations runs every way of reserving under every scenario of reservations. A cell says what it rests on.
+func TestReservations(t *testing.T) {
+	runsAsPredicted(t, "reservations", map[string][]string{
 		"reservation-overwritten:failure-after-confirmation": {"1 payments were kept", "payment 1 of A: confirmed", "the provider says that A's payment failed"},
 		"reservation:confirmation-meets-expiry":              {"Every order was paid once", "payment 1 of C: confirmed", "payment 1 of A: the money must be returned"},
-	} {
+	})
+}
+
+// runsAsPredicted runs the cells of a group, and wants that some, drawn of what was saved, say something.
+func runsAsPredicted(t *testing.T, group string, wants map[string][]string) {
+	testserver.NeedsServers(t)
+	saved := filepath.Join(t.TempDir(), "run.json")
+	command := func(args ...string) string {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), []string{"run", cell, "--draw"}, &out, &errs); code != exitExpected {
-			t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
+		if code := run(t.Context(), args, &out, &errs); code != exitExpected {
+			t.Fatalf("%s: exit code %d\n%s%s", args, code, out.String(), errs.String())
 		}
+		return out.String()
+	}
+	command("run", group, "--out", saved)
+	for cell, wants := range wants {
+		drawn := command("run", cell, "--draw", "--from", saved)
 		for _, want := range wants {
-			if !strings.Contains(out.String(), want) {
-				t.Errorf("no %q in:\n%s", want, out.String())
+			if !strings.Contains(drawn, want) {
+				t.Errorf("no %q in:\n%s", want, drawn)
 			}
 		}
 	}
@@ -51,6 +52,7 @@ func TestACellOfReservationsIsExplained(t *testing.T) {
 // all with one switch.
 func TestSchedulesOfReservations(t *testing.T) {
 	testserver.NeedsServers(t)
+	room := openClassroom(t)
 	expired := "B.insert B.select B.insert2 B.insert3 B.insert4 B.update B.select2 B.insert5 B.commit C.select C.select2 C.select3 C.update C.update2 C.update3 C.insert C.commit"
 	for _, tt := range []struct {
 		way, order string
@@ -62,7 +64,7 @@ func TestSchedulesOfReservations(t *testing.T) {
 		var out, errs bytes.Buffer
 		var r schedule.Record
 		args := append([]string{"step", tt.way, "--as", "reservations", "--out", "-"}, strings.Fields(tt.order)...)
-		if code := run(t.Context(), args, &out, &errs); code != exitExpected {
+		if code := room.run(t.Context(), streams{args: args, out: &out, err: &errs}); code != exitExpected {
 			t.Fatalf("%s: exit code %d\n%s%s", tt.way, code, out.String(), errs.String())
 		}
 		if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Outcome.Cause != tt.cause || r.Outcome.Bad() != (tt.cause != "") {
@@ -71,7 +73,7 @@ func TestSchedulesOfReservations(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	args := []string{"explore", "reservation", "--as", "reservations", "--out", "-"}
-	if code := run(t.Context(), args, &out, &errs); code != exitExpected {
+	if code := room.run(t.Context(), streams{args: args, out: &out, err: &errs}); code != exitExpected {
 		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
 	var results []survey.Result

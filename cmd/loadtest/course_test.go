@@ -271,8 +271,11 @@ func (r classroom) run(ctx context.Context, s streams) int {
 		if err = unknown; err == nil {
 			c.Step.As, err = c.Step.as(of)
 		}
+		if c.Step.As == asReservations {
+			c.Step.Customers = schedule.MaxCustomers
+		}
 		if err == nil {
-			err = c.Step.play(ctx, s, step.As{Shops: r.stage(c.Step.Lease)})
+			err = c.Step.play(ctx, s, step.As{Shops: r.stage(c.Step.Lease), Sales: salesOf(c.Step.As)})
 		}
 	case "explore":
 		strategies, unknown := cells.Named(c.Explore.Strategies, r.shop.Strategies, r.shop.Any)
