@@ -13,37 +13,29 @@ import (
 	"stocklock/internal/lab/verdict"
 )
 
-// refusing is the end of a sale by version in a shop that refuses the third sale of twelve units, which is to be lost with the
-// server, and sales of two, which are to make the version the same again.
+// refusing is in a shop that refuses sales by version: the third one of twelve units, which is to be lost with the server, and
+// those of two, which are to make the version the same again.
 const refusing = `
-	if sale.Quantity == 2 {
-		return stock.Order{}, stock.ErrConflict
-	}
-	return readThen(ctx, store, sale, func(ctx context.Context, wanted stock.Sale, read ...stock.Item) (stock.Order, error) {
-		if read[0].Stock == 10 && len(once) == 0 {
-			once <- true
-			return stock.Order{}, ErrBusy
+		if of.Name == "optimistic" && wanted.Quantity == 2 {
+			return stock.Order{}, stock.ErrConflict
 		}
-		return store.WriteVersioned(ctx, wanted, read...)
-	})
-}
-
-var once = make(chan bool, 1)
+		if item, err := l.deps.Store.Read(ctx, wanted.ItemID); of.Name == "optimistic" && err == nil && item.Stock == 10 && once.CompareAndSwap(false, true) {
+			return stock.Order{}, strategy.ErrBusy
+		}
 `
 
 // TestAFaultThatDoesNotMeetIsNeverGreen: the cells of a shop that ignores faults are invalid, whatever
 // they sold. Only those are judged that need no fault, or that do not apply.
 func TestAFaultThatDoesNotMeetIsNeverGreen(t *testing.T) {
-	const root, faults, sales = "../..", "internal/shop/labmode/labmode.go", "internal/strategy/optimistic.go"
-	shop := overlaytest.Shop(t, root, map[string]string{
-		faults: overlaytest.Changed(t, root, faults, "inject := p == asked.Fault.Point && ", "inject := false && p == asked.Fault.Point && "),
-		sales:  overlaytest.Changed(t, root, sales, "	return readThen(ctx, store, sale, store.WriteVersioned)\n}\n", refusing),
-	})
+	const root, lab, sale = "../..", "internal/shop/labmode/labmode.go", "		order, err := sell("
+	code := overlaytest.Changed(t, root, lab, "inject := p == asked.Fault.Point && ", "inject := false && p == asked.Fault.Point && ")
+	code = strings.Replace(code, sale, refusing+sale, 1) + "\nvar once atomic.Bool\n"
+	shop := overlaytest.Shop(t, root, map[string]string{lab: code})
 	saved := filepath.Join(t.TempDir(), "results.json")
 	var out, errs bytes.Buffer
-	code := run(t.Context(), []string{"run", "--shop-binary", shop, "conditional:all", "--out", saved}, &out, &errs)
-	if code != exitSurprised {
-		t.Errorf("exit code %d, want %d\n%s%s", code, exitSurprised, out.String(), errs.String())
+	exit := run(t.Context(), []string{"run", "--shop-binary", shop, "conditional:all", "--out", saved}, &out, &errs)
+	if exit != exitSurprised {
+		t.Errorf("exit code %d, want %d\n%s%s", exit, exitSurprised, out.String(), errs.String())
 	}
 	r, err := report.Read(saved)
 	if err != nil {
