@@ -121,7 +121,7 @@ func (s *Shop) getOrder(c *gin.Context) error {
 		return err
 	}
 	return s.showOrder(c, func(ctx context.Context) (stock.Order, error) {
-		order, err := s.store.Order(ctx, id)
+		order, err := find(ctx, s.store, func(at *stock.Store) (stock.Order, error) { return at.Order(ctx, id) })
 		if err == nil && order.Subject != "" && order.Subject != subject && !c.GetBool(forStaff) {
 			err = stock.ErrNotFound
 		}

@@ -186,7 +186,7 @@ func TestNothingIsReadInParts(t *testing.T) {
 	}
 }
 
-// TestAnOrderThatAReplicaLacks is found by its key, and cancelled.
+// TestAnOrderThatAReplicaLacks is found by its key and its id, and cancelled.
 func TestAnOrderThatAReplicaLacks(t *testing.T) {
 	r := openReserving(t, func(cfg *Config) { cfg.Deps.Store, cfg.CancelWithin = openBehind(t, without("orders")), time.Hour })
 	item, err := r.Deps.Store.CreateItem(t.Context(), "item", 2)
@@ -197,6 +197,9 @@ func TestAnOrderThatAReplicaLacks(t *testing.T) {
 		made := r.ask(http.MethodPost, ordersPath(item), `{"quantity": 1}`, "Customer", "ann", IdempotencyKeyHeader, by)
 		if got := r.ask(http.MethodGet, OrdersOfItems+"?idempotency_key="+by, "", "Customer", "ann"); got.body != made.body || got.status != http.StatusOK {
 			t.Errorf("by its key: %d %s, want %s", got.status, got.body, made.body)
+		}
+		if got := r.ask(http.MethodGet, made.header.Get("Location"), "", "Customer", "ann"); got.body != made.body || got.status != http.StatusOK {
+			t.Errorf("at the Location of its answer: %d %s, want %s", got.status, got.body, made.body)
 		}
 		got := r.ask(http.MethodPost, OrdersOfItems+"/"+made.order(t).ID+"/cancellation", "", by, "ann", IdempotencyKeyHeader, by)
 		if got.status != http.StatusOK || got.order(t).CancelledAt == nil {
