@@ -254,32 +254,39 @@ func (s *Shop) hold(ctx context.Context, wanted stock.Sale, seconds int64) (stoc
 	}
 }
 
-// theirs returns the reservation of a request, unless it is another customer's. Staff may have any.
-func (s *Shop) theirs(c *gin.Context, of *slots) (h stock.Hold, by stock.Author, err error) {
-	id, err := uuidOf(c.Param("reservation"), "a reservation's id is a UUID, as the answer to it gave it")
-	if err != nil {
-		return h, by, err
+// asked returns the id of the reservation of a request, and who asks.
+func (s *Shop) asked(c *gin.Context) (id string, by stock.Author, err error) {
+	if id, err = uuidOf(c.Param("reservation"), "a reservation's id is a UUID, as the answer to it gave it"); err != nil {
+		return id, by, err
 	}
 	by = stock.Author{RequestID: requestID(c), Shop: s.Name}
-	if by.Subject, err = s.subject(c); err != nil {
-		return h, by, err
-	}
-	h, err = inSlot(s, c, of, func(ctx context.Context) (stock.Hold, error) {
-		return find(ctx, s.store, func(at *stock.Store) (stock.Hold, error) { return at.HoldByID(ctx, id) })
-	})
+	by.Subject, err = s.subject(c)
+	return id, by, err
+}
+
+// theirs returns a reservation, unless it is another customer's. Staff may have any.
+func (s *Shop) theirs(ctx context.Context, c *gin.Context, id string, by stock.Author) (stock.Hold, error) {
+	h, err := find(ctx, s.store, func(at *stock.Store) (stock.Hold, error) { return at.HoldByID(ctx, id) })
 	if err == nil && !c.GetBool(forStaff) && h.Subject != by.Subject {
 		err = stock.ErrNotFound
 	}
-	return h, by, err
+	return h, err
 }
 
 // getReservation shows a reservation with its history.
 func (s *Shop) getReservation(c *gin.Context) error {
-	h, _, err := s.theirs(c, s.reads)
+	id, by, err := s.asked(c)
 	if err != nil {
 		return err
 	}
-	steps, err := inSlot(s, c, s.reads, func(ctx context.Context) ([]stock.HoldStep, error) { return s.store.HoldHistory(ctx, h) })
+	var steps []stock.HoldStep
+	h, err := inSlot(s, c, s.reads, func(ctx context.Context) (stock.Hold, error) {
+		h, err := s.theirs(ctx, c, id, by)
+		if err == nil {
+			steps, err = s.store.HoldHistory(ctx, h)
+		}
+		return h, err
+	})
 	if err != nil {
 		return err
 	}
@@ -382,15 +389,22 @@ func (s *Shop) move(c *gin.Context, of *slots, to stock.Transition) error {
 
 // moveBy makes a transition of the reservation of a request, and answers with what it is then.
 func (s *Shop) moveBy(c *gin.Context, of *slots, move func(ctx context.Context, by stock.Author, id string) (stock.Hold, error)) error {
-	before, by, err := s.theirs(c, of)
+	id, by, err := s.asked(c)
 	if err != nil {
 		return err
 	}
-	h, err := inSlot(s, c, of, func(ctx context.Context) (stock.Hold, error) { return move(ctx, by, before.PublicID) })
+	h, err := inSlot(s, c, of, func(ctx context.Context) (stock.Hold, error) {
+		if !c.GetBool(forStaff) {
+			if h, err := s.theirs(ctx, c, id, by); err != nil {
+				return h, err
+			}
+		}
+		return move(ctx, by, id)
+	})
 	if err != nil {
 		return err
 	}
-	if h.State != before.State && !h.Repeated {
+	if h.Moved {
 		s.metrics.reservations.WithLabelValues(string(h.State)).Inc()
 	}
 	c.JSON(http.StatusOK, showReservation(h))

@@ -163,6 +163,29 @@ func TestALateReplicaHidesNoMoney(t *testing.T) {
 	}
 }
 
+// TestARepeatIsNotCounted, neither where a replica has the state before it.
+func TestARepeatIsNotCounted(t *testing.T) {
+	store := openBehind(t, func(query string) string {
+		return strings.Replace(query, "SELECT h.*", "SELECT h.*, 'paying' AS state", 1)
+	})
+	r := openReserving(t, func(cfg *Config) { cfg.Deps.Store = store })
+	r.running.store = store
+	for _, again := range []string{"/failure", "/payment", "/confirmation"} {
+		_, h := r.hold()
+		r.backend("/reservations/"+h.ID+"/payment", "")
+		body := ""
+		if again == "/confirmation" {
+			body = `{"reference": "paid"}`
+		}
+		for range 2 {
+			if got := r.backend("/reservations/"+h.ID+again, body); got.status != http.StatusOK {
+				t.Errorf("%s: %d %s", again, got.status, got.body)
+			}
+		}
+	}
+	r.measures(`shop_reservations_total{state="paying"} 3`, `shop_reservations_total{state="released"} 1`, `shop_reservations_total{state="confirmed"} 1`)
+}
+
 // TestNothingIsReadInParts behind a splitter whose replicas differ: one has first rows, and another none of their lines.
 func TestNothingIsReadInParts(t *testing.T) {
 	r := openReserving(t, func(cfg *Config) {

@@ -33,8 +33,8 @@ type Hold struct {
 	Reference *string // of its payment
 	InsteadOf *string // the public id of the ended one whose payment came late
 
-	Lines    []HoldLine `gorm:"-"` // in the order of the items
-	Repeated bool       `gorm:"-"` // its payment had confirmed it before
+	Lines []HoldLine `gorm:"-"` // in the order of the items
+	Moved bool       `gorm:"-"` // the call that returned it has changed its state
 }
 
 // HoldState is the state of a [Hold]. A live one is held or paying.
@@ -209,14 +209,18 @@ func (s *Store) HoldByKey(ctx context.Context, subject, key string) (Hold, error
 	return s.holdWhere(ctx, "h.public_id = (SELECT hold FROM hold_keys WHERE subject = ? AND idempotency_key = ?)", subject, key)
 }
 
+func (s *Store) holdWhere(ctx context.Context, where string, args ...any) (Hold, error) {
+	return again(ctx, func() (Hold, error) { return holdWhere(s.db.WithContext(ctx), where, args...) })
+}
+
 // holdWhere reads a hold, named h, with its lines in one statement: see [wholeOrders].
-func (s *Store) holdWhere(ctx context.Context, where string, args ...any) (h Hold, err error) {
+func holdWhere(db *gorm.DB, where string, args ...any) (h Hold, err error) {
 	var rows []struct {
 		Hold   `gorm:"embedded"`
 		ItemID uint64
 		Units  int64
 	}
-	err = s.read(ctx, &rows, "SELECT h.*, l.item_id, l.quantity AS units FROM holds h LEFT JOIN hold_lines l ON l.hold_id = h.id WHERE "+where, args...)
+	err = db.Raw("SELECT h.*, l.item_id, l.quantity AS units FROM holds h LEFT JOIN hold_lines l ON l.hold_id = h.id WHERE "+where, args...).Scan(&rows).Error
 	if err != nil {
 		return h, found("read a reservation", err)
 	}
@@ -276,27 +280,18 @@ func (h Hold) Wanted() (lines []Line, found []int64) {
 
 // ReadHold reads a hold with its lines, and locks nothing.
 func (t Tx) ReadHold(publicID string) (Hold, error) {
-	return t.hold(t.db, publicID)
+	return holdWhere(t.db, "h.public_id = ?", publicID)
 }
 
-// lockHold reads a hold and locks its row until the transaction ends. Every writer locks a hold before the
-// rows of its items.
+// lockHold is ReadHold, and locks the rows until the transaction ends. Every writer locks a hold before its lines, and
+// before the rows of its items.
 func (t Tx) lockHold(publicID string) (Hold, error) {
-	return t.hold(locking(t.db), publicID)
-}
-
-func (t Tx) hold(first *gorm.DB, publicID string) (Hold, error) {
-	h, err := one[Hold](first, "public_id = ?", publicID)
-	if err != nil {
-		return h, found("read a reservation", err)
-	}
-	h.Lines, err = all[HoldLine](t.db.Order("item_id"), "hold_id = ?", h.ID)
-	return h, found("read the lines of a reservation", err)
+	return holdWhere(t.db, "h.public_id = ?"+forUpdate, publicID)
 }
 
 // move writes a hold's new state, with the history, and the times of its lines.
 func (t Tx) move(h *Hold, was HoldState, by Author, reason string) error {
-	h.Steps++
+	h.Steps, h.Moved = h.Steps+1, h.State != was
 	now := t.db.NowFunc()
 	if !h.Live() {
 		h.LiveUntil, h.EndedAt, h.EndedBy = nil, &now, &by.Subject

@@ -158,6 +158,7 @@ func (s *Store) Move(ctx context.Context, by Author, id string, to Transition) (
 		defer cancel()
 		made, missing := Within(asking, s, func(tx Tx) (Hold, error) { return tx.lockHold(id) })
 		if missing == nil && made.State == h.State && made.Steps == h.Steps {
+			made.Moved = h.Moved
 			return made, nil
 		}
 	}
@@ -188,6 +189,7 @@ func (s *Store) Confirm(ctx context.Context, by Author, id, reference string, pa
 		defer cancel()
 		if made, missing := s.Payment(asking, reference); missing == nil && made.State == Taken && made.Hold == id {
 			if paid, missing := s.HoldByID(asking, *made.Paid); missing == nil {
+				paid.Moved = h.Moved
 				return paid, nil
 			}
 		}
@@ -216,7 +218,6 @@ func (t Tx) confirm(by Author, id, reference string, paid Sale, terms Terms) (h 
 			return h, nil, ErrReference
 		case p.State == Taken:
 			h, err = t.ReadHold(*p.Paid)
-			h.Repeated = true
 			return h, nil, err
 		}
 		return h, h.unpaid(p), nil
@@ -304,7 +305,7 @@ func (t Tx) takeLate(ended Hold, by Author, reference string, paid Sale) (h Hold
 	now := t.db.NowFunc()
 	h = Hold{
 		PublicID: uuid.Must(uuid.NewV7()).String(), Subject: ended.Subject, Steps: 1, Seconds: ended.Seconds,
-		CreatedAt: now, HeldUntil: now, EndedAt: &now, EndedBy: &by.Subject, InsteadOf: &ended.PublicID, Lines: ended.Lines,
+		CreatedAt: now, HeldUntil: now, EndedAt: &now, EndedBy: &by.Subject, InsteadOf: &ended.PublicID, Lines: ended.Lines, Moved: true,
 	}
 	if err = t.orderHeld(&h, reference, paid); err != nil {
 		return h, err
