@@ -272,7 +272,7 @@ type Reservations struct{}
 
 func (*Reservations) check(Config) error { return nil }
 
-func (*Shop) showHeld() {}
+func (*Shop) offerReservations() {}
 
 func (*Shop) endReservations(context.Context) {}
 

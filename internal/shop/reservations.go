@@ -16,6 +16,7 @@ import (
 	"github.com/go-playground/validator/v10"
 
 	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
 )
 
 // Reservations are the terms of reservations. A customer reserves and releases units on the public listener. Only
@@ -51,11 +52,32 @@ const (
 	oneReservation   = "/reservations/:reservation"
 )
 
-// showHeld has items shown with what is held of them.
-func (s *Shop) showHeld() {
+// offerReservations has items shown with what is held of them.
+func (s *Shop) offerReservations() {
 	if s.Reservations != nil {
-		s.view, s.list = s.store.View, s.store.ViewItems
+		s.view, s.list, s.holds = s.store.View, s.store.ViewItems, remembering{s.store, s.seller}
 	}
+}
+
+// remembering is the store, and remembers refusals together with the sales.
+type remembering struct {
+	*stock.Store
+	seller *strategy.Seller
+}
+
+func (r remembering) Hold(ctx context.Context, wanted stock.Sale, seconds int64, terms stock.Terms) (h stock.Hold, err error) {
+	err = r.seller.RefuseEarly(ctx, wanted, func() (err error) {
+		h, err = r.Store.Hold(ctx, wanted, seconds, terms)
+		return err
+	})
+	return h, err
+}
+
+func (r remembering) EndOverdue(ctx context.Context, shop string, wanted stock.Sale) (ended int, err error) {
+	if ended, err = r.Store.EndOverdue(ctx, shop, wanted); ended > 0 {
+		r.seller.Forget(wanted)
+	}
+	return ended, err
 }
 
 // reservationRoutes are those of customers.

@@ -132,6 +132,31 @@ func TestALateReplicaDecidesNoRefusal(t *testing.T) {
 	testserver.Await(t, "a sale of a unit that the replica has not", func() bool { return buy().status == http.StatusCreated })
 }
 
+// TestALateReplicaRefusesNothingThatHasJustEnded, as the request itself has ended it.
+func TestALateReplicaRefusesNothingThatHasJustEnded(t *testing.T) {
+	store := openBehind(t, lateItems)
+	r := openReserving(t, func(cfg *Config) { cfg.Deps.Store, cfg.Strategy = store, byName(t, "for-update") })
+	r.running.store = store
+	for name, ask := range map[string]func(stock.Item) answer{
+		"a sale": func(item stock.Item) answer {
+			return r.ask(http.MethodPost, ordersPath(item), `{"quantity": 1}`, "Customer", "ben")
+		},
+		"a reservation": func(item stock.Item) answer { return r.reserve("ben", r.key(), one(item)) },
+	} {
+		item, h := r.hold()
+		replicate(t, store, "stock = 0")
+		for range 2 {
+			if got := ask(item); got.problem() != "held-by-others" {
+				t.Errorf("%s of what is held: %d %s", name, got.status, got.body)
+			}
+		}
+		r.overdue(h.ID)
+		if got := ask(item); got.status != http.StatusCreated {
+			t.Errorf("%s of what was held too long: %d %s", name, got.status, got.body)
+		}
+	}
+}
+
 // TestALateReplicaHasNoFence, and who is fenced off by a clock that was ahead sells.
 func TestALateReplicaHasNoFence(t *testing.T) {
 	store := openBehind(t, lateItems)

@@ -580,6 +580,51 @@ func TestOthersHoldTheUnits(t *testing.T) {
 	}
 }
 
+// TestARefusedReservationWaitsForNoRow of an item, once it or a sale was refused. Another transaction has the row.
+func TestARefusedReservationWaitsForNoRow(t *testing.T) {
+	for _, name := range []string{"conditional", "batched"} {
+		t.Run(name, func(t *testing.T) {
+			r := openReserving(t, func(cfg *Config) { cfg.Strategy = byName(t, name) })
+			held, h := r.hold()
+			out := r.item(0)
+			reserve := func(item stock.Item) answer { return r.reserve("ben", r.key(), one(item)) }
+			buy := func(item stock.Item) answer {
+				return r.ask(http.MethodPost, ordersPath(item), `{"quantity": 1}`, "Customer", "ben")
+			}
+			want := func(got answer, problem string) {
+				t.Helper()
+				if got.problem() != problem {
+					t.Errorf("%d %s, want %s", got.status, got.body, problem)
+				}
+			}
+			want(reserve(held), "held-by-others")
+			want(buy(out), "sold-out")
+			tx, err := r.store.Pool().BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = tx.Rollback() }()
+			if _, err := tx.ExecContext(t.Context(), "UPDATE items SET version = version + 1"); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				want(reserve(held), "held-by-others")
+				want(buy(held), "held-by-others")
+				want(reserve(out), "sold-out")
+			}
+			if err := tx.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+			if got := r.customer("/reservations/"+h.ID+"/release", `{"reason": "changed-mind"}`); got.status != http.StatusOK {
+				t.Fatalf("released: %d %s", got.status, got.body)
+			}
+			if got := reserve(held); got.status != http.StatusCreated {
+				t.Errorf("what is free again: %d %s", got.status, got.body)
+			}
+		})
+	}
+}
+
 // TestASaleEndsNoPayment: its units are held until the sweep, or a release.
 func TestASaleEndsNoPayment(t *testing.T) {
 	r := openReserving(t, nil)

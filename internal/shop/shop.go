@@ -122,7 +122,7 @@ type Shop struct {
 	seller  *strategy.Seller
 	sellBy  Sell         // the seller's, around which there may be a lab
 	view    View         // the store's, around which there may be a lab
-	holds   stock.Holder // likewise
+	holds   stock.Holder // remembering, around which there may be a lab
 	money   *slog.Logger // as configured: of money, no record is dropped
 	list    func(ctx context.Context, after uint64, limit int) ([]stock.Item, error)
 	show    func(stock.Order) any // what is shown of an order
@@ -190,8 +190,8 @@ func New(cfg Config) (*Shop, error) {
 	s.metrics = newMetrics(s)
 	s.Deps.Batched = s.metrics.batched
 	s.seller = strategy.New(cfg.Strategy, s.Deps)
-	s.sellBy, s.view, s.holds, s.list, s.show = s.seller.Sell, store.Read, store, store.Items, showToCustomer
-	s.showHeld()
+	s.sellBy, s.view, s.list, s.show = s.seller.Sell, store.Read, store.Items, showToCustomer
+	s.offerReservations()
 	return s, nil
 }
 

@@ -20,7 +20,7 @@ var batched = Strategy{
 	Mixable:      true,
 	Baskets:      true,
 	Build: func(d Deps) (Guard, Decrement) {
-		b := &batcher{store: d.Store, Options: d.Options, sold: d.Batched, queues: map[uint64][]*waiter{}}
+		b := &batcher{store: d.Store, Options: d.Options, sold: d.Batched, refusals: d.refusals, queues: map[uint64][]*waiter{}}
 		b.sellBasket = RetryConflicts(d.Options, sellConditionally)
 		return Unguarded{}, b.sell
 	},
@@ -39,7 +39,7 @@ type batcher struct {
 	store *stock.Store
 	sold  func(size int, waited time.Duration) // may be nil
 	// refusals are looked at once for a batch, and for a basket or a limited customer before that.
-	refusals refusals
+	refusals *refusals
 	// sellBasket sells a basket in a transaction of its own: a batch has one item.
 	sellBasket Decrement
 

@@ -281,12 +281,14 @@ func TestUnitsThatComeBackAreNotSoldOut(t *testing.T) {
 		refused int // how often
 		want    error
 	}{{2, stock.ErrConflict}, {1, nil}} {
-		seller := &strategy.Seller{Store: d.Store, Guard: strategy.Unguarded{}, Decrement: func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
-			if test.refused--; test.refused >= 0 {
-				return stock.Order{}, stock.ErrSoldOut
+		seller := strategy.New(strategy.Strategy{Build: func(strategy.Deps) (strategy.Guard, strategy.Decrement) {
+			return strategy.Unguarded{}, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+				if test.refused--; test.refused >= 0 {
+					return stock.Order{}, stock.ErrSoldOut
+				}
+				return store.Decrement(ctx, wanted)
 			}
-			return store.Decrement(ctx, wanted)
-		}}
+		}}, d)
 		_, err := seller.Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test", Holds: true})
 		if !errors.Is(err, test.want) {
 			t.Errorf("%v, want %v", err, test.want)

@@ -9,9 +9,9 @@ import (
 	"stocklock/internal/stock"
 )
 
-// refusals remembers items that were sold out, and customers who had all that they may have of one. The
-// next such sale first sends plain SELECTs, which wait for no lock, neither in Redis nor of a row. The
-// memory only saves work: each sale asks the database whether it would be refused.
+// refusals remembers items that were sold out or held by others, and customers who had all that they may have of one.
+// The next such sale or reservation first sends plain SELECTs, which wait for no lock, neither in Redis nor of a row. The
+// memory only saves work: each asks the database whether it would be refused.
 //
 // It is safe for concurrent use. Its zero value remembers nothing yet.
 type refusals struct {
@@ -22,7 +22,7 @@ type refusals struct {
 // lookFor is how long looks may be answered by a replica that is behind. One sale then asks the primary.
 const lookFor = time.Second
 
-// refused is an item that was sold out, or an item of which a customer had reached the limit.
+// refused is an item that had too few units, or an item of which a customer had reached the limit.
 type refused struct {
 	itemID  uint64
 	limited bool
@@ -40,7 +40,7 @@ func (r *refusals) note(wanted stock.Sale, err error) {
 	}
 	for _, line := range lines {
 		switch {
-		case errors.Is(line.Err, stock.ErrSoldOut):
+		case errors.Is(line.Err, stock.ErrSoldOut) || errors.Is(line.Err, stock.ErrHeld):
 			r.add(refused{itemID: line.ItemID})
 		case errors.Is(line.Err, stock.ErrLimit):
 			r.add(refused{line.ItemID, true, wanted.Subject})
@@ -97,10 +97,14 @@ func (r *refusals) check(ctx context.Context, store *stock.Store, wanted stock.S
 	if err := look(ctx, wanted); err != nil {
 		return err
 	}
+	r.forget(suspects)
+	return nil
+}
+
+func (r *refusals) forget(suspects []refused) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, one := range suspects {
 		delete(r.of, one)
 	}
-	return nil
 }

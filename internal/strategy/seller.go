@@ -18,18 +18,15 @@ type Seller struct {
 	Guard     Guard
 	Decrement Decrement
 
-	refusals *refusals // nil where the strategy does not refuse early
+	refusals *refusals
 }
 
 // New builds a seller. Sellers of one process share only deps. Two sellers of the same strategy do
 // not see each other's local state. New panics if [Strategy.Check] returns an error.
 func New(s Strategy, deps Deps) *Seller {
+	deps.refusals = &refusals{}
 	guard, decrement := s.Build(deps)
-	seller := &Seller{Strategy: s, Store: deps.Store, Guard: guard, Decrement: decrement}
-	if s.RefusesEarly {
-		seller.refusals = &refusals{}
-	}
-	return seller
+	return &Seller{Strategy: s, Store: deps.Store, Guard: guard, Decrement: decrement, refusals: deps.refusals}
 }
 
 // Close frees the guard's goroutines, subscriptions and locks. Sales that still run lose their
@@ -65,10 +62,25 @@ func (s *Seller) Sell(ctx context.Context, wanted stock.Sale) (stock.Order, erro
 		again = ended > 0
 	}
 	if again {
+		s.Forget(wanted)
 		return s.sellOrSay(ctx, wanted)
 	}
 	return order, err
 }
+
+// RefuseEarly calls do, which takes the units of a sale, unless the sale would be refused for what one before it was refused for.
+// It remembers why do was refused.
+func (s *Seller) RefuseEarly(ctx context.Context, wanted stock.Sale, do func() error) error {
+	err := s.refusals.check(ctx, s.Store, wanted)
+	if err == nil {
+		err = do()
+		s.refusals.note(wanted, err)
+	}
+	return err
+}
+
+// Forget has the next such sale be tried without a look: units came back, and a replica may not have them yet.
+func (s *Seller) Forget(wanted stock.Sale) { s.refusals.forget(s.refusals.suspects(wanted)) }
 
 // errTryAgain refuses a sale whose refusal is not certain: it found too few units, of which there are enough when it is asked why.
 var errTryAgain = fmt.Errorf("%w: it may be sold now", stock.ErrConflict)
@@ -94,7 +106,7 @@ func (s *Seller) sell(ctx context.Context, wanted stock.Sale) (stock.Order, erro
 		wanted.More = slices.Clone(wanted.More) // it gets the tokens
 		wanted.Taken = func() { sale.At(ctx, sale.Taken) }
 	}
-	if s.refusals != nil {
+	if s.Strategy.RefusesEarly {
 		if err := s.refusals.check(ctx, s.Store, wanted); err != nil {
 			return stock.Order{}, err
 		}
@@ -117,7 +129,7 @@ func (s *Seller) sell(ctx context.Context, wanted stock.Sale) (stock.Order, erro
 	if order.ID != 0 || err == nil {
 		return order, nil
 	}
-	if s.refusals != nil {
+	if s.Strategy.RefusesEarly {
 		s.refusals.note(wanted, err)
 	}
 	return stock.Order{}, s.withLimits(ctx, wanted, err)

@@ -19,8 +19,8 @@
 //
 // A refusal costs no lock. A basket with one sold-out line among fifty would acquire and release
 // fifty locks, and make all other sales of these items wait. So a shop remembers what it refused as
-// sold out, or for a customer's limit. The next such sale first looks by plain SELECTs, before its
-// guard: the check under the lock stays. A first sale sends nothing more. A replica that is behind can answer the look,
+// sold out or held by others, or for a customer's limit. The next such sale or reservation first looks by plain SELECTs,
+// before its guard: the check under the lock stays. A first one sends nothing more. A replica that is behind can answer the look,
 // so once a second it is sent to the primary.
 // batched looks once for a batch.
 //
@@ -71,7 +71,7 @@ type Strategy struct {
 	// FindsRepeats says that a sale under the idempotency key of an order costs others nothing, and is refused
 	// with [stock.ErrRepeated]. A shop does not look for the order before the sale then.
 	FindsRepeats bool
-	// RefusesEarly says that a sale whose item was sold out, or whose customer was at the limit, first looks
+	// RefusesEarly says that a sale whose item had too few units, or whose customer was at the limit, first looks
 	// without any lock whether that is still so. The strategy looks by itself where it sells in batches.
 	RefusesEarly bool
 	// ShortestLease is the shortest lease that the lock can have. 0 means any.
@@ -112,6 +112,8 @@ type Deps struct {
 	// Now is the process's clock, for strategies that compare times. Nil means time.Now.
 	Now func() time.Time
 	Options
+
+	refusals *refusals // of one [Seller]
 }
 
 // Options are the settings that all strategies share. Set each: for package redislock, a zero Lease is its default, and a

@@ -225,19 +225,24 @@ func TestASaleInDoubtIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestWhatWasRefusedIsRefusedWithoutALock: the item is sold out, or its customer at the limit, and somebody
-// holds the lock and the row. One that was restocked is sold.
+// TestWhatWasRefusedIsRefusedWithoutALock: the item is sold out or held by others, or its customer at the limit, and somebody
+// has the lock and the row. One that was restocked is sold.
 func TestWhatWasRefusedIsRefusedWithoutALock(t *testing.T) {
 	for _, s := range strategy.All() {
 		t.Run(s.Name, func(t *testing.T) {
 			d := strategytest.Deps(t)
 			d.Wait = time.Minute
 			seller := strategytest.NewSeller(t, s, d)
-			out, other := strategytest.NewItem(t, d, 0), strategytest.NewItem(t, d, 10)
+			out, other, kept := strategytest.NewItem(t, d, 0), strategytest.NewItem(t, d, 10), strategytest.NewItem(t, d, 1)
 			by := func(subject string, lines ...stock.Line) stock.Sale {
 				sale := stock.Sale{RequestID: "r", Shop: "test", Subject: subject, Limit: 1}
 				sale.SetLines(lines)
+				sale.Holds = slices.ContainsFunc(lines, func(line stock.Line) bool { return line.ItemID == kept.ID })
 				return sale
+			}
+			ofKept := by("eve", stock.Line{ItemID: kept.ID, Quantity: 1})
+			if _, err := d.Store.Hold(t.Context(), ofKept, 60, stock.Terms{Open: 1}); err != nil {
+				t.Fatal(err)
 			}
 			bought := by("ann", stock.Line{ItemID: other.ID, Quantity: 1})
 			if _, err := seller.Sell(t.Context(), bought); err != nil {
@@ -247,6 +252,8 @@ func TestWhatWasRefusedIsRefusedWithoutALock(t *testing.T) {
 				new(by("bob", stock.Line{ItemID: out.ID, Quantity: 1})):                                            stock.ErrSoldOut,
 				new(by("bob", stock.Line{ItemID: other.ID, Quantity: 1}, stock.Line{ItemID: out.ID, Quantity: 1})): stock.ErrSoldOut,
 				&bought: stock.ErrLimit,
+				new(by("bob", stock.Line{ItemID: kept.ID, Quantity: 1})):                                            stock.ErrHeld,
+				new(by("bob", stock.Line{ItemID: other.ID, Quantity: 1}, stock.Line{ItemID: kept.ID, Quantity: 1})): stock.ErrHeld,
 			}
 			sell := func(ctx context.Context) {
 				t.Helper()
@@ -259,7 +266,7 @@ func TestWhatWasRefusedIsRefusedWithoutALock(t *testing.T) {
 			sell(t.Context())
 			holder := redislock.New(d.Redis, redislock.Options{})
 			defer holder.Close(t.Context())
-			for _, item := range []stock.Item{out, other} {
+			for _, item := range []stock.Item{out, other, kept} {
 				defer held(t, d, item)()
 				_, lease, err := holder.Acquire(t.Context(), sale.Key(item.ID))
 				if err != nil {
