@@ -55,7 +55,7 @@ func (s *Store) view(ctx context.Context, ids []uint64) (items []Item, err error
 	return items, found("read items", err)
 }
 
-// ViewItems is [Store.Items] that also counts the units that are held.
+// ViewItems is [Store.Items] that also counts the units that are held. A page of 500 items is a statement of 60 KB.
 func (s *Store) ViewItems(ctx context.Context, after uint64, limit int) ([]Item, error) {
 	var ids []uint64
 	if err := s.read(ctx, &ids, "SELECT id FROM items WHERE id > ? ORDER BY id LIMIT ?", after, limit); err != nil {
