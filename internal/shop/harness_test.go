@@ -131,7 +131,10 @@ func (sleepy) Holds(shop stock.Holder) stock.Holder { return shop }
 
 func (sleepy) Sales(shop Sell) Sell {
 	return func(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
-		client := ctx.Value(sleepy{}).(*http.Request)
+		client, sent := ctx.Value(sleepy{}).(*http.Request)
+		if !sent { // a test has called the routes themselves
+			return shop(ctx, wanted)
+		}
 		point, duration, asked := strings.Cut(client.Header.Get(sleepHeader), " ")
 		if !asked {
 			return shop(ctx, wanted)
