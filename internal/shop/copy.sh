@@ -250,9 +250,7 @@ func (*Store) holdsNothing(context.Context, string) error { return nil }
 
 var erasesHolds []func(Tx, string) (int, error)
 
-func (*Store) confirmedBy(context.Context, Order) ([]struct{}, error) { return nil, nil }
-
-func (Tx) lock([]struct{}) error { return nil }
+func (Tx) lockConfirmed(Order) ([]struct{}, error) { return nil, nil }
 
 func (Tx) unpay([]struct{}, Order) error { return nil }
 END

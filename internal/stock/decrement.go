@@ -155,6 +155,15 @@ func takeLines(tx *gorm.DB, lines []Line, by fence) (read []int64, err error) {
 	return read, nil
 }
 
+// putBack adds the units of lines to their items' stock, or to what is withdrawn. The lines are in the order of the items, each item
+// once.
+func (t Tx) putBack(lines []Line) error {
+	quantities, args := perItem(lines, func(line Line) int64 { return line.Quantity })
+	_, _, err := t.Exec("UPDATE items FORCE INDEX (PRIMARY) SET stock = stock + IF(withdrawn IS NULL, "+quantities+", 0), withdrawn = withdrawn + "+quantities+
+		", version = version + 1 WHERE id IN ("+marks(len(lines))+") ORDER BY id", slices.Concat(args, args, anyOf(itemsOf(lines)))...)
+	return err
+}
+
 // perItem is an expression for a value of each line's item.
 func perItem(lines []Line, value func(Line) int64) (expression string, args []any) {
 	for _, line := range lines {

@@ -304,12 +304,3 @@ func (t Tx) move(h *Hold, was HoldState, by Author, reason string) error {
 	}
 	return t.noteStep(*h, was, by, reason, now)
 }
-
-// putBack adds the units of lines to their items' stock, or to what is withdrawn. The lines are in the order of the items, each item
-// once.
-func (t Tx) putBack(lines []Line) error {
-	quantities, args := perItem(lines, func(line Line) int64 { return line.Quantity })
-	_, _, err := t.Exec("UPDATE items FORCE INDEX (PRIMARY) SET stock = stock + IF(withdrawn IS NULL, "+quantities+", 0), withdrawn = withdrawn + "+quantities+
-		", version = version + 1 WHERE id IN ("+marks(len(lines))+") ORDER BY id", slices.Concat(args, args, anyOf(itemsOf(lines)))...)
-	return err
-}
