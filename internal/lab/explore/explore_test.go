@@ -15,7 +15,7 @@ import (
 )
 
 // model is two or three plain sales on a row, as InnoDB serves them, without servers: SELECT,
-// UPDATE, INSERT, COMMIT. Nobody is offered a row that is held. With guarded, a lock in Redis is taken before and given back after.
+// UPDATE, INSERT, COMMIT. Nobody is offered a row that is held. With guarded, a lock in Redis is taken before and released after.
 type model struct {
 	customers  int
 	guarded    bool

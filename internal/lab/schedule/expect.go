@@ -72,7 +72,7 @@ type Expectation struct {
 }
 
 // Expected follows from what a strategy declares, with databases of several servers, from what its customers buy, and
-// from the search. What it lacks with one item explains failures of several, too.
+// from the search. A property that it lacks with one item explains failures of several, too.
 func Expected(of declared.Strategy, sales Sales, events []Event, customers int) Expectation {
 	if sales.Reservations {
 		return succeeding(ReservationAttacks, *of.Reservations, events, customers)

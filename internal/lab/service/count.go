@@ -25,7 +25,7 @@ type Order struct {
 	Units    int64
 }
 
-// countLimit bounds setting and counting. What a sale that is held has locked can keep both waiting.
+// countLimit bounds setting and counting. The locks of a sale that is held can keep both waiting.
 const countLimit = 10 * time.Second
 
 // errServer is in the chain of an error about a service that fails.

@@ -60,7 +60,7 @@ type watched struct {
 // source is where the requests of one run come from, and what is done to it: the shops of this repository, or
 // the processes of a described service.
 type source interface {
-	// arrive has a customer send its request. What comes of it are messages.
+	// arrive has a customer send its request. Messages say what comes of it.
 	arrive(ctx context.Context, b *buyer)
 	// handle takes in a message. It calls hold, answered and replied.
 	handle(ctx context.Context, message any) error
@@ -113,7 +113,7 @@ type process interface {
 	Kill() error
 }
 
-// play makes a run. What fails because the machine is slow, or shows something else then, has that as its error.
+// play makes a run. A run that fails, or shows something else, because the machine is slow, has that as its error.
 func (r *run) play(ctx context.Context, choose explore.Chooser) (schedule.Record, error) {
 	r.begun = time.Now()
 	r.segment = r.begun
@@ -303,11 +303,4 @@ func (r *run) record(o schedule.Outcome) schedule.Record {
 		Strategy: r.plan.Strategy, Customers: len(r.buyers), LeaseMS: r.lease.Milliseconds(),
 		Entries: r.entries, Outcome: o, Played: r.chosen, Holds: r.holds, TakenAway: r.takenAway, Behind: r.behind, Leaves: r.leaves,
 	}
-}
-
-// concluded rules on a run. Keeps says that something else than a lock in Redis can have kept others out.
-func concluded(record schedule.Record, end schedule.State, keeps bool) schedule.Record {
-	record.Decide()
-	record.Conclude(end, keeps)
-	return record
 }

@@ -43,8 +43,7 @@ type Service struct {
 	dirty  []bool          // by process: it was killed, or must be started again
 	cold   []bool          // by process: its connections are gone
 	queues bool            // a run has shown what [serviceRun.queued] is about; another one can miss it: its worker was quicker than the look
-	leases bool            // a sale keeps a key that ends by itself
-	lock   string          // which, in the form of [service.Shape]: of several one that is renewed, or else is deleted
+	lock   string          // the key of a sale that ends by itself, in the form of [service.Shape]: of several one that is renewed, or else is deleted
 	renews bool            // and renews it
 	locks  map[string]bool // all, in the form of [service.Shape]: whether each is renewed
 	lease  time.Duration
@@ -93,7 +92,7 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 				}
 			}
 			if rank > best {
-				best, s.leases, s.lock, s.lease, s.renews = rank, true, shape, left, s.locks[shape]
+				best, s.lock, s.lease, s.renews = rank, shape, left, s.locks[shape]
 			}
 		}
 		return nil
@@ -101,7 +100,7 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 	s.learning = true
 	for _, learned = range []bool{false, true} { // the second time it is known which keys are deleted: they are locks, however they are made
 		for try := 0; try == 0 || try < slowTries && (s.outlasted && !learned || errors.Is(err, errLearned) || errors.As(err, new(slowError))); try++ {
-			best, s.leases, s.lock, s.lease, s.renews, s.outlasted = 0, false, "", 0, false, false
+			best, s.lock, s.lease, s.renews, s.outlasted = 0, "", 0, false, false
 			clear(s.locks)
 			_, err = s.play(ctx, s.Plan(2), explore.Follow(nil), look, false)
 		}
@@ -112,7 +111,7 @@ func OpenService(ctx context.Context, on *service.Service, probe *service.Probe)
 	if err != nil {
 		return nil, err
 	}
-	if _, known := s.locks[s.lock]; s.leases && !known {
+	if _, known := s.locks[s.lock]; s.lock != "" && !known {
 		return nil, errors.New("what may renew its lock waits behind requests that are held: give the lock a connection of its own")
 	}
 	s.learning = false
@@ -136,7 +135,7 @@ func levelOf(ctx context.Context, db *sql.DB) (level string, err error) {
 
 // Leases says whether a sale keeps others out by a key in Redis that ends by itself, and whether that is renewed while
 // the sale goes on.
-func (s *Service) Leases() (leases, renewed bool) { return s.leases, s.renews }
+func (s *Service) Leases() (leases, renewed bool) { return s.lock != "", s.renews }
 
 // NotRenewed says what is known of who renews a lock that was not seen to be renewed.
 func (s *Service) NotRenewed() string {

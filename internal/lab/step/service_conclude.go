@@ -97,7 +97,8 @@ func (r *serviceRun) conclude(ctx context.Context) (schedule.Record, error) {
 	record.LostUpdates = lostUpdates(record.Outcome, end)
 	r.whatWasRead(record.Outcome.Orders)
 	record.Entries, record.Holds = r.entries, r.holds
-	record = concluded(record, end, r.other)
+	record.Decide()
+	record.Conclude(end, r.other)
 	if who := record.Unnamed(); who != "" && !record.Outcome.Bad() { // what is bad is so by the orders and other answers
 		return schedule.Record{}, fmt.Errorf("%s, which the description does not know", who)
 	}
@@ -179,7 +180,7 @@ func (r *serviceRun) addsUp(left int64, orders []service.Order) bool {
 
 // awaitOrders waits for the orders that a worker of another process, or of one that was started again, can write: of
 // customers who were answered as sold, of what waits in a queue, and of units that are neither sold nor left where orders come
-// behind answers. What was taken from a queue may be on its way still.
+// behind answers. An entry that was taken from a queue may be on its way still.
 func (r *serviceRun) awaitOrders(ctx context.Context, record *schedule.Record) error {
 	o := &record.Outcome
 	for until := time.Now().Add(max(workerLimit, r.service.on.Patience())); ; {

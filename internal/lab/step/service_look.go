@@ -96,7 +96,7 @@ func (r *serviceRun) isOwn(name string, now key) bool {
 }
 
 // queued says whether a list has more than before the run, or a stream has new messages and not all are acknowledged: an
-// order can still come of it. What waited in the stream before may have been written meanwhile.
+// order can still come of it. The messages that waited there before may have been written meanwhile.
 func (r *serviceRun) queued(all map[string]key) bool {
 	for name, now := range all {
 		if was := r.before[name]; now.waits > was.waits || now.waits > 0 && now.last != was.last {

@@ -292,7 +292,7 @@ func (r *serviceRun) sends(*buyer, *held) {}
 
 func (r *serviceRun) sent(context.Context, *buyer, *held) error { return nil }
 
-// touches is what a step touches. What a customer does after another one's answer was lost is not known.
+// touches is what a step touches. Nobody knows what a customer does whose answer is lost.
 func (r *serviceRun) touches(b *buyer) []schedule.Touch {
 	if b.lose {
 		return schedule.Everything("")

@@ -15,7 +15,7 @@ import (
 
 // The messages of proxies and of customers.
 type (
-	// holding is a request that waits in a proxy. What is sent to go_ says whether it may go to the server.
+	// holding is a request that waits in a proxy. A value of go_ says whether it may go to the server.
 	holding struct {
 		*wire.Exchange
 		go_ chan bool

@@ -94,7 +94,10 @@ func (r *shopsRun) conclude(ctx context.Context) (schedule.Record, error) {
 	if r.plan.Observe {
 		r.entries[r.note(schedule.Entry{Note: note})].State = &end
 	}
-	return concluded(r.record(o), end, r.timed || r.keepsElsewhere()), nil
+	record := r.record(o)
+	record.Decide()
+	record.Conclude(end, r.timed || r.keepsElsewhere())
+	return record, nil
 }
 
 // othersBuy has an ordinary customer buy, when two leases have passed or nothing is held. With baskets, others come until

@@ -134,7 +134,7 @@ func (l *slot) restarted(ctx context.Context) error {
 	return l.RestoreReplica(ctx)
 }
 
-// prepare keeps a run's writes from a replica that is to take over. What is there before has reached it.
+// prepare keeps a run's writes from a replica that is to take over. The writes before have reached it.
 func (l *slot) prepare(ctx context.Context, p Plan) error {
 	if slices.Contains(p.Events, schedule.Failover) {
 		if err := l.HoldBackReplication(); err != nil {

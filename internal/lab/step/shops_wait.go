@@ -83,7 +83,7 @@ func (r *shopsRun) listen(ctx context.Context, b *buyer, s *silence) error {
 	look, err := r.askLock(ctx)
 	if err == nil && look.Locked() {
 		owner := r.ownerOf(look, r.lock)
-		// A lock whose requests are not held does not say at once whose it is. Who was not kept out is slow.
+		// A lock whose requests are not held does not say at once whose it is. A customer who was not kept out is slow.
 		s.theirs = at.keptOut && owner != b.customer && (owner != 0 || !r.unseen)
 		if s.lock = words.Of("blocked.lock"); owner != 0 {
 			s.lock = words.Of("blocked.lock", "by", owner.String())

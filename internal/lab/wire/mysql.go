@@ -167,7 +167,7 @@ func (m *mysqlConn) handshake() error {
 	return nil
 }
 
-// changeUser has the client be let in as another user. What it is told at last is not sent to it yet.
+// changeUser has the client be let in as another user. The packet that says so at last is not sent to it yet.
 func (m *mysqlConn) changeUser(packet []byte) (last []byte, a answer, err error) {
 	if last, err = m.authenticate(); err != nil {
 		return nil, answer{text: "no answer"}, err
