@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -15,8 +17,14 @@ import (
 	"stocklock/bench/worker"
 )
 
+// beganEnv names a folder in which each worker leaves a file when it has begun.
+const beganEnv = "BENCH_TEST_BEGAN"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(worker.Env) != "" {
+		if began := os.Getenv(beganEnv); began != "" {
+			_ = os.WriteFile(filepath.Join(began, strconv.Itoa(os.Getpid())), nil, 0o600)
+		}
 		os.Exit(worker.Main(os.Stdin, os.Stdout)) // the test binary is also the worker program
 	}
 	goleak.VerifyTestMain(m)
@@ -107,15 +115,26 @@ func TestMeasures(t *testing.T) {
 	}
 }
 
-// TestInterruptedShowsWhatThereIs interrupts a run in its second repetition. The saved file stays as it was, and nothing
-// else is left.
+// TestInterruptedShowsWhatThereIs interrupts a run in its second repetition, when a worker of it has begun. The saved file
+// stays as it was, and nothing else is left.
 func TestInterruptedShowsWhatThereIs(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "bench.txt")
+	file, workers := filepath.Join(t.TempDir(), "bench.txt"), t.TempDir()
+	t.Setenv(beganEnv, workers)
 	t.Setenv("TMPDIR", t.TempDir())
+	began := func() int {
+		files, _ := os.ReadDir(workers)
+		return len(files)
+	}
 	ctx, interrupt := context.WithCancel(t.Context())
 	progress := writer(func(line []byte) {
 		if bytes.HasPrefix(line, []byte("2/")) {
-			interrupt()
+			before := began()
+			go func() {
+				for ctx.Err() == nil && began() == before {
+					time.Sleep(time.Millisecond)
+				}
+				interrupt()
+			}()
 		}
 	})
 	var out bytes.Buffer

@@ -16,7 +16,7 @@ for part in internal/lab/... internal/testserver internal/redisconn cmd/... docs
 	GOFLAGS="$GOFLAGS '-gcflags=stocklock/$part=-l -dwarf=false'"
 done
 for module in github.com/chromedp github.com/getkin github.com/jedib0t github.com/oasdiff github.com/pressly github.com/quic-go \
-	github.com/santhosh-tekuri github.com/yuin go.mongodb.org go.opentelemetry.io google.golang.org; do
+	github.com/santhosh-tekuri github.com/yuin go.mongodb.org go.opentelemetry.io; do
 	GOFLAGS="$GOFLAGS '-gcflags=$module/...=-l -dwarf=false'"
 done
 export GOFLAGS

@@ -13,8 +13,8 @@ import (
 	"stocklock/internal/lab/verdict"
 )
 
-// refusing is in a shop that refuses sales by version: the third one of twelve units, which is to be lost with the server, and
-// those of two, which are to make the version the same again.
+// refusing makes a shop refuse sales by version. The third sale of twelve units is to be lost with the server. Sales of two
+// units are to make the version the same again.
 const refusing = `
 		if of.Name == "optimistic" && wanted.Quantity == 2 {
 			return stock.Order{}, stock.ErrConflict

@@ -111,8 +111,8 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 	return r
 }
 
-// sleepHeader makes a sale sleep at a point, "read 1s": it stands for slow work. With the name of a client in leaving,
-// "read NAME", the client leaves when the sale is there, and the sale goes on when the shop has seen that.
+// sleepHeader makes a sale sleep at a point, "read 1s": it stands for slow work. With the name of a client in leaving, as in
+// "read NAME", the client leaves when the sale is there. The sale goes on when the shop has seen that.
 const sleepHeader = "Test-Sleep"
 
 // leaving has a function for each client that leaves at a point.

@@ -37,8 +37,8 @@ type Store struct {
 	leftAt *atomic.Int64 // the second in which the store last left connections that lacked a right
 }
 
-// PoolSize is the default number of connections that a store opens at most, and keeps. See
-// [WithPoolSize].
+// PoolSize is the default number of connections that a store opens at most. See [WithPoolSize]. It keeps them
+// for idleConn.
 const PoolSize = 50
 
 // Option changes how [Open] opens a store.
@@ -232,7 +232,7 @@ func (s *Store) probe(ctx context.Context, statements ...string) (err error) {
 
 // leave closes the idle connections if err belongs to their sessions. New ones find the new primary
 // behind the same name or proxy, and have the rights and the password of today. A right may be missing for one route,
-// which a customer can ask again and again: for rights, it does so at most once in a second.
+// which a customer can ask again and again. For rights, leave closes them at most once in a second.
 func (s *Store) leave(err error) {
 	if _, number := classOf(err); slices.Contains(ofSessions, number) {
 		if now := time.Now().Unix(); slices.Contains(noRights, number) && s.leftAt.Swap(now) == now {

@@ -318,9 +318,12 @@ func (t Tx) takeLate(ended Hold, by Author, reference string, paid Sale) (h Hold
 }
 
 // lockConfirmed locks the hold whose confirmation has made an order, as far as there is one, and returns it. The row is one
-// of the order's.
+// of the order's. Only what was found is locked: a shop without reservations need not have the right to lock holds.
 func (t Tx) lockConfirmed(row Order) (holds []Hold, err error) {
-	err = t.Query(&holds, "SELECT id, reference FROM holds WHERE order_id = (SELECT public_id FROM orders WHERE id = ?) FOR UPDATE", row.first())
+	err = t.Query(&holds, "SELECT id, reference FROM holds WHERE order_id = (SELECT public_id FROM orders WHERE id = ?)", row.first())
+	if err == nil && len(holds) > 0 {
+		err = t.Query(&holds, "SELECT id, reference FROM holds WHERE id = ? FOR UPDATE", holds[0].ID)
+	}
 	return holds, err
 }
 

@@ -46,7 +46,8 @@ func WithinAt[T any](ctx context.Context, s *Store, isolation sql.IsolationLevel
 }
 
 // AtPrimary has look read in a transaction, which a proxy that splits reads from writes sends to the primary. How that ends
-// says nothing of what was read. The isolation is the server's own: another costs a statement.
+// says nothing of what was read. The isolation is the server's own, which is REPEATABLE READ or READ COMMITTED: another
+// one costs a statement.
 func AtPrimary[T any](ctx context.Context, s *Store, look func(*Store) (T, error)) (T, error) {
 	looked := false
 	got, err := WithinAt(ctx, s, sql.LevelDefault, func(tx Tx) (got T, err error) {

@@ -13,7 +13,8 @@ import (
 // The next such sale or reservation first sends plain SELECTs, which wait for no lock, neither in Redis nor of a row. The
 // memory only saves work: each asks the database whether it would be refused.
 //
-// It is safe for concurrent use. Its zero value remembers nothing yet.
+// It is safe for concurrent use. Its zero value remembers nothing yet, and nil, as in a [Seller] that [New] has not made,
+// remembers nothing.
 type refusals struct {
 	mu sync.Mutex
 	of map[refused]time.Time // when the primary said so last, or is asked; guarded by mu
@@ -49,6 +50,9 @@ func (r *refusals) note(wanted stock.Sale, err error) {
 }
 
 func (r *refusals) add(one refused) {
+	if r == nil {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.of == nil || len(r.of) >= maxRefusals {
@@ -72,6 +76,9 @@ func (r *refusals) due(suspects []refused) (due bool) {
 
 // suspects returns what is remembered of the lines of a sale.
 func (r *refusals) suspects(wanted stock.Sale) (all []refused) {
+	if r == nil {
+		return nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, line := range wanted.Lines() {
@@ -102,6 +109,9 @@ func (r *refusals) check(ctx context.Context, store *stock.Store, wanted stock.S
 }
 
 func (r *refusals) forget(suspects []refused) {
+	if r == nil {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, one := range suspects {

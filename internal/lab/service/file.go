@@ -353,7 +353,7 @@ func statements(text string) []string {
 	return all
 }
 
-var statement = regexp.MustCompile(`(?s)(?:(?:-- |#)[^\n]*|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|` + "`[^`]*`|[^;])+")
+var statement = regexp.MustCompile(`(?s)(?:/\*.*?\*/|(?:-- |#)[^\n]*|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|` + "`[^`]*`|[^;])+")
 
 func (f *File) checkScripts() (field, what string) {
 	for _, name := range slices.Sorted(maps.Values(f.Scripts)) {

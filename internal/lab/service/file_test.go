@@ -133,7 +133,8 @@ func TestASemicolonInQuotesEndsNoStatement(t *testing.T) {
 		"DELETE FROM a; UPDATE b SET c = 1;":            {"DELETE FROM a", "UPDATE b SET c = 1"},
 		`UPDATE a SET b = 'c;d\';', e = "f;";; DO 1`:    {`UPDATE a SET b = 'c;d\';', e = "f;"`, "DO 1"},
 		"-- it's there; always\nDO 1; -- isn't\nDO 'x'": {"-- it's there; always\nDO 1", "-- isn't\nDO 'x'"},
-		"DO 'a; DO 1": {"DO 'a", "DO 1"},
+		"/* it's; */ DO 1; DO 'x'":                      {"/* it's; */ DO 1", "DO 'x'"},
+		"DO 'a; DO 1":                                   {"DO 'a", "DO 1"},
 	} {
 		if got := statements(text); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", text, got, want)

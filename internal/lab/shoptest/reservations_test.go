@@ -101,7 +101,7 @@ func TestReservationsBalance(t *testing.T) {
 	var customers, killers sync.WaitGroup
 	for range 24 {
 		customers.Go(func() {
-			for ctx.Err() == nil {
+			for ctx.Err() == nil || c.few() {
 				c.customer()
 			}
 		})
@@ -134,9 +134,6 @@ func TestReservationsBalance(t *testing.T) {
 	})
 	killers.Wait()
 	customers.Wait()
-	if len(c.done) < 5 || len(c.paid) == 0 {
-		t.Errorf("customers came to the ends %v, with %d payments: want most of nine kinds", c.done, len(c.paid))
-	}
 	testserver.Await(t, "what nobody pays for to be ended", func() bool {
 		held, _, err := c.store.CountHeld(t.Context())
 		return err == nil && len(held) == 0
@@ -175,6 +172,13 @@ func (c *checkout) roll(n int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.dice.IntN(n)
+}
+
+// few says whether customers have come to few of their ends yet.
+func (c *checkout) few() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.done) < 5 || len(c.paid) == 0
 }
 
 // customer reserves one item or two, and does one thing with the reservation.

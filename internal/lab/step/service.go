@@ -224,8 +224,8 @@ func (s *Service) InTime(ctx context.Context, _ string, customers int, order sch
 	p.Early = false
 	if event >= 0 {
 		over := event + 1
-		if order[event].Event == schedule.Lose { // it is over when A has made the step whose answer is lost
-			over = min(event+2, len(order))
+		for c := order[event]; c.Event == schedule.Lose && over < len(order) && (!order[over-1].IsStep() || order[over-1].Customer != c.Customer); {
+			over++ // it is over when the step is made whose answer is lost
 		}
 		p.Late = !slices.ContainsFunc(order[:over], func(c schedule.Choice) bool { return c.Customer > 'A' })
 	}

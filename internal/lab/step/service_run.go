@@ -300,8 +300,9 @@ func (r *serviceRun) touches(b *buyer) []schedule.Touch {
 	return r.schema.StepTouches(int(b.customer-'A'), r.parties())
 }
 
-// pointless says whether a step repeats a try that failed, although nobody else has made a step since. A sale is believed
-// twice that reads the same again, or has read before it tries again, and three times that counts up, as a lock by INCR does.
+// pointless says whether a step repeats a try that failed, although nobody else has made a step since. A sale
+// that reads the same again, or has read before it tries again, is believed twice. One that counts up, as a lock by INCR
+// does, is believed three times.
 // A request that a sale repeats although nobody keeps it out is no poll. A change that was undone is none. Nor is a statement
 // of a transaction that holds locks.
 func (r *serviceRun) pointless(b *buyer) bool {

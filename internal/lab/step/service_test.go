@@ -535,6 +535,9 @@ func TestWhoComesAfterAnAnswerWasLost(t *testing.T) {
 	s := openFile(t, described(t, "hasty", ""))
 	played, err := s.Fault(t.Context(), schedule.Lose, 0, false)
 	again, err2 := s.InTime(t.Context(), "", 2, steptest.Parse(t, "lose:A A.select B.select"))
+	if r, err := s.InTime(t.Context(), "", 2, steptest.Parse(t, "lose:A B.select A.select B.update")); err != nil || !strings.HasPrefix(r.Played.String(), "lose:A B.select A.select") {
+		t.Errorf("a schedule that wants B before that: %s, %v", r.Played, err)
+	}
 	for _, r := range []schedule.Record{played, again} {
 		failed := slices.ContainsFunc(r.Entries, func(e schedule.Entry) bool { return e.Note.Key == "note.another" })
 		if failed || r.Undecided() != "" || r.Outcome.Bad() || r.Outcome.Answers["B"] != string(load.Sold) {

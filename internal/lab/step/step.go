@@ -26,9 +26,9 @@
 //
 // # Decisions at the wire
 //
-// Counts have a process of their own. A request that counts and a request of a sale look alike at the wire, so one more
-// process, at which nobody buys and nothing is held, is asked. It lives when a customer's process is killed. Its price is a
-// worker in it that takes jobs of a shared queue, unseen: then the search says that the same schedule goes more than one way.
+// Counts have a process of their own. A request that counts and a request of a sale look alike at the wire. So one more
+// process is asked, at which nobody buys and nothing is held. It lives when a customer's process is killed. Its price: a
+// worker in it takes jobs of a shared queue, unseen. Then the search says that the same schedule goes more than one way.
 //
 // A lease that was ended early is no finding. A search ends the key at once. Each finding is played again, and the lease ends
 // in its own time. So a process that goes by its own clock is not blamed for a time that this clock has not shown. A key that
@@ -39,7 +39,7 @@
 // The proxies lead to the new primary, and all connections end. A fault at a place where the run has named no key that Redis
 // has would show nothing: it counts as not met.
 //
-// A request of a process whose customer has not come belongs to another run, and is passed on: a service may try a release
+// A request of a process whose customer has not come belongs to another run, and is passed on. A service may try a release
 // again later. A request that comes when its customer has been answered is a step of that sale. A command that Redis blocks,
 // such as BLPOP, and a statement that waits for a row, are seen to wait: others go on meanwhile.
 //
@@ -49,7 +49,7 @@
 // is not.
 //
 // Locks end where the server says so. A second BEGIN, DDL, LOCK TABLES, SET autocommit=1, XA COMMIT and a reset of the
-// connection are steps, as is a SET with a SELECT in it. A text of several statements is one step.
+// connection are steps. So is a SET with a SELECT in it. A text of several statements is one step.
 //
 // A lock is what a sale makes exclusively or deletes. The first sales of a stage show which keys are deleted, whatever command
 // made them. A command's name says too little: INCR, ZADD and a script take locks, and SET fills caches.

@@ -239,6 +239,6 @@ func (a *attack) standsStill(ctx context.Context) bool {
 	return still
 }
 
-// patience is how long nothing may be sold before that counts as stuck, where no lock can be seen and silence
-// decides: six leases, and not less than one sale may take on a busy machine, or its fault.
+// patience is how long nothing may be sold before that counts as stuck, where no lock can be seen. It is six leases, and
+// not less than one sale, or its fault, may take on a busy machine.
 func (a *attack) patience() time.Duration { return max(6*a.o.Lease, 1500*time.Millisecond) }

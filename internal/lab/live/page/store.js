@@ -32,7 +32,12 @@ function keep(run) {
   const known = store.runs.get(run.id);
   store.runs.set(run.id, known ? Object.assign(known, run) : run);
   if (run.load || run.shops) return;
-  const key = keyOf(run.strategy, run.scenario), last = lastRun(run.strategy, run.scenario, 0);
+  const key = keyOf(run.strategy, run.scenario), latest = store.latest.get(key);
+  if (run.state !== 'dropped') {
+    if (!latest || run.id >= latest.id) store.latest.set(key, store.runs.get(run.id));
+    return;
+  }
+  const last = lastRun(run.strategy, run.scenario, 0);
   if (last) store.latest.set(key, last); else store.latest.delete(key);
 }
 
