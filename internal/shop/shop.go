@@ -7,8 +7,8 @@
 //
 // A request does not end when its client closes its side, unless its sale has to wait. A client
 // that has sent all may still read, and a server cannot tell it from one that has left. So the shop
-// goes on with what it has begun. A sale in a queue ends, because a crowd that has left must not
-// keep others waiting.
+// goes on with what it has begun. A sale in a queue ends, because customers who have left must
+// not keep others waiting.
 //
 // Staff changes items on a listener of its own. A header that marks the staff would open all
 // changes wherever a gateway forgets to remove it. A listener that customers cannot reach fails

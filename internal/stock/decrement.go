@@ -9,7 +9,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// Decrement sells with one conditional statement for each line, UPDATE ... SET stock = stock - ? WHERE
+// Decrement sells with one conditional statement for all lines, UPDATE ... SET stock = stock - ? WHERE
 // stock >= ?. It needs neither a lock nor a read before it.
 //
 // The UPDATE comes before the INSERT of the order. An INSERT first would hold the row's lock for
@@ -22,8 +22,8 @@ func (s *Store) Decrement(ctx context.Context, sale Sale) (Order, error) {
 // DecrementFenced is [Store.Decrement] that also raises each item's fence to the line's token. It is
 // refused with [ErrFenced] if a fence is above the token.
 //
-// The fence adds order, not safety. It refuses an overtaken holder, whose write would be right all
-// the same, because it subtracts from the stock in the row. Only a write that depends on a read
+// The fence adds order, not safety. It refuses an overtaken holder, whose write would still
+// be right, because it subtracts from the stock in the row. Only a write that depends on a read
 // needs [Store.RaiseFence], which raises the fence in a commit of its own before the read.
 func (s *Store) DecrementFenced(ctx context.Context, sale Sale) (Order, error) {
 	return s.decrement(ctx, sale, fencedBelow)

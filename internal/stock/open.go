@@ -37,8 +37,8 @@ type Store struct {
 	leftAt *atomic.Int64 // the second in which the store last left connections that lacked a right
 }
 
-// PoolSize is the default number of connections that a store opens at most. See [WithPoolSize]. It keeps them
-// for idleConn.
+// PoolSize is the default number of connections that a store opens at most. See [WithPoolSize]. An idle
+// one is closed after idleConn.
 const PoolSize = 50
 
 // Option changes how [Open] opens a store.

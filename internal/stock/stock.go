@@ -33,17 +33,18 @@
 // plain read and a change of an item are tried three times. A sale is repeated by its strategy, for
 // as long as it may wait.
 //
-// The lines of a basket are one UPDATE and one SELECT. Rows are locked until COMMIT, so what counts
-// is the number of round trips from the first row on: UPDATE, SELECT, two INSERTs, COMMIT, and one
+// Where the database subtracts, the lines of a basket are one UPDATE and one SELECT. Where a strategy
+// writes what it has computed, each line has an UPDATE. Rows are locked until COMMIT, so what counts is
+// the number of round trips from the first row on: UPDATE, SELECT, two INSERTs, COMMIT, and one
 // more with a limit. Fifty UPDATEs made fifty. FORCE INDEX (PRIMARY) and ORDER BY id make the
 // server lock the rows in the order of their ids, and no others: a test sees it, on the server that
 // it runs on. Under a lock in Redis, a basket acquires a lock for each of its lines, at most fifty,
 // one inside the other.
 //
 // The first line of an order is the order. Its row has the public id and the key. Each further line
-// is a row of orders, too, with the id of the first in line_of. So an order of one line writes one
-// row, all that counts units by item counts lines without a change. A table of lines would cost
-// each sale another INSERT.
+// is a row of orders, too, with the id of the first in line_of. So an order of one line writes one row.
+// Code that counts units by item counts further lines, too, without a change. A table of lines would
+// cost each sale another INSERT.
 //
 // A limit is counted from the orders, under the lock on the item's row. A counter for each customer
 // would be one more row that can be wrong. The rows of all lines are locked first: a snapshot from

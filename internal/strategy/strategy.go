@@ -19,10 +19,10 @@
 //
 // A refusal costs no lock. A basket with one sold-out line among fifty would acquire and release
 // fifty locks, and make all other sales of these items wait. So a shop remembers what it refused as
-// sold out or held by others, or for a customer's limit. The next such sale or reservation first looks by plain SELECTs,
-// before its guard: the check under the lock stays. A first one sends nothing more. A replica that is behind can answer the look,
-// so once a second it is sent to the primary.
-// batched looks once for a batch.
+// sold out, as held by others, or for a customer's limit. The next such sale looks by plain SELECTs
+// before its guard, and the next reservation before it locks a row. The check under the lock stays. A
+// sale of something else sends nothing more. A replica that is behind can answer the look, so once a
+// second it is sent to the primary. batched looks once for a batch.
 //
 // A repeated key is found by the INSERT. A look before the batch would leave out the keys of a sale
 // that another shop is about to commit. So the key is looked up under the item's row, after the

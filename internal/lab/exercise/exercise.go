@@ -222,7 +222,7 @@ var exercises = []Exercise{
 		MaxCommits: 0.5,
 	},
 	{
-		Lesson: 8, Task: "have no sale read what another one is about to commit, with a lock that is right already",
+		Lesson: 8, Task: "have no sale read a stock that another one is about to change, with a lock that is right already",
 		Hints: []string{
 			"In which order do the lock, BEGIN, COMMIT and the release come?",
 			"Release the lock when the COMMIT has been answered, and begin the transaction when the lock is there.",

@@ -38,7 +38,7 @@ type settings struct {
 
 	reservationSettings
 
-	MySQLPool int `name:"mysql-pool" env:"SHOP_MYSQL_POOL" default:"50" min:"1" max:"1000" help:"How many connections to MySQL this process opens at most, and keeps. Probes take one more, and a migration three. The sum over all shops must stay below max_connections."`
+	MySQLPool int `name:"mysql-pool" env:"SHOP_MYSQL_POOL" default:"50" min:"1" max:"1000" help:"How many connections to MySQL this process opens at most. Idle ones are closed after 45 s. Probes take one more, and a migration three. The sum over all shops must stay below max_connections."`
 
 	MaxInFlight    int64         `env:"SHOP_MAX_IN_FLIGHT" default:"1000" min:"1" help:"How many API requests may be under way. More are rejected as busy."`
 	MaxConnections int64         `env:"SHOP_MAX_CONNECTIONS" default:"4000" min:"1" help:"How many connections may be open on --addr, and on --staff-addr. One more replaces the one that was idle for longest, or else was sending its request for longest, or is closed at once. A few more are for probes. The internal listener has no such bound."`

@@ -1,8 +1,8 @@
 // Package mine is exercise 1: sell without a lock, and lose no update.
 //
 // This file sells as the strategy none does. Change Build or sell so that MySQL alone keeps two
-// sales apart, and no customer is turned away while there are units. Several ways are right; Redis is
-// not needed for any of them.
+// sales apart, and no customer is turned away while there are units. A sale that lost against another one
+// may be made again, from its read on. Several ways are right. Redis is not needed for any of them.
 //
 // Store.Transact runs a function in a transaction. Its Tx has Query, Exec and Record:
 //

@@ -7,7 +7,7 @@
 // The lock and the store have what is needed:
 //
 //	s.lock.Do(ctx, key, fn)                 // holds the lock while fn runs
-//	s.lock.Hold(ctx, key)                   // takes the lock, and returns the function that frees it
+//	held, _, free, err := s.lock.Hold(ctx, key) // takes the lock: sell with held, and call free once
 //	store.TransactAt(ctx, isolation, fn)    // BEGIN; fn; COMMIT, or ROLLBACK after an error
 //	tx.Query(&rows, "SELECT ...", id)       // FOR UPDATE works, too
 package mine

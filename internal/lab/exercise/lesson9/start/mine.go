@@ -8,7 +8,7 @@
 //
 // The lock and the store have what is needed:
 //
-//	s.lock.Hold(ctx, key)                // takes one more lock, and returns the function that frees it
+//	held, _, free, err := s.lock.Hold(ctx, key) // takes one more lock: go on with held, and call free once
 //	wanted.Lines()                       // the lines in the order of the items' ids, those of one item as one
 //	store.Transact(ctx, fn)              // BEGIN; fn; COMMIT, or ROLLBACK after an error
 //	tx.Lock(id)                          // SELECT ... FOR UPDATE
