@@ -103,9 +103,10 @@ func (to listener) untilKnown(method, path, body string) (reservation, int, erro
 		case err == nil:
 			return r, status, nil
 		case status == http.StatusRequestTimeout || status == http.StatusTooManyRequests: // a slow network, a gateway's limit
-		case status >= 400 && status < 500:
+		case status >= 200 && status < 500: // below 400 it is not the shop's
 			return r, status, err
 		}
+		fmt.Fprintln(os.Stderr, "checkout: will be sent again:", err)
 	}
 }
 
@@ -137,6 +138,8 @@ func (to listener) send(method, path, body string) (r reservation, status int, e
 		_ = json.Unmarshal(got, &problem) // an answer of something else has none
 		return r, answer.StatusCode, fmt.Errorf("%s: %d %s: %s", path, answer.StatusCode, problem.Type, problem.Detail)
 	}
-	err = json.Unmarshal(got, &r)
+	if err = json.Unmarshal(got, &r); err != nil {
+		err = fmt.Errorf("%s: %d, and no answer of the shop: %w", path, answer.StatusCode, err)
+	}
 	return r, answer.StatusCode, err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -62,5 +63,23 @@ func TestMoneyGoesBackOnce(t *testing.T) {
 	client.Transport, conflict, returns = &shop, "payment-must-be-returned", 0
 	if err := paid(listener{url: "http://shop"}, "r", "stub"); err != nil || len(shop) > 0 || returns > 0 {
 		t.Errorf("%v; not asked for: %v; noted %d times more", err, shop, returns)
+	}
+}
+
+// elsewhere answers in place of the shop, such as a gateway.
+type elsewhere int
+
+func (e elsewhere) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: int(e), Body: io.NopCloser(strings.NewReader("<html>log in</html>"))}, nil
+}
+
+// TestAnAnswerOfSomethingElseEndsIt, and is named.
+func TestAnAnswerOfSomethingElseEndsIt(t *testing.T) {
+	defer func() { client.Transport = nil }()
+	for _, status := range []int{http.StatusOK, http.StatusFound} {
+		client.Transport = elsewhere(status)
+		if err := paid(listener{url: "http://shop"}, "r", "stub"); err == nil || !strings.Contains(err.Error(), "/confirmation: "+strconv.Itoa(status)) {
+			t.Errorf("%d: %v", status, err)
+		}
 	}
 }

@@ -19,9 +19,9 @@
 // # Guarantees
 //
 // The guarantees hold while Redis keeps its data, clocks run at rates within 1 % of each other, the clock of Redis is
-// not set forward, and holders stop when held.Err says so. The clocks of all servers that can have the lock may differ by
-// 1 % of the lease. They may differ by more, but by less than the lease has left when it is renewed. That is two thirds of
-// it, less the time for which a failover keeps renewals from succeeding. Those servers are a primary, its replicas, and in a
+// not set forward, and holders stop when held.Err says so. The clocks of all servers that can have the lock differ by less
+// than a lease has left when it is renewed: by two thirds of it, less the time for which a failover keeps renewals from
+// succeeding. A difference of 1 % of the lease never matters. Those servers are a primary, its replicas, and in a
 // Cluster the primaries that its slots are moved to: the atomic moves of Valkey 9 and Redis 8.4 carry expiries as times of
 // a clock.
 //

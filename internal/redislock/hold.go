@@ -47,7 +47,7 @@ func (s *Lease) Valid() bool {
 // refused. The Locker then repeats the release in the background until the lease is over.
 func (s *Lease) Release() error { return s.Leave(0) }
 
-// Leave is [Lease.Release] of a lock that stays taken for d: a job that is done has not to be done again in its period.
+// Leave is [Lease.Release] of a lock that stays taken for d: a job that is done need not be done again in its period.
 // Nobody holds it meanwhile, and nobody renews it. After an error it ends with the lease or after d, and so it does
 // where a renewal that was under way is carried out later: Leave is not repeated. It releases at once after MaxHold or
 // Grace, and if d is not positive. Leave of an inner entry leaves the outer ones as they are.

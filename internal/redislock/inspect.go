@@ -105,7 +105,7 @@ func labelOf(id string) string {
 	return ""
 }
 
-// Scripts has the names of the scripts by their SHA-1, as SLOWLOG and MONITOR show them, without that of [Inspect].
+// Scripts has the names of the scripts by their SHA-1, as SLOWLOG and MONITOR show them, without that of [Locker.Inspect].
 func Scripts() map[string]string {
 	names := map[string]string{}
 	for _, s := range []*script{acquireScript, releaseScript, renewScript, heartbeatScript, cancelScript} {

@@ -26,8 +26,8 @@ const requestMargin = 5 * time.Second
 // errOverdue ends a request that took too long before it wrote anything.
 var errOverdue = refusal{Unavailable, "the request took too long before anything was written: nothing was done"}
 
-// slots are for requests under way. Sales and reads have slots of their own, so reads take none of
-// the places of sales.
+// slots are for requests under way. Sales, reads and changes by staff have slots apart, so none takes the
+// places of others.
 type slots struct {
 	*semaphore.Weighted
 	waiting atomic.Int64 // requests in the queue for a slot

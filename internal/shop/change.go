@@ -220,12 +220,9 @@ func (s *Shop) readOwnCancellation(c *gin.Context) (wish, error) {
 	if err != nil {
 		return wish{}, err
 	}
-	order, err := s.orderToCancel(c)
+	order, err := s.orderToCancel(c, func(order stock.Order) bool { return subject != "" && order.Subject == subject })
 	if err != nil {
 		return wish{}, err
-	}
-	if subject == "" || order.Subject != subject {
-		return wish{}, stock.ErrNotFound
 	}
 	return s.cancellation(c, order, stock.CancelledOwn, order.Rows(), func(ctx context.Context, by stock.Author) (stock.Change, error) {
 		if s.store.Now().Sub(order.CreatedAt) > s.CancelWithin {
@@ -237,7 +234,7 @@ func (s *Shop) readOwnCancellation(c *gin.Context) (wish, error) {
 
 // readCancellation reads a request that has no body.
 func (s *Shop) readCancellation(c *gin.Context) (wish, error) {
-	order, err := s.orderToCancel(c)
+	order, err := s.orderToCancel(c, anyOrder)
 	if err != nil {
 		return wish{}, err
 	}
@@ -252,7 +249,7 @@ func (s *Shop) readLineCancellation(c *gin.Context) (wish, error) {
 	if err != nil {
 		return wish{}, err
 	}
-	order, err := s.orderToCancel(c)
+	order, err := s.orderToCancel(c, anyOrder)
 	if err != nil {
 		return wish{}, err
 	}
@@ -265,7 +262,10 @@ func (s *Shop) readLineCancellation(c *gin.Context) (wish, error) {
 	}), nil
 }
 
-func (s *Shop) orderToCancel(c *gin.Context) (stock.Order, error) {
+func anyOrder(stock.Order) bool { return true }
+
+// orderToCancel returns the order of the path. One that the client may not see is not found.
+func (s *Shop) orderToCancel(c *gin.Context, visible func(stock.Order) bool) (stock.Order, error) {
 	id, err := pathOrder(c)
 	if err != nil {
 		return stock.Order{}, err
@@ -275,6 +275,9 @@ func (s *Shop) orderToCancel(c *gin.Context) (stock.Order, error) {
 	})
 	if err != nil {
 		return stock.Order{}, err
+	}
+	if !visible(order) {
+		return stock.Order{}, stock.ErrNotFound
 	}
 	if !strategy.FitForProduction(order.Strategy) {
 		return stock.Order{}, refusal{invalid, fmt.Sprintf("the order was made by the strategy %s of the lab, whose stock may be elsewhere", order.Strategy)}

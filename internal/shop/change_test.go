@@ -380,6 +380,12 @@ func TestACustomerCancels(t *testing.T) {
 			t.Errorf("%q cancels: %d %s, want %q", test.by, got.status, got.body, test.says)
 		}
 	}
+	if _, err := s.store.Pool().ExecContext(t.Context(), "UPDATE orders SET strategy = 'none' WHERE public_id = ?", old.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := cancel("eve", old.ID); got.problem() != "not-found" {
+		t.Errorf("another customer learns of an order of the lab: %d %s", got.status, got.body)
+	}
 	made(own.ID, 2*time.Hour)
 	if got := cancel("ann", own.ID); got.status != 200 || got.header.Get(ReplayedHeader) != "true" || got.order(t).CancelledAt == nil {
 		t.Errorf("a repeat when the time is over: %d %s, want the cancelled order", got.status, got.body)

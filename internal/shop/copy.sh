@@ -137,6 +137,8 @@ END
 package shop
 
 import (
+	"log/slog"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"stocklock/internal/strategy"
@@ -145,7 +147,7 @@ import (
 // locks is what a shop has of locks: nothing here.
 type locks struct{}
 
-func newLocks(*strategy.Deps) *locks { return nil }
+func newLocks(*strategy.Deps, *slog.Logger) *locks { return nil }
 
 func (*locks) Close() error { return nil }
 

@@ -26,8 +26,8 @@ const (
 	maxFailures  = 3
 )
 
-// A shop is unready, whatever the probes say, after so many sales in a row that failed because of
-// the servers, the last of them within this time.
+// A shop is unready, whatever the probes say, after so many failures of sales because of the servers, with no sale made in
+// between and no pause of this time.
 const (
 	maxFailedSales    = 20
 	failedSalesExpire = 10 * time.Second
@@ -47,17 +47,20 @@ type health struct {
 
 	commitStall func() time.Duration // for how long no COMMIT was answered
 
-	failedSales atomic.Int64 // in a row
+	failedSales atomic.Int64 // since a sale was made, or a pause
 	lastFailure atomic.Int64 // when the last of them failed, in Unix nanoseconds
 }
 
-// sold notes whether a sale failed because of the servers.
-func (h *health) sold(failed bool) {
+// noteSale notes a sale that was made, or that failed because of the servers.
+func (h *health) noteSale(failed bool) {
 	if !failed {
 		h.failedSales.Store(0)
 		return
 	}
-	h.lastFailure.Store(time.Now().UnixNano())
+	now := time.Now().UnixNano()
+	if last := h.lastFailure.Swap(now); now-last > int64(failedSalesExpire) {
+		h.failedSales.Store(0) // that row was over
+	}
 	h.failedSales.Add(1)
 }
 

@@ -349,12 +349,12 @@ func TestSalesThatFailMakeAShopUnready(t *testing.T) {
 	h := newHealth(nil, 0, 0)
 	h.commitStall = func() time.Duration { return 0 }
 	for range maxFailedSales - 1 {
-		h.sold(true)
+		h.noteSale(true)
 	}
 	if h.salesFail() {
 		t.Error("too few failures count")
 	}
-	h.sold(true)
+	h.noteSale(true)
 	if !h.salesFail() || !slices.Equal(h.missing(), []string{"sales"}) {
 		t.Errorf("%d failures do not count", maxFailedSales)
 	}
@@ -362,8 +362,13 @@ func TestSalesThatFailMakeAShopUnready(t *testing.T) {
 	if h.salesFail() {
 		t.Error("old failures count")
 	}
-	h.sold(true)
-	h.sold(false)
+	if h.noteSale(true); h.salesFail() {
+		t.Error("old failures count with the next one")
+	}
+	for range maxFailedSales {
+		h.noteSale(true)
+	}
+	h.noteSale(false)
 	if h.salesFail() {
 		t.Error("failures count that a sale ended")
 	}
@@ -384,6 +389,25 @@ type heldCommits struct {
 func (h heldCommits) TxCommit(_ context.Context, tx driver.Tx) error {
 	<-h.until
 	return tx.Commit()
+}
+
+// TestARefusalEndsNoRowOfFailedSales: one item that is sold out says nothing of whether others can be sold.
+func TestARefusalEndsNoRowOfFailedSales(t *testing.T) {
+	s := open(t, nil)
+	item := s.item(1)
+	const key = "key-of-some-customer-0"
+	first := s.buy(item, IdempotencyKeyHeader, key)
+	for range maxFailedSales {
+		s.health.noteSale(true)
+	}
+	for _, got := range []answer{s.buy(item), s.buy(item, IdempotencyKeyHeader, key)} {
+		if !s.health.salesFail() {
+			t.Errorf("failed sales are forgotten after %d %s", got.status, got.body)
+		}
+	}
+	if got := s.buy(s.item(1)); first.status != 201 || got.status != 201 || s.health.salesFail() {
+		t.Errorf("failed sales count after %d %s", got.status, got.body)
+	}
 }
 
 func TestCommitsWithoutAnAnswerMakeAShopUnready(t *testing.T) {

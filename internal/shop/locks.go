@@ -3,6 +3,7 @@ package shop
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,16 +15,18 @@ import (
 
 // locks is what a shop has of Redis. A copy without locks has a type that does nothing.
 type locks struct {
-	client   redis.UniversalClient
-	probe    redis.UniversalClient // one connection for probes, which must not wait for those of sales
-	handoffs *prometheus.CounterVec
-	renewals prometheus.Counter
-	losses   prometheus.Counter
+	client     redis.UniversalClient
+	probe      redis.UniversalClient // one connection for probes, which must not wait for those of sales
+	handoffs   *prometheus.CounterVec
+	renewals   prometheus.Counter
+	losses     prometheus.Counter
+	unreleased prometheus.Counter
+	jumps      prometheus.Counter
 }
 
-// newLocks adds to the hooks of deps, so that the events of the reference lock are counted. Wait and hold are measured
-// by sale, as for any lock.
-func newLocks(deps *strategy.Deps) *locks {
+// newLocks adds hooks to deps. They count the events of the reference lock, and log what no client can prevent. Wait and
+// hold are measured by sale, as for any lock.
+func newLocks(deps *strategy.Deps, log *slog.Logger) *locks {
 	l := &locks{
 		probe: apart(deps.Redis), client: deps.Redis,
 		handoffs: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -36,6 +39,12 @@ func newLocks(deps *strategy.Deps) *locks {
 		losses: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "shop_lock_losses_total", Help: "Locks that were lost while they were held.",
 		}),
+		unreleased: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "shop_lock_release_failures_total", Help: "Releases that failed: the lock was gone, or Redis did not answer.",
+		}),
+		jumps: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "shop_lock_clock_jumps_total", Help: "Times that the clock of Redis was ahead of where it was: set forward, or another server's. Leases may have ended sooner.",
+		}),
 	}
 	for _, from := range []redislock.Handoff{redislock.Free, redislock.Local, redislock.Remote} {
 		l.handoffs.WithLabelValues(string(from)) // shown as 0 from the beginning
@@ -44,6 +53,25 @@ func newLocks(deps *strategy.Deps) *locks {
 	hooks.Acquired = both(func(e redislock.Event) { l.handoffs.WithLabelValues(string(e.From)).Inc() }, hooks.Acquired)
 	hooks.Renewed = both(func(redislock.Event) { l.renewals.Inc() }, hooks.Renewed)
 	hooks.Lost = both(func(redislock.Event) { l.losses.Inc() }, hooks.Lost)
+	hooks.Released = both(func(e redislock.Event) {
+		if e.Err != nil {
+			l.unreleased.Inc()
+		}
+	}, hooks.Released)
+	evicts, jumped := hooks.Evicts, hooks.ClockJumped
+	hooks.Evicts = func(policy string) {
+		log.Error("Redis may delete locks when it is out of memory: set its maxmemory-policy to noeviction", "policy", policy)
+		if evicts != nil {
+			evicts(policy)
+		}
+	}
+	hooks.ClockJumped = func(by time.Duration) {
+		l.jumps.Inc()
+		log.Error("the clock of Redis jumped forward, or another server has the locks: leases may have ended sooner than their holders know", "by", by.String())
+		if jumped != nil {
+			jumped(by)
+		}
+	}
 	return l
 }
 
@@ -84,7 +112,7 @@ func (l *locks) collectors() []prometheus.Collector {
 	_, most := serversOf(l.client)
 	pool, connections := l.client.PoolStats, "Connections to Redis, by whether they are in use."
 	return []prometheus.Collector{
-		l.handoffs, l.renewals, l.losses,
+		l.handoffs, l.renewals, l.losses, l.unreleased, l.jumps,
 		newGauge("redis_pool_connections", connections, prometheus.Labels{"state": "idle"}, func() float64 { return float64(pool().IdleConns) }),
 		newGauge("redis_pool_connections", connections, prometheus.Labels{"state": "used"}, func() float64 {
 			stats := pool()

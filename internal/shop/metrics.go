@@ -75,7 +75,13 @@ func newMetrics(s *Shop) *metrics {
 	m.registry.MustRegister(
 		m.requests, m.lockWait, m.lockHold, m.logDropped, m.notCleared, m.batchSize, m.batchWait,
 		newGauge("shop_requests_in_flight", "API requests under way.", nil, func() float64 { return float64(s.inFlight.Load()) }),
-		newGauge("shop_requests_in_flight_max", "API requests that may be under way before more are turned away.", nil, func() float64 { return float64(s.MaxInFlight) }),
+		newGauge("shop_requests_in_flight_max", "API requests that may be under way: sales, reads, and changes by staff, each in places apart.", nil, func() float64 {
+			most := s.MaxInFlight + s.maxReads()
+			if s.Staff != nil {
+				most += s.maxReads()
+			}
+			return float64(most)
+		}),
 		newGauge("shop_info", "Always 1: how this shop sells.", prometheus.Labels{"name": s.Name, "strategy": s.Strategy.Name}, func() float64 { return 1 }),
 		newGauge("shop_commit_stall_seconds", "Time for which COMMITs have been under way and none was answered; 0 if none is under way.", nil, func() float64 { return s.store.CommitStall().Seconds() }),
 		newCounter("shop_deadlocks_total", "Transactions that MySQL has ended to resolve a deadlock, or because another node of its cluster was faster. They are repeated.", func() float64 { return float64(s.store.Deadlocks()) }),
@@ -140,7 +146,7 @@ func (m *metrics) batched(size int, waited time.Duration) {
 }
 
 // sale returns a hook that measures the lock of one sale, which begins now. A basket has several: the
-// wait ends with the first, and the hold with the last.
+// wait ends with the first, and the hold with the last. A sale that is tried twice has two waits and two holds.
 func (m *metrics) sale() sale.Hook {
 	asked := time.Now()
 	var held time.Time
@@ -148,13 +154,14 @@ func (m *metrics) sale() sale.Hook {
 	return func(_ context.Context, p sale.Point, _ []slog.Attr) {
 		switch p {
 		case sale.Acquired:
-			if locks++; held.IsZero() {
+			if locks++; locks == 1 {
 				held = time.Now()
 				m.lockWait.Observe(held.Sub(asked).Seconds())
 			}
 		case sale.Released:
 			if locks--; locks == 0 {
-				m.lockHold.Observe(time.Since(held).Seconds())
+				asked = time.Now() // of the second try
+				m.lockHold.Observe(asked.Sub(held).Seconds())
 			}
 		}
 	}

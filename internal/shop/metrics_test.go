@@ -15,6 +15,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
@@ -74,6 +75,26 @@ func TestOnlyTheInternalListenerShowsTheInside(t *testing.T) {
 	}
 	if got, err := send(t.Context(), http.MethodGet, s.internal+"/debug/pprof/cmdline", "", nil); err != nil || got.status != 404 {
 		t.Errorf("the command line: %d, %v", got.status, err)
+	}
+}
+
+// TestASaleThatIsTriedTwice has two waits and two holds.
+func TestASaleThatIsTriedTwice(t *testing.T) {
+	s := open(t, nil)
+	hook := s.metrics.sale()
+	const longWait = 100 * time.Millisecond
+	for _, p := range []sale.Point{sale.Acquired, sale.Acquired, sale.Released, sale.Released} {
+		hook(t.Context(), p, nil)
+	}
+	time.Sleep(longWait) // for the lock of the second try
+	for _, p := range []sale.Point{sale.Acquired, sale.Released} {
+		hook(t.Context(), p, nil)
+	}
+	series := s.scrape()
+	if series["shop_lock_wait_seconds_count"] != 2 || series["shop_lock_wait_seconds_sum"] < longWait.Seconds() ||
+		series["shop_lock_hold_seconds_count"] != 2 || series["shop_lock_hold_seconds_sum"] >= longWait.Seconds() {
+		t.Errorf("%v waits of %v s, %v holds of %v s", series["shop_lock_wait_seconds_count"], series["shop_lock_wait_seconds_sum"],
+			series["shop_lock_hold_seconds_count"], series["shop_lock_hold_seconds_sum"])
 	}
 }
 

@@ -36,7 +36,12 @@ func (s *Shop) answerOrder(c *gin.Context, sale stock.Sale) error {
 	replayed := false
 	order, err := inSlot(s, c, s.sales, func(ctx context.Context) (order stock.Order, err error) {
 		order, replayed, err = s.sell(ctx, sale)
-		s.health.sold(err != nil && ctx.Err() == nil && slices.Contains([]Problem{Unavailable, internalError}, explain(ctx, err).Problem))
+		switch {
+		case err == nil && !replayed: // a refusal, or an order that was made before, says nothing of writes
+			s.health.noteSale(false)
+		case err != nil && ctx.Err() == nil && slices.Contains([]Problem{Unavailable, internalError}, explain(ctx, err).Problem):
+			s.health.noteSale(true)
+		}
 		return order, err
 	})
 	if err != nil {

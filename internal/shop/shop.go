@@ -69,7 +69,7 @@ type Config struct {
 
 	SchemaIsManaged bool // somebody else migrates the database: the shop only waits until it is done
 
-	MaxInFlight    int64 // how many requests to the API may be under way; more are rejected, with 0 all of them
+	MaxInFlight    int64 // how many sales, and changes by customers, may be under way; more wait a moment for a place. 0 rejects all
 	MaxConnections int64 // how many connections may be open on the public listener; more are closed, with 0 all but those of probes
 
 	// ExtraTime is added to the time that a request has until its write begins. Only a lab that
@@ -181,7 +181,7 @@ func New(cfg Config) (*Shop, error) {
 			return store.CanSell(ctx, cfg.Reservations != nil)
 		}},
 	}
-	s.locks = newLocks(&s.Deps)
+	s.locks = newLocks(&s.Deps, s.Log)
 	if !cfg.Strategy.WithoutRedis {
 		dependencies = append(dependencies, s.locks.dependency())
 	}

@@ -171,7 +171,7 @@ func (s *Store) CancelLine(ctx context.Context, by Author, row Order) (Change, e
 func (s *Store) cancel(ctx context.Context, entry Change, rows []Order) (Change, error) {
 	entry.CreatedAt, entry.ItemID = s.db.NowFunc(), rows[0].ItemID
 	return s.write(ctx, entry, RowTimeout, func(db *gorm.DB, entry *Change) error {
-		tx := Tx{ctx, db}
+		tx := Tx{db}
 		paid, err := tx.lockConfirmed(rows[0])
 		if err != nil {
 			return err
@@ -260,7 +260,7 @@ func (s *Store) write(ctx context.Context, entry Change, timeout time.Duration, 
 		})
 		return entry, err
 	})
-	return made, found(fmt.Sprintf("%s item %d", made.Action, made.ItemID), err)
+	return made, wrapped(fmt.Sprintf("%s item %d", made.Action, made.ItemID), err)
 }
 
 // ChangeByKey returns the change that a subject made under this idempotency key, or ErrNotFound.
@@ -268,11 +268,11 @@ func (s *Store) ChangeByKey(ctx context.Context, subject, key string) (Change, e
 	change, err := again(ctx, func() (Change, error) {
 		return one[Change](s.db.WithContext(ctx), "idempotency_key = ? AND subject = ?", key, subject)
 	})
-	return change, found("read a change", err)
+	return change, wrapped("read a change", err)
 }
 
 // Changes returns all changes of an item, the oldest first.
 func (s *Store) Changes(ctx context.Context, itemID uint64) ([]Change, error) {
 	changes, err := all[Change](s.db.WithContext(ctx).Order("id"), "item_id = ?", itemID)
-	return changes, found(fmt.Sprint("read the changes of item ", itemID), err)
+	return changes, wrapped(fmt.Sprint("read the changes of item ", itemID), err)
 }

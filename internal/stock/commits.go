@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,10 @@ func (c *commits) begin() {
 		c.since = time.Now()
 	}
 }
+
+// errUnwritten commits a transaction that has written nothing. The server answers that COMMIT also where no other one is
+// answered, so it is not counted. It is no error of the transaction.
+var errUnwritten = errors.New("stock: nothing was written")
 
 func (c *commits) end(answered bool) {
 	c.mu.Lock()

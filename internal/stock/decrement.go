@@ -156,8 +156,11 @@ func takeLines(tx *gorm.DB, lines []Line, by fence) (read []int64, err error) {
 }
 
 // putBack adds the units of lines to their items' stock, or to what is withdrawn. The lines are in the order of the items, each item
-// once.
+// once. There are none where an operator has deleted those of a hold.
 func (t Tx) putBack(lines []Line) error {
+	if len(lines) == 0 {
+		return nil
+	}
 	quantities, args := perItem(lines, func(line Line) int64 { return line.Quantity })
 	_, _, err := t.Exec("UPDATE items FORCE INDEX (PRIMARY) SET stock = stock + IF(withdrawn IS NULL, "+quantities+", 0), withdrawn = withdrawn + "+quantities+
 		", version = version + 1 WHERE id IN ("+marks(len(lines))+") ORDER BY id", slices.Concat(args, args, anyOf(itemsOf(lines)))...)
@@ -172,7 +175,7 @@ func perItem(lines []Line, value func(Line) int64) (expression string, args []an
 	return "CASE id" + strings.Repeat(" WHEN ? THEN ?", len(lines)) + " END", args
 }
 
-// marks are so many placeholders.
+// marks returns n placeholders. N is 1 or more.
 func marks(n int) string { return "?" + strings.Repeat(", ?", n-1) }
 
 func anyOf(ids []uint64) []any { return each(ids, func(id uint64) any { return id }) }

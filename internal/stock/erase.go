@@ -17,7 +17,7 @@ func (s *Store) Erase(ctx context.Context, subject string) (orders int, err erro
 		return 0, errors.New("stock: the orders of nobody have nothing to erase")
 	}
 	if err := s.holdsNothing(ctx, subject); err != nil {
-		return 0, found("erase a customer", err)
+		return 0, wrapped("erase a customer", err)
 	}
 	for i, erase := range append([]func(Tx, string) (int, error){Tx.eraseOrders}, erasesHolds...) {
 		for {

@@ -140,7 +140,7 @@ func (s *Store) Hold(ctx context.Context, wanted Sale, seconds int64, terms Term
 			return made, nil
 		}
 	}
-	return h, found("hold units", err)
+	return h, wrapped("hold units", err)
 }
 
 // Hold is [Store.Hold] in this transaction. It is [ErrSoldOut] where too few units are free, whatever the reason.
@@ -222,7 +222,7 @@ func holdWhere(db *gorm.DB, where string, args ...any) (h Hold, err error) {
 	}
 	err = db.Raw("SELECT h.*, l.item_id, l.quantity AS units FROM holds h LEFT JOIN hold_lines l ON l.hold_id = h.id WHERE "+where, args...).Scan(&rows).Error
 	if err != nil {
-		return h, found("read a reservation", err)
+		return h, wrapped("read a reservation", err)
 	}
 	if len(rows) == 0 {
 		return h, ErrNotFound
@@ -246,7 +246,7 @@ func (s *Store) HoldsOf(ctx context.Context, subject, before string, limit int) 
 	}
 	holds, err := again(ctx, func() ([]Hold, error) { return all[Hold](query) })
 	if err != nil || len(holds) == 0 {
-		return nil, found("list reservations", err)
+		return nil, wrapped("list reservations", err)
 	}
 	at := map[uint64]*Hold{}
 	var ids []uint64
@@ -259,7 +259,7 @@ func (s *Store) HoldsOf(ctx context.Context, subject, before string, limit int) 
 	for _, line := range lines {
 		at[line.HoldID].Lines = append(at[line.HoldID].Lines, line)
 	}
-	return holds, found("read the lines of reservations", err)
+	return holds, wrapped("read the lines of reservations", err)
 }
 
 // HoldHistory returns the transitions of a hold, the oldest first.
@@ -267,7 +267,7 @@ func (s *Store) HoldHistory(ctx context.Context, h Hold) ([]HoldStep, error) {
 	steps, err := again(ctx, func() ([]HoldStep, error) {
 		return all[HoldStep](s.db.WithContext(ctx).Order("n"), "hold_id = ?", h.ID)
 	})
-	return steps, found("read the history of a reservation", err)
+	return steps, wrapped("read the history of a reservation", err)
 }
 
 // Wanted returns the hold's lines as those of a sale, and the units that each line finds in the hold.

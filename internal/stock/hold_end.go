@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -19,7 +20,7 @@ func (s *Store) EndHolds(ctx context.Context, shop string, limit int) (ended int
 	var overdue []Hold
 	err = s.read(ctx, &overdue, "SELECT id, live_until FROM holds FORCE INDEX (holds_live) WHERE live_until < UTC_TIMESTAMP(6) ORDER BY live_until LIMIT ?", limit)
 	if err != nil || len(overdue) == 0 {
-		return 0, 0, false, found("look for overdue reservations", err)
+		return 0, 0, false, wrapped("look for overdue reservations", err)
 	}
 	ids := each(overdue, func(h Hold) uint64 { return h.ID })
 	ended, err = s.endHolds(ctx, shop, ids, Held, Paying)
@@ -34,12 +35,12 @@ func (s *Store) EndOverdue(ctx context.Context, shop string, wanted Sale) (ended
 		" (SELECT hold_id FROM hold_lines FORCE INDEX (hold_lines_live) WHERE item_id IN ? AND live_until < UTC_TIMESTAMP(6) LIMIT ?)",
 		wanted.Subject, maxEnded, itemsOf(wanted.Lines()), maxEnded)
 	if err != nil || len(ids) == 0 {
-		return 0, found("look for overdue reservations", err)
+		return 0, wrapped("look for overdue reservations", err)
 	}
 	return s.endHolds(ctx, shop, ids, Held)
 }
 
-// read reads the rows of a SELECT outside any transaction.
+// read reads the rows of a SELECT, which [again] repeats.
 func (s *Store) read(ctx context.Context, dest any, query string, args ...any) error {
 	_, err := again(ctx, func() (struct{}, error) {
 		return struct{}{}, s.db.WithContext(ctx).Raw(query, args...).Scan(dest).Error
@@ -57,7 +58,7 @@ func (s *Store) endHolds(ctx context.Context, shop string, ids []uint64, in ...H
 	if errors.Is(err, ErrConflict) { // another sweep, or a sale, was faster: the next round comes
 		return 0, nil
 	}
-	return ended, found("end overdue reservations", err)
+	return ended, wrapped("end overdue reservations", err)
 }
 
 func (s *Store) endThose(ctx context.Context, shop string, ids []uint64, skipLocked bool, in []HoldState) (int, error) {
@@ -65,7 +66,7 @@ func (s *Store) endThose(ctx context.Context, shop string, ids []uint64, skipLoc
 	err := s.Transact(ctx, func(tx Tx) error {
 		err := tx.Query(&holds, "SELECT id, state, steps FROM holds WHERE id IN ? AND state IN ? AND live_until < UTC_TIMESTAMP(6) ORDER BY id FOR UPDATE SKIP LOCKED", ids, in)
 		if err != nil || len(holds) == 0 {
-			return err
+			return cmp.Or(err, errUnwritten)
 		}
 		var lines []HoldLine
 		if err := tx.Query(&lines, "SELECT hold_id, item_id, quantity FROM hold_lines WHERE hold_id IN ?", each(holds, func(h Hold) uint64 { return h.ID })); err != nil {
@@ -83,7 +84,7 @@ func (s *Store) endThose(ctx context.Context, shop string, ids []uint64, skipLoc
 				return !slices.ContainsFunc(holds, func(h Hold) bool { return h.ID == l.HoldID })
 			})
 			if len(holds) == 0 {
-				return nil
+				return errUnwritten
 			}
 		}
 		now := tx.db.NowFunc()
@@ -114,9 +115,12 @@ func (s *Store) endThose(ctx context.Context, shop string, ids []uint64, skipLoc
 func (s *Store) ClearHoldKeys(ctx context.Context, ttl time.Duration, limit int) (int, error) {
 	removed, err := Within(ctx, s, func(tx Tx) (int64, error) {
 		removed, _, err := tx.Exec("DELETE FROM hold_keys WHERE keyed_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND ORDER BY keyed_at LIMIT ?", ttl.Microseconds(), limit)
+		if removed == 0 {
+			err = cmp.Or(err, errUnwritten)
+		}
 		return removed, err
 	})
-	return int(removed), found("clear the keys of reservations", err)
+	return int(removed), wrapped("clear the keys of reservations", err)
 }
 
 // ForgetHolds deletes the lines and the history of up to limit holds that ended before a time, and their
@@ -126,21 +130,21 @@ func (s *Store) ClearHoldKeys(ctx context.Context, ttl time.Duration, limit int)
 func (s *Store) ForgetHolds(ctx context.Context, ttl time.Duration, limit int) (int, error) {
 	forgotten, err := Within(ctx, s, func(tx Tx) (int, error) {
 		var oldest []time.Time
-		err := tx.Query(&oldest, "SELECT created_at - INTERVAL 1 DAY FROM holds WHERE id = (SELECT MIN(hold_id) FROM hold_history)")
+		err := tx.Query(&oldest, "SELECT h.created_at - INTERVAL 1 DAY FROM hold_history y FORCE INDEX (PRIMARY) STRAIGHT_JOIN holds h ON h.id = y.hold_id ORDER BY y.hold_id LIMIT 1")
 		if err != nil || len(oldest) == 0 {
-			return 0, err
+			return 0, cmp.Or(err, errUnwritten)
 		}
 		return tx.forgetHolds("holds_ended) WHERE ended_at >= ? AND ended_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND AND subject <> '' ORDER BY ended_at LIMIT ? FOR UPDATE SKIP LOCKED",
 			oldest[0], ttl.Microseconds(), limit)
 	})
-	return forgotten, found("forget reservations", err)
+	return forgotten, wrapped("forget reservations", err)
 }
 
 // forgetHolds forgets those that are found by an index and a condition.
 func (t Tx) forgetHolds(by string, args ...any) (int, error) {
 	var ids []uint64
 	if err := t.Query(&ids, "SELECT id FROM holds FORCE INDEX ("+by, args...); err != nil || len(ids) == 0 {
-		return 0, err
+		return 0, cmp.Or(err, errUnwritten)
 	}
 	for _, statement := range []string{
 		"DELETE FROM hold_lines WHERE hold_id", "DELETE FROM hold_history WHERE hold_id",
@@ -172,5 +176,5 @@ func (s *Store) CountHeld(ctx context.Context) (held map[HoldState]HeldUnits, to
 	if err == nil {
 		err = s.read(ctx, &toReturn, "SELECT COUNT(*) FROM payments WHERE state = ?", ToReturn)
 	}
-	return held, toReturn, found("count what is held", err)
+	return held, toReturn, wrapped("count what is held", err)
 }

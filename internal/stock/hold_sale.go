@@ -24,7 +24,7 @@ func (s *Store) readRefused(ctx context.Context, sale Sale) ([]Item, error) {
 		err = ErrNotFound
 	}
 	if err != nil {
-		return nil, found("read items", err)
+		return nil, wrapped("read items", err)
 	}
 	return inOrder(ids, there), nil
 }
@@ -52,14 +52,14 @@ func (s *Store) view(ctx context.Context, ids []uint64) (items []Item, err error
 		err = s.read(ctx, &items, "SELECT items.*, COALESCE(h.units, 0) AS held FROM items LEFT JOIN ("+held+strings.Repeat(" UNION ALL "+held, len(ids)-1)+
 			") h ON h.item_id = items.id WHERE items.id IN ? ORDER BY items.id", append(anyOf(ids), ids)...)
 	}
-	return items, found("read items", err)
+	return items, wrapped("read items", err)
 }
 
 // ViewItems is [Store.Items] that also counts the units that are held. A page of 500 items is a statement of 60 KB.
 func (s *Store) ViewItems(ctx context.Context, after uint64, limit int) ([]Item, error) {
 	var ids []uint64
 	if err := s.read(ctx, &ids, "SELECT id FROM items WHERE id > ? ORDER BY id LIMIT ?", after, limit); err != nil {
-		return nil, found("list items", err)
+		return nil, wrapped("list items", err)
 	}
 	return s.view(ctx, ids)
 }

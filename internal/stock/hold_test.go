@@ -346,3 +346,28 @@ func TestACancellationOfManyLines(t *testing.T) {
 		t.Errorf("a look at the primary has %d statements, want BEGIN, SELECT and COMMIT", looks)
 	}
 }
+
+// TestAHoldWithoutLines, which an operator has deleted with an item, is ended like others, and takes no money.
+func TestAHoldWithoutLines(t *testing.T) {
+	s, item := openHolds(t, 2)
+	by := Author{Subject: "ann"}
+	overdue, live := hold(t, s, item, 0, "a"), hold(t, s, item, 600, "b")
+	if _, err := s.pool.ExecContext(t.Context(), "DELETE FROM hold_lines"); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, _, err := s.EndHolds(t.Context(), "shop", 9); n != 1 || err != nil {
+		t.Errorf("%d ended, %v, want %s", n, err, overdue.PublicID)
+	}
+	if _, err := s.Confirm(t.Context(), by, live.PublicID, "r", Sale{}, holdTerms); !errors.Is(err, ErrPaidLate) {
+		t.Errorf("a payment for nothing: %v, want ErrPaidLate", err)
+	}
+	if p, err := s.Payment(t.Context(), "r"); err != nil || p.State != ToReturn {
+		t.Errorf("its money: %+v, %v, want it to be returned", p, err)
+	}
+	if h, err := s.Move(t.Context(), by, live.PublicID, Release("test")); err != nil || h.State != Released {
+		t.Errorf("it is %s, %v", h.State, err)
+	}
+	if now, err := s.Read(t.Context(), item.ID); err != nil || now.Stock != 0 {
+		t.Errorf("%d units, %v, want none back", now.Stock, err)
+	}
+}

@@ -10,15 +10,15 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// Read returns the item as it is now. It sends a plain SELECT outside any transaction, which locks
-// nothing.
+// Read returns the item as it is now. It sends a plain SELECT, which locks nothing, by itself or in the
+// transaction of [AtPrimary].
 func (s *Store) Read(ctx context.Context, itemID uint64) (Item, error) {
 	return again(ctx, func() (Item, error) { return readItem(ctx, s.db, itemID) })
 }
 
 func readItem(ctx context.Context, db *gorm.DB, itemID uint64) (Item, error) {
 	item, err := one[Item](db.WithContext(ctx), "id = ?", itemID)
-	return item, found("read an item", err)
+	return item, wrapped("read an item", err)
 }
 
 // one reads the row of a query, with the condition.
@@ -61,7 +61,7 @@ func (s *Store) ReadLines(ctx context.Context, sale Sale) ([]Item, error) {
 	ids := itemsOf(sale.Lines())
 	there, err := again(ctx, func() ([]Item, error) { return all[Item](s.db.WithContext(ctx), "id IN ?", ids) })
 	if err != nil {
-		return nil, found("read items", err)
+		return nil, wrapped("read items", err)
 	}
 	return inOrder(ids, there), nil
 }
@@ -75,8 +75,8 @@ func inOrder(ids []uint64, there []Item) []Item {
 	return items
 }
 
-// found turns gorm's error for no row into ErrNotFound. The server may end a plain read, too.
-func found(doing string, err error) error {
+// wrapped says in an error what failed, and makes gorm's error for no row ErrNotFound. Nil stays nil.
+func wrapped(doing string, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -91,7 +91,7 @@ func (s *Store) Items(ctx context.Context, after uint64, limit int) ([]Item, err
 	items, err := again(ctx, func() ([]Item, error) {
 		return all[Item](s.db.WithContext(ctx).Order("id").Limit(limit), "id > ?", after)
 	})
-	return items, found("list items", err)
+	return items, wrapped("list items", err)
 }
 
 // CreateItem adds an item without an entry in the audit, for tests and measurements. A shop uses
@@ -107,7 +107,7 @@ func (s *Store) CreateItem(ctx context.Context, name string, stock int64) (Item,
 // lockItem reads an item and locks its row until the transaction ends.
 func lockItem(tx *gorm.DB, itemID uint64) (Item, error) {
 	item, err := one[Item](locking(tx), "id = ?", itemID)
-	return item, found("lock an item", err)
+	return item, wrapped("lock an item", err)
 }
 
 // locking has gorm lock what it reads, and so read the newest: FOR UPDATE. Of any number of queries.

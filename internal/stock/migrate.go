@@ -230,7 +230,9 @@ func takeLease(ctx context.Context, db *sql.DB, log *slog.Logger) (free func(), 
 	return func() {
 		stop()
 		renewals.Wait()
-		if _, err := change(context.WithoutCancel(ctx), "DELETE FROM migrating WHERE owner = ?", owner); err != nil {
+		freeing, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTime) // then it is over
+		defer cancel()
+		if _, err := change(freeing, "DELETE FROM migrating WHERE owner = ?", owner); err != nil {
 			log.Warn("the lease of the migration was not freed", "error", err)
 		}
 	}, nil

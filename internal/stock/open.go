@@ -118,6 +118,9 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	if cfg.DBName == "" {
 		return nil, errors.New("stock: the MySQL DSN names no database: want user:password@tcp(host:3306)/database")
 	}
+	if hasOtherCharset(dsn, cfg) {
+		return nil, errors.New("stock: the MySQL DSN has another character set than UTF-8: leave it out")
+	}
 	cfg.ParseTime = true
 	cfg.Loc = time.UTC
 	// An UPDATE that matches a row but changes nothing must count as one row, so that a fence can
@@ -251,6 +254,21 @@ func (s *Store) Addr() string { return s.addr }
 
 // Pool returns the connections, for metrics and for SQL that is not the shop's.
 func (s *Store) Pool() *sql.DB { return s.pool }
+
+// hasOtherCharset finds a character set for which the driver's escaping is not safe, or in which names are garbled.
+func hasOtherCharset(dsn string, cfg *mysqldriver.Config) bool {
+	names := []string{cfg.Collation, cfg.Params["character_set_client"]}
+	_, params, _ := strings.Cut(dsn[strings.LastIndexByte(dsn, '/'):], "?")
+	for param := range strings.SplitSeq(params, "&") { // as the driver reads it, which keeps it to itself
+		if value, is := strings.CutPrefix(param, "charset="); is {
+			names = append(names, strings.Split(value, ",")...)
+		}
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		name = strings.ToLower(strings.Trim(name, `'"`))
+		return name != "" && !strings.HasPrefix(name, "utf8")
+	})
+}
 
 // Now returns the time by the database's clock, as the last [Store.Ping] knew it.
 func (s *Store) Now() time.Time { return s.db.NowFunc() }

@@ -86,3 +86,20 @@ func TestRightsThatAreMissingCloseFewConnections(t *testing.T) {
 		t.Errorf("%d connections were closed, want one in each of %d seconds at most", closed, most)
 	}
 }
+
+// TestTheCharacterSetIsUTF8: in another one the driver's escaping is not safe.
+func TestTheCharacterSetIsUTF8(t *testing.T) {
+	for params, fits := range map[string]bool{
+		"": true, "?charset=utf8mb4": true, "?charset=utf8mb4,utf8&loc=UTC": true, "?charset=gbk": false, "?loc=UTC&charset=utf8mb4,gbk": false,
+		"?charset=UTF8": true, "?charset=utf8mb4&charset=gbk": false, "?charset=gbk,x%zz": false,
+		"?character_set_client=gbk": false, "?character_set_client=%27utf8mb4%27": true, "?collation=latin1_swedish_ci": false,
+	} {
+		store, err := Open("shop:pass?charset=big5/@tcp(127.0.0.1:1)/shop" + params)
+		if err == nil {
+			store.Close()
+		}
+		if (err == nil) != fits {
+			t.Errorf("%s: %v", params, err)
+		}
+	}
+}

@@ -33,7 +33,7 @@ func (s *Store) orderByKey(ctx context.Context, db *gorm.DB, lock, subject, key 
 		return one[Order](db.WithContext(ctx), "idempotency_key = ? AND subject = ?", key, subject)
 	})
 	if err != nil {
-		return Order{}, found("read an order", err)
+		return Order{}, wrapped("read an order", err)
 	}
 	return s.orderWhere(ctx, "o.id = ?", lock, first.ID)
 }
@@ -56,7 +56,7 @@ func (s *Store) ClearKeys(ctx context.Context, from time.Time, ttl time.Duration
 			" WHERE keyed_at >= ? AND keyed_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND ORDER BY keyed_at LIMIT ? FOR UPDATE SKIP LOCKED",
 			from, ttl.Microseconds(), limit)
 		if err != nil || len(old) == 0 {
-			return err
+			return cmp.Or(err, errUnwritten)
 		}
 		ids := each(old, func(order keyed) any { return order.ID })
 		_, _, err = tx.Exec("UPDATE orders SET idempotency_key = NULL, keyed_at = NULL WHERE id IN ("+marks(len(ids))+")", ids...)
@@ -76,7 +76,7 @@ func (s *Store) orderWhere(ctx context.Context, where, lock string, args ...any)
 		return wholeOrders(s.db.WithContext(ctx), "orders o", " WHERE "+where, lock, args...)
 	})
 	if err != nil {
-		return Order{}, found("read an order", err)
+		return Order{}, wrapped("read an order", err)
 	}
 	if len(orders) == 0 {
 		return Order{}, ErrNotFound
@@ -141,11 +141,11 @@ func (s *Store) OrdersOf(ctx context.Context, subject string, in Period, before 
 		return all[Order](query, "line_of IS NULL AND created_at >= ? AND created_at < ?", in.From, in.Until)
 	})
 	if err != nil || len(orders) == 0 {
-		return nil, found("list orders", err)
+		return nil, wrapped("list orders", err)
 	}
 	_, err = again(ctx, func() (struct{}, error) { return struct{}{}, addLines(s.db.WithContext(ctx), orders) })
 	if err != nil {
-		return nil, found("read the lines of orders", err)
+		return nil, wrapped("read the lines of orders", err)
 	}
 	return orders, nil
 }
@@ -182,7 +182,7 @@ func (s *Store) newestOf(ctx context.Context, table, subject, before string, lim
 			return one[place](s.db.WithContext(ctx).Table(table), "public_id = ? AND subject = ?", before, subject)
 		})
 		if err != nil {
-			return nil, found("read the last row of a page", err)
+			return nil, wrapped("read the last row of a page", err)
 		}
 		query = query.Where("created_at <= ? AND (created_at < ? OR id < ?)", last.CreatedAt, last.CreatedAt, last.ID)
 	}
@@ -192,5 +192,5 @@ func (s *Store) newestOf(ctx context.Context, table, subject, before string, lim
 // ItemOrders returns the rows of all orders that have an item, the oldest first.
 func (s *Store) ItemOrders(ctx context.Context, itemID uint64) ([]Order, error) {
 	orders, err := all[Order](s.db.WithContext(ctx).Order("id"), "item_id = ?", itemID)
-	return orders, found(fmt.Sprint("read the orders of item ", itemID), err)
+	return orders, wrapped(fmt.Sprint("read the orders of item ", itemID), err)
 }

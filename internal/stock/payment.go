@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,8 +148,12 @@ func (s *Store) Move(ctx context.Context, by Author, id string, to Transition) (
 	h, err := again(ctx, func() (Hold, error) {
 		return Within(ctx, s, func(tx Tx) (Hold, error) {
 			h, err := tx.lockHold(id)
+			steps := h.Steps
 			if err == nil {
 				err = to.do(tx, &h, by)
+			}
+			if err == nil && h.Steps == steps {
+				err = errUnwritten
 			}
 			return h, err
 		})
@@ -156,13 +161,16 @@ func (s *Store) Move(ctx context.Context, by Author, id string, to Transition) (
 	if errors.Is(err, ErrUnknown) { // the lock waits for the end of that transaction
 		asking, cancel := looking(ctx)
 		defer cancel()
-		made, missing := Within(asking, s, func(tx Tx) (Hold, error) { return tx.lockHold(id) })
+		made, missing := Within(asking, s, func(tx Tx) (Hold, error) {
+			h, err := tx.lockHold(id)
+			return h, cmp.Or(err, errUnwritten)
+		})
 		if missing == nil && made.State == h.State && made.Steps == h.Steps {
 			made.Moved = h.Moved
 			return made, nil
 		}
 	}
-	return h, found("change a reservation", err)
+	return h, wrapped("change a reservation", err)
 }
 
 // Confirm confirms a live hold by a payment, and makes its order. Paid is the sale of that, without lines. The
@@ -197,7 +205,7 @@ func (s *Store) Confirm(ctx context.Context, by Author, id, reference string, pa
 	if err == nil && refused != nil {
 		return h, refused
 	}
-	return h, found("confirm a reservation", err)
+	return h, wrapped("confirm a reservation", err)
 }
 
 func (t Tx) confirm(by Author, id, reference string, paid Sale, terms Terms) (h Hold, refused, err error) {
@@ -218,15 +226,15 @@ func (t Tx) confirm(by Author, id, reference string, paid Sale, terms Terms) (h 
 			return h, nil, ErrReference
 		case p.State == Taken:
 			h, err = t.ReadHold(*p.Paid)
-			return h, nil, err
+			return h, nil, cmp.Or(err, errUnwritten)
 		}
-		return h, h.unpaid(p), nil
+		return h, h.unpaid(p), errUnwritten
 	}
 	if len(known) >= MaxReferences {
 		return h, nil, ErrReferences
 	}
 	p := Payment{Reference: reference, Hold: id, State: Taken, RecordedAt: t.db.NowFunc(), RecordedBy: by.Subject}
-	was, ended := h.State, !h.Live()
+	was, ended := h.State, !h.Live() || len(h.Lines) == 0 // an operator may have deleted them
 	if terms.TakeLate && ended && was != Confirmed && !replaced {
 		late, err := t.takeLate(h, by, reference, paid)
 		if err == nil {
@@ -359,7 +367,7 @@ func (t Tx) stands(first string, arg any) (bool, error) {
 // Payment returns a payment by its reference, or [ErrNotFound].
 func (s *Store) Payment(ctx context.Context, reference string) (Payment, error) {
 	p, err := again(ctx, func() (Payment, error) { return one[Payment](s.db.WithContext(ctx), "reference = ?", reference) })
-	return p, found("read a payment", err)
+	return p, wrapped("read a payment", err)
 }
 
 // Return notes that money was given back. Money that has paid an order is refused with [ErrTaken]: a line of the
@@ -375,7 +383,7 @@ func (s *Store) Return(ctx context.Context, by Author, reference string) (Paymen
 		}
 		switch p = rows[0]; p.State {
 		case Returned:
-			return p, nil
+			return p, errUnwritten
 		case Taken: // also where two writers of a cluster have cancelled a line each, and each counted the other's
 			if stands, err := tx.stands("public_id = (SELECT order_id FROM holds WHERE public_id = ?)", *p.Paid); err != nil {
 				return p, err
@@ -388,5 +396,5 @@ func (s *Store) Return(ctx context.Context, by Author, reference string) (Paymen
 		p.State, p.ReturnedAt, p.ReturnedBy, p.IdempotencyKey = Returned, &now, &by.Subject, &by.IdempotencyKey
 		return p, tx.db.Select("state", "reason", "returned_at", "returned_by", "idempotency_key").Updates(&p).Error
 	})
-	return p, found("return the payment "+reference, err)
+	return p, wrapped("return the payment "+reference, err)
 }

@@ -159,9 +159,11 @@ func (s *Sale) SetLines(lines []Line) {
 // summed adds up the lines of each item, in the order of the items.
 func summed(lines []Line) []Line {
 	lines = slices.SortedStableFunc(slices.Values(lines), func(a, b Line) int { return cmp.Compare(a.ItemID, b.ItemID) })
-	merged := lines[:1]
-	for _, line := range lines[1:] {
-		if last := &merged[len(merged)-1]; last.ItemID == line.ItemID {
+	var merged []Line
+	for _, line := range lines {
+		if len(merged) == 0 {
+			merged = append(merged, line)
+		} else if last := &merged[len(merged)-1]; last.ItemID == line.ItemID {
 			last.Quantity += line.Quantity
 		} else {
 			merged = append(merged, line)

@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -12,10 +13,7 @@ import (
 
 // Tx is a transaction in which a strategy sends statements of its own. Its errors are those of
 // [Store].
-type Tx struct {
-	ctx context.Context
-	db  *gorm.DB
-}
+type Tx struct{ db *gorm.DB }
 
 // Transact runs fn in a transaction, and commits it if fn returns nil. The isolation is READ
 // COMMITTED, under which a search locks only the rows that it finds. A transaction that has begun
@@ -27,7 +25,7 @@ func (s *Store) Transact(ctx context.Context, fn func(Tx) error) error {
 // TransactAt is [Store.Transact] at another isolation. MySQL's own default is REPEATABLE READ.
 func (s *Store) TransactAt(ctx context.Context, isolation sql.IsolationLevel, fn func(Tx) error) error {
 	return classify(s.transaction(ctx, RowTimeout, &sql.TxOptions{Isolation: isolation}, func(db *gorm.DB) error {
-		return fn(Tx{ctx: db.Statement.Context, db: db})
+		return fn(Tx{db})
 	}))
 }
 
@@ -55,7 +53,7 @@ func AtPrimary[T any](ctx context.Context, s *Store, look func(*Store) (T, error
 		primary.db = tx.db
 		got, err = look(&primary)
 		looked = err == nil
-		return got, err
+		return got, cmp.Or(err, errUnwritten)
 	})
 	if looked {
 		err = nil
@@ -89,7 +87,7 @@ func (t Tx) Query(dest any, query string, args ...any) error {
 
 // Read returns the item, and locks nothing. Under REPEATABLE READ, the first read of a transaction
 // fixes the snapshot that all later ones read.
-func (t Tx) Read(itemID uint64) (Item, error) { return readItem(t.ctx, t.db, itemID) }
+func (t Tx) Read(itemID uint64) (Item, error) { return readItem(t.db.Statement.Context, t.db, itemID) }
 
 // Lock returns the item as it is now, whatever the snapshot has, and locks its row until the
 // transaction ends.
@@ -192,8 +190,8 @@ type (
 )
 
 // WithPatience returns a context under which each transaction waits so long for a connection of a full pool, and then
-// fails with [ErrNoConnection]. One that finds a free connection does not, however late it comes. Nor does one that finds
-// room for a new connection: it has the driver's timeout for that, if it is longer. A transaction that has begun goes on.
+// fails with [ErrNoConnection]. It bounds the wait in the queue of a full pool alone. A transaction that makes a new connection
+// has the driver's timeout for that, or wait if that is longer. One that has its connection goes on.
 func WithPatience(ctx context.Context, wait time.Duration) context.Context {
 	return context.WithValue(ctx, patience{}, wait)
 }

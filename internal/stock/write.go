@@ -28,7 +28,7 @@ const RowTimeout = 10 * time.Second
 // Its error is [ErrUnknown] if the COMMIT was sent and failed, unless the server says that it has
 // rolled back. Before the COMMIT, every error means that nothing was done.
 func (s *Store) transaction(ctx context.Context, timeout time.Duration, options *sql.TxOptions, fn func(tx *gorm.DB) error) error {
-	committing := false
+	committing, written := false, true
 	err := s.onConnection(ctx, func(conn *sql.Conn) error {
 		writing, ends := context.WithoutCancel(ctx), time.Now().Add(timeout+s.extra)
 		tx, err := conn.BeginTx(writing, options)
@@ -48,14 +48,15 @@ func (s *Store) transaction(ctx context.Context, timeout time.Duration, options 
 		if time.Now().After(ends) {
 			return context.DeadlineExceeded
 		}
-		if err != nil {
+		if written = !errors.Is(err, errUnwritten); err != nil && written {
 			return err
 		}
-		committing = true
-		s.commits.begin()
+		if committing = true; written {
+			s.commits.begin()
+		}
 		return tx.Commit()
 	})
-	if committing {
+	if committing && written {
 		s.commits.end(!noAnswer(err))
 	}
 	if _, number := classOf(err); number == deadlock {
@@ -311,7 +312,7 @@ func (s *Store) Refusal(ctx context.Context, sale Sale) error {
 			return unitsOf(s.db.WithContext(ctx), sale.Holds, itemsOf(sale.Lines()), []string{sale.Subject})
 		})
 		if err != nil {
-			return found("count units", err)
+			return wrapped("count units", err)
 		}
 	}
 	return sale.refusedBy(items, had, sale.soldOut())

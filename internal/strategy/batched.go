@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -242,6 +243,9 @@ func (b *batcher) sellFirst(ctx context.Context, itemID uint64, batch *batch, li
 	looking, cancel := context.WithTimeout(ctx, b.Wait)
 	defer cancel()
 	if err := b.refusals.check(looking, b.store, stock.Sale{ItemID: itemID, Quantity: least.Quantity, Holds: least.Holds}); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) && b.store.Crowded() { // as a batch that gets no connection
+			err = fmt.Errorf("%w: %w", ErrBusy, err)
+		}
 		return err
 	}
 	lost := func() {

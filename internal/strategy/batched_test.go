@@ -372,3 +372,24 @@ func TestALeaderWaitsForTheRow(t *testing.T) {
 		t.Errorf("the row was released when the sale passed waiting: %v", err)
 	}
 }
+
+// TestABatchThatGetsNoConnectionToLookIsBusy, as one that gets none to sell: MySQL can work.
+func TestABatchThatGetsNoConnectionToLookIsBusy(t *testing.T) {
+	d := strategytest.Deps(t)
+	d.Wait = 100 * time.Millisecond
+	s := newBatchedSeller(t, d)
+	sale := stock.Sale{ItemID: strategytest.NewItem(t, d, 0).ID, Quantity: 1, RequestID: "r", Shop: "test"}
+	if _, err := s.Sell(t.Context(), sale); !errors.Is(err, stock.ErrSoldOut) {
+		t.Fatal(err)
+	}
+	for range d.Store.Pool().Stats().MaxOpenConnections {
+		conn, err := d.Store.Pool().Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	if _, err := s.Sell(t.Context(), sale); !errors.Is(err, strategy.ErrBusy) {
+		t.Errorf("%v, want busy", err)
+	}
+}

@@ -22,15 +22,15 @@ type Seller struct {
 }
 
 // New builds a seller. Sellers of one process share only deps. Two sellers of the same strategy do
-// not see each other's local state. New panics if [Strategy.Check] returns an error.
+// not see each other's local state. The caller has asked [Strategy.Check]: New does not.
 func New(s Strategy, deps Deps) *Seller {
 	deps.refusals = &refusals{}
 	guard, decrement := s.Build(deps)
 	return &Seller{Strategy: s, Store: deps.Store, Guard: guard, Decrement: decrement, refusals: deps.refusals}
 }
 
-// Close frees the guard's goroutines, subscriptions and locks. Sales that still run lose their
-// locks. It gives up waiting for Redis when ctx ends.
+// Close waits until the sales that still run have released their locks, and frees the guard's goroutines and
+// subscriptions. When ctx ends first, those sales lose their locks, and Close returns its cause.
 func (s *Seller) Close(ctx context.Context) error {
 	if c, ok := s.Guard.(interface{ Close(context.Context) error }); ok {
 		return c.Close(ctx)
@@ -68,12 +68,12 @@ func (s *Seller) Sell(ctx context.Context, wanted stock.Sale) (stock.Order, erro
 	return order, err
 }
 
-// RefuseEarly calls do, which takes the units of a sale, unless the sale would be refused for what one before it was refused for.
-// It remembers why do was refused.
-func (s *Seller) RefuseEarly(ctx context.Context, wanted stock.Sale, do func() error) error {
+// RefuseEarly calls take, which takes the units of a sale, unless a look says that the sale would be refused. It looks where
+// an item, or the customer, was refused before. It remembers why take was refused.
+func (s *Seller) RefuseEarly(ctx context.Context, wanted stock.Sale, take func() error) error {
 	err := s.refusals.check(ctx, s.Store, wanted)
 	if err == nil {
-		err = do()
+		err = take()
 		s.refusals.note(wanted, err)
 	}
 	return err
@@ -82,7 +82,7 @@ func (s *Seller) RefuseEarly(ctx context.Context, wanted stock.Sale, do func() e
 // Forget has the next such sale be tried without a look: units came back, and a replica may not have them yet.
 func (s *Seller) Forget(wanted stock.Sale) { s.refusals.forget(s.refusals.suspects(wanted)) }
 
-// errTryAgain refuses a sale whose refusal is not certain: it found too few units, of which there are enough when it is asked why.
+// errTryAgain ends a sale that found too few units, where the look for the reason then found enough.
 var errTryAgain = fmt.Errorf("%w: it may be sold now", stock.ErrConflict)
 
 // sellOrSay is sell that says of a shop with reservations whether others hold the units, also where the strategy

@@ -42,7 +42,10 @@ type turn struct {
 }
 
 func newLocker(q *quorum, o Options) *Locker {
-	o.Retry = cmp.Or(max(o.Retry, 0), 20*time.Millisecond)
+	if o.Retry < 0 {
+		panic(fmt.Sprintf("polling: Options.Retry is %s, want zero or more", o.Retry))
+	}
+	o.Retry = cmp.Or(o.Retry, 20*time.Millisecond)
 	p := &Locker{quorum: q, opts: o, turns: map[string]*turn{}}
 	p.closing, p.close = context.WithCancel(context.Background())
 	h := &o.Hooks

@@ -3,6 +3,7 @@ package labmode
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"time"
@@ -148,6 +149,9 @@ func (o *Opened) openQuorum() error {
 	}
 	return nil
 }
+
+// Log returns the logger as it is.
+func (*Opened) Log(of *slog.Logger) *slog.Logger { return of }
 
 // Attach makes the shop obey the lab's headers, if the settings ask for the lab.
 func (o *Opened) Attach(s *shop.Shop) {

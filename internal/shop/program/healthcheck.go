@@ -39,7 +39,8 @@ func (h *healthcheckCommand) Run(ctx context.Context, set *settings) error {
 	if err != nil {
 		return usageError{err}
 	}
-	response, err := http.DefaultClient.Do(request)
+	client := http.Client{Transport: &http.Transport{}} // without a proxy: it asks this machine
+	response, err := client.Do(request)
 	if err != nil {
 		return err
 	}

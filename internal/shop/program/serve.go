@@ -20,8 +20,9 @@ type serveCommand struct{}
 // extension is what one build of this program adds to a shop, and the other has not: the lab, or
 // traces.
 type extension interface {
-	StoreOptions() []stock.Option    // for the store
-	Equip(deps *strategy.Deps) error // changes what strategies are built on
+	StoreOptions() []stock.Option      // for the store
+	Equip(deps *strategy.Deps) error   // changes what strategies are built on
+	Log(log *slog.Logger) *slog.Logger // of the shop
 	Attach(s *shop.Shop)
 	Close() error // after the shop
 }
@@ -77,7 +78,7 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		Name:            set.Name,
 		Strategy:        chosen,
 		Deps:            deps,
-		Log:             log,
+		Log:             more.Log(log),
 		SchemaIsManaged: !set.Migrate,
 		Subject:         subject(set.SubjectHeader),
 		Anonymous:       set.Anonymous,

@@ -81,10 +81,18 @@ func (e *Exporter) StoreOptions() []stock.Option {
 	})}
 }
 
-// Attach makes spans of the shop's requests and sales, and has its log name them.
+// Log returns a logger that names the spans of its records.
+func (e *Exporter) Log(of *slog.Logger) *slog.Logger {
+	if e.provider == nil {
+		return of
+	}
+	return slog.New(log{of.Handler()})
+}
+
+// Attach makes spans of the shop's requests and sales.
 func (e *Exporter) Attach(s *shop.Shop) {
 	if e.provider != nil {
-		s.Tracing, s.Log = e, slog.New(log{s.Log.Handler()})
+		s.Tracing = e
 	}
 }
 
@@ -108,7 +116,7 @@ func (e *Exporter) Sale(ctx context.Context) sale.Hook {
 	return func(_ context.Context, p sale.Point, facts []slog.Attr) {
 		switch p {
 		case sale.Acquired:
-			if locks++; hold != nil {
+			if locks++; locks > 1 {
 				return
 			}
 			_, wait := tracer.Start(ctx, "lock wait", trace.WithTimestamp(asked))
@@ -120,6 +128,7 @@ func (e *Exporter) Sale(ctx context.Context) sale.Hook {
 		case sale.Released:
 			if locks--; locks == 0 {
 				hold.End()
+				asked = time.Now() // of the second try
 			}
 		}
 	}

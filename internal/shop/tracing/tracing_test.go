@@ -1,7 +1,9 @@
 package tracing
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -38,6 +40,20 @@ func TestASpanNamesNoCustomer(t *testing.T) {
 			if text := fact.Value.String(); strings.Contains(text, sale.IdempotencyKey) || strings.Contains(text, sale.Subject) {
 				t.Errorf("%s has %s: %s", span.Name(), fact.Key, text)
 			}
+		}
+	}
+}
+
+// TestALogNamesTheSpan of a record, where there is an exporter.
+func TestALogNamesTheSpan(t *testing.T) {
+	var out bytes.Buffer
+	exporter := &Exporter{sdktrace.NewTracerProvider()}
+	ctx, span := exporter.provider.Tracer("test").Start(t.Context(), "request")
+	for e, named := range map[*Exporter]bool{exporter: true, {}: false} {
+		out.Reset()
+		e.Log(slog.New(slog.NewTextHandler(&out, nil))).WarnContext(ctx, "a payment was not taken")
+		if strings.Contains(out.String(), span.SpanContext().TraceID().String()) != named {
+			t.Errorf("the log has %s", out.String())
 		}
 	}
 }
