@@ -28,6 +28,7 @@ func TestReservations(t *testing.T) {
 
 // runsAsPredicted runs the cells of a group, and wants that some, drawn of what was saved, say something.
 func runsAsPredicted(t *testing.T, group string, wants map[string][]string) {
+	oneOfTwo(t)
 	testserver.NeedsServers(t)
 	saved := filepath.Join(t.TempDir(), "run.json")
 	command := func(args ...string) string {
@@ -51,6 +52,7 @@ func runsAsPredicted(t *testing.T, group string, wants map[string][]string) {
 // TestSchedulesOfReservations: each way that breaks has a schedule that shows it, and the shop's own has none among
 // all with one switch.
 func TestSchedulesOfReservations(t *testing.T) {
+	t.Parallel()
 	testserver.NeedsServers(t)
 	room := openClassroom(t)
 	expired := "B.insert B.select B.insert2 B.insert3 B.insert4 B.update B.select2 B.insert5 B.commit C.select C.select2 C.select3 C.update C.update2 C.update3 C.insert C.commit"
@@ -84,6 +86,7 @@ func TestSchedulesOfReservations(t *testing.T) {
 
 // TestACrossedCellIsExplained wants the story of the cell, and the circle drawn.
 func TestACrossedCellIsExplained(t *testing.T) {
+	t.Parallel()
 	testserver.NeedsServers(t)
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), []string{"run", "locks-parallel:crossed", "--draw"}, &out, &errs); code != exitExpected {
@@ -99,6 +102,7 @@ func TestACrossedCellIsExplained(t *testing.T) {
 // TestCrossedSchedules: the exploration of an unsorted way finds the circle at once, and that of a sorted one
 // finds nothing. A circle of rows is a deadlock, which MySQL ends.
 func TestCrossedSchedules(t *testing.T) {
+	t.Parallel()
 	testserver.NeedsServers(t)
 	shortest := map[string]string{ // by the way
 		"locks-unsorted": "A.set B.set", "locks-parallel": "A.set B.set", "locks-sorted": "", "rows-unsorted": "", "rows-sorted": "",

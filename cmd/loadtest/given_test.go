@@ -20,6 +20,7 @@ import (
 // explained from the traces and from what Redis announces, as one of the lab's own shops would be.
 // The settings of the given Redis stay as they were.
 func TestGivenShopsAreExplained(t *testing.T) {
+	t.Parallel()
 	testserver.NeedsServers(t)
 	r, err := rig.New("")
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,6 +35,7 @@ func (a *at) Write(p []byte) (int, error) {
 // TestWhatAnInterruptionLeavesOut: a file that could not be written is named, a result that was shown is not denied, and
 // there is no ruling on some of the cells.
 func TestWhatAnInterruptionLeavesOut(t *testing.T) {
+	t.Parallel()
 	needsShop(t)
 	testserver.NeedsServers(t)
 	for _, tt := range []struct {
@@ -74,10 +74,11 @@ func TestWhatAnInterruptionLeavesOut(t *testing.T) {
 
 // TestInterruptedRunReportsWhatThereIs ends a run after its first cell.
 func TestInterruptedRunReportsWhatThereIs(t *testing.T) {
+	t.Parallel()
 	all := len(ladder.All())
 	dir := t.TempDir()
 	json, html := filepath.Join(dir, "out.json"), filepath.Join(dir, "out.html")
-	cmd := exec.CommandContext(t.Context(), ownProgram(t), "run", "contention", "--stock", "20", "--out", json, "--out", html)
+	cmd := ownProgram(t, "run", "contention", "--stock", "20", "--out", json, "--out", html)
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	errs, err := cmd.StderrPipe()

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,12 +35,26 @@ func TestMain(m *testing.M) {
 	}
 	os.Setenv("LOADTEST_SHOP_BINARY", shop.Program)
 	os.Setenv("LOADTEST_AS", "loadtest")
+	if venv, err := filepath.Abs(examples + "/python/.venv/bin"); err == nil { // the packages of the example
+		os.Setenv("PATH", venv+string(os.PathListSeparator)+os.Getenv("PATH"))
+	}
 	code := m.Run()
 	if err := shop.Close(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
 	os.Exit(code)
+}
+
+// matrices bounds the tests that run many cells with short leases at once.
+var matrices = make(chan struct{}, 2)
+
+// oneOfTwo runs a test beside others, but at most two such. One that waits keeps its place among the parallel tests.
+func oneOfTwo(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	matrices <- struct{}{}
+	t.Cleanup(func() { <-matrices })
 }
 
 // needsShop skips a short test that asks a shop for its strategies.

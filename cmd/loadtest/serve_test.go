@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,12 +23,12 @@ import (
 // TestServeLeavesNothing ends the page while a cell runs, with Ctrl-C and with kill -9. Neither
 // leaves a process; Ctrl-C leaves no file either.
 func TestServeLeavesNothing(t *testing.T) {
-	program := ownProgram(t)
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
 			folder := t.TempDir()
-			cmd := exec.CommandContext(t.Context(), program, "serve", "--addr", "127.0.0.1:0", "--keep", "")
-			cmd.Env = append(os.Environ(), "TMPDIR="+folder)
+			cmd := ownProgram(t, "serve", "--addr", "127.0.0.1:0", "--keep", "")
+			cmd.Env = append(cmd.Env, "TMPDIR="+folder)
 			out, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)

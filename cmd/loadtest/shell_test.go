@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -11,8 +10,9 @@ import (
 
 // TestTheShellReachesItsServers types two commands into the shell, and looks at what both clients answer.
 func TestTheShellReachesItsServers(t *testing.T) {
+	t.Parallel()
 	testserver.NeedsServers(t)
-	shell := exec.CommandContext(t.Context(), ownProgram(t), "exercise", "--shell")
+	shell := ownProgram(t, "exercise", "--shell")
 	shell.Env = append(shell.Environ(), "SHELL=/bin/sh", "TMPDIR="+t.TempDir())
 	shell.Stdin = strings.NewReader("redis-cli SET stock:lily 1 PX 60000 NX\nmysql --execute 'SELECT 40 + 2' && redis-cli GET stock:lily\nfalse\n")
 	var out, errs bytes.Buffer

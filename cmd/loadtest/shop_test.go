@@ -19,6 +19,7 @@ import (
 // TestAStrategyThatOnlyTheShopHas builds a shop with the strategy of CONTRIBUTING.md. The
 // lab has never heard of it, and still runs, explores, judges and shows it.
 func TestAStrategyThatOnlyTheShopHas(t *testing.T) {
+	t.Parallel()
 	testserver.NeedsServers(t)
 	shop := shopWith(t, "incr-expire", "incrExpire", codeIn(t, "../../CONTRIBUTING.md"))
 	results := filepath.Join(t.TempDir(), "results.json")
@@ -35,9 +36,12 @@ func TestAStrategyThatOnlyTheShopHas(t *testing.T) {
 		{"step incr-expire A.incr --as one-shop", []string{" --as one-shop --shop-binary "}},
 		{"step incr-expire A.incr --customers 3", []string{" --customers 3 --shop-binary "}},
 	} {
-		t.Setenv("LOADTEST_SHOP_BINARY", shop)
+		args := strings.Fields(tt.args)
+		if args[0] != "report" {
+			args = append(args, "--shop-binary", shop)
+		}
 		var out, errs bytes.Buffer
-		code := run(t.Context(), strings.Fields(tt.args), &out, &errs)
+		code := run(t.Context(), args, &out, &errs)
 		if code != exitExpected {
 			t.Errorf("loadtest %s: exit code %d\n%s%s", tt.args, code, out.String(), errs.String())
 		}

@@ -14,6 +14,7 @@ import (
 // TestSnapshotIsolationChangesWhatIsExpected runs a strategy that oversells on a MariaDB which refuses what
 // it writes.
 func TestSnapshotIsolationChangesWhatIsExpected(t *testing.T) {
+	t.Parallel()
 	if code := run(t.Context(), strings.Fields("run --expect-only --mysql-set innodb_snapshot_isolation=ON"), &bytes.Buffer{}, &bytes.Buffer{}); code != exitUsage {
 		t.Errorf("--expect-only with a setting of a server: exit code %d, want %d", code, exitUsage)
 	}

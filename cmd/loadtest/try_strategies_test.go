@@ -96,6 +96,7 @@ func TestStrategiesAsServices(t *testing.T) {
 
 // TestAFastTryGoesOn where its first finding is bad only with a lease that is ended early.
 func TestAFastTryGoesOn(t *testing.T) {
+	t.Parallel()
 	needs(t, "python")
 	if code, said := tryOf(t, examples+"/python/lease.yaml", "--only", "explore", "--fast"); code != exitSurprised || !strings.Contains(said, "explore:    oversold: every order of two sales, while the lease of one ends") {
 		t.Errorf("exit code %d, said:\n%s", code, said)

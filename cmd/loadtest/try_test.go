@@ -100,6 +100,7 @@ func TestTryNothingCanBeSaid(t *testing.T) {
 // TestTryWhatStartingShows: what is wrong with a description, and is seen only on real servers, has its line,
 // too.
 func TestTryWhatStartingShows(t *testing.T) {
+	t.Parallel()
 	testserver.NeedsServers(t)
 	description, err := os.ReadFile(examples + "/python/conditional.yaml")
 	if err != nil {
@@ -148,6 +149,7 @@ func TestTryExamples(t *testing.T) {
 		{"java", "watchdog", "A.eval A.select pause:A B.eval B.select", "the lease ended while its holder's process was stopped", "B.eval"},
 	} {
 		t.Run(shop.name, func(t *testing.T) {
+			t.Parallel()
 			needs(t, shop.name)
 			for _, tt := range []struct {
 				way  string
@@ -188,6 +190,7 @@ func TestTryExamples(t *testing.T) {
 
 // TestTheNodeShopOutlivesAClient who leaves in the middle of a body.
 func TestTheNodeShopOutlivesAClient(t *testing.T) {
+	t.Parallel()
 	needs(t, "node")
 	port, err := testserver.Start(t).FreePort()
 	if err != nil {
@@ -237,11 +240,6 @@ func needs(t *testing.T, shop string) {
 		"node":   {"node", []string{"-e", "require('mysql2'); require('ioredis')"}, "examples/install.sh"},
 		"java":   {"java", nil, "examples/install.sh java"},
 	}[shop]
-	venv, err := filepath.Abs(examples + "/python/.venv/bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", venv+string(os.PathListSeparator)+os.Getenv("PATH"))
 	path, err := exec.LookPath(of.program)
 	if err != nil {
 		t.Skipf("%s is not installed", of.program)

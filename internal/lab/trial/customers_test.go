@@ -85,7 +85,9 @@ func TestAPointThatWasMissed(t *testing.T) {
 	a := attackOf(Options{Workers: 1})
 	a.customers, a.play = newCustomers(2, "item", wishes{plain: true}), newPlay(a)
 	a.customers.firstAt = 0
-	a.customers.answered(a.customers.next(t.Context()), load.Answer{Outcome: load.Sold, Sent: time.Now(), Latency: time.Minute})
+	const latency = time.Minute
+	const soon = latency + playPatience/2
+	a.customers.answered(a.customers.next(t.Context()), load.Answer{Outcome: load.Sold, Sent: time.Now(), Latency: latency})
 	for _, tt := range []struct {
 		shop int
 		read time.Duration
@@ -94,8 +96,9 @@ func TestAPointThatWasMissed(t *testing.T) {
 		want bool
 	}{
 		{0, -time.Hour, declared.Strategy{}, sale.Read, false}, {1, time.Hour, declared.Strategy{}, sale.Read, false},
-		{0, time.Hour, declared.Strategy{AnswersFirst: true}, sale.Read, false}, {0, time.Hour, declared.Strategy{}, sale.Answered, false},
-		{0, time.Hour, declared.Strategy{}, sale.Read, true},
+		{0, time.Hour, declared.Strategy{AnswersFirst: true}, sale.Read, true}, {0, time.Hour, declared.Strategy{}, sale.Answered, true},
+		{0, soon, declared.Strategy{AnswersFirst: true}, sale.Read, false}, {0, soon, declared.Strategy{}, sale.Answered, false},
+		{0, soon, declared.Strategy{}, sale.Read, true},
 	} {
 		a.Of, a.play.At = tt.of, tt.at
 		a.feed.reads(tt.shop, time.Now().Add(tt.read))

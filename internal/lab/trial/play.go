@@ -207,13 +207,16 @@ func (p *play) await(ctx context.Context, sight Sight, look func() (Seen, bool))
 }
 
 // missed reports whether no sale will be the first any more: its shop's trace was read since its answer, and does not
-// show its point. A sale may still come to one that is behind its answer.
+// show its point. A sale has [playPatience] to come to one that is behind its answer.
 func (p *play) missed() bool {
 	a := p.attack
 	pending, answered := a.customers.firstOfPlay()
 	if answered != nil {
-		behind := answered.Outcome == load.Sold && (a.Of.AnswersFirst || p.At == sale.Answered)
-		return !behind && a.feed.readAt(answered.shop).After(answered.answeredAt())
+		latest := answered.answeredAt()
+		if answered.Outcome == load.Sold && (a.Of.AnswersFirst || p.At == sale.Answered) {
+			latest = latest.Add(playPatience)
+		}
+		return a.feed.readAt(answered.shop).After(latest)
 	}
 	return !pending && a.progress.now().soldOut > a.o.Workers
 }
@@ -468,12 +471,7 @@ func (p *play) finish(ctx context.Context) {
 }
 
 func (p *play) release(ctx context.Context, h *Customer) {
-	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
-	defer cancel()
 	if err := load.Release(ctx, p.attack.Shops[h.shop].URL, h.id); err != nil && p.attack.ctx.Err() == nil {
 		p.attack.problems.add(err)
 	}
 }
-
-// releaseTimeout bounds the request that ends a hold.
-const releaseTimeout = 5 * time.Second
