@@ -16,7 +16,7 @@ shop: ## compile bin/production/shop: the shop as it is deployed, without the la
 	$(GO) build -tags nomsgpack -trimpath -ldflags=-s -o bin/production/ ./cmd/shop
 
 .PHONY: demo
-demo: ready ## compare five strategies, then break each strategy where it shows most; out/report.html
+demo: ready ## compare five strategies, then run every strategy in its telling scenario; out/report.html
 	bin/loadtest demo $(ARGS)
 
 .PHONY: lab

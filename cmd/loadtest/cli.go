@@ -48,7 +48,7 @@ func (errSilent) Error() string   { return "" }
 func (e errSilent) Unwrap() error { return e.error }
 
 type commands struct {
-	Demo     demoCommand     `cmd:"" help:"Compare five strategies, then break each strategy where it shows most. About a minute."`
+	Demo     demoCommand     `cmd:"" help:"Compare five strategies, then run every strategy in its telling scenario. About a minute."`
 	Run      runCommand      `cmd:"" help:"Run strategies under scenarios, show what was oversold, and with --draw why."`
 	Report   reportCommand   `cmd:"" help:"Make any form of report from saved results, or compare two of them."`
 	Serve    serveCommand    `cmd:"" help:"Serve the page on which a class predicts, runs, watches and steps through cells."`
@@ -70,7 +70,7 @@ Examples:
     loadtest run                                               # five strategies under contention
     loadtest run all                                           # every strategy under every scenario: the matrix
     loadtest run set-ex-nx:pause --draw                        # one cell, and why it oversells, step by step
-    loadtest run telling --out out/result.json                 # each strategy where it shows most
+    loadtest run telling --out out/result.json                 # each strategy in its telling scenario
     loadtest report before.json after.json                     # what changed, cell by cell
     loadtest step none A.select B.select                       # two sales, request by request
     loadtest explore set-ex-nx --events wait --customers 3     # every order of three sales
@@ -80,7 +80,7 @@ Examples:
     loadtest list properties
     loadtest exercise 3 --check                                # have you solved it?
 
-Without --mysql, --redis and --shop it starts servers and shops of its own, and ends them. The same
+Without --mysql, --redis and --shop it starts and stops its own servers and shops. The same
 --seed keeps which request meets which fault. It does not keep in which order requests are served.
 
 Exit codes: 0 all as expected, 1 a surprise or a --fail-if, 2 bad usage, 3 the harness failed, 130 interrupted.`

@@ -97,7 +97,7 @@ func (o demoOutput) write(compared, telling report.Report, s streams) error {
 	both := report.Joined(compared, telling)
 	s.terminal().Demo(compared, telling)
 	fmt.Fprintln(s.out, s.say("report.happened", "n", len(both.Cells), "file", o.Out[0]))
-	err := o.finish(both, s)
+	err := o.finish(both, s, nil)
 	s.terminal().Next(both, program(), quoted(o.Out[1]))
 	return err
 }

@@ -16,7 +16,7 @@ type exerciseCommand struct {
 	Lesson        int `arg:"" optional:"" help:"The lesson whose exercise it is. Without one, all are listed."`
 	redisSettings `embed:""`
 
-	Hint  int  `type:"counter" help:"A hint; more of them, the more often this is given."`
+	Hint  int  `type:"counter" help:"A hint. Repeat the flag for further ones."`
 	From  int  `placeholder:"LESSON" help:"Go on with your code of an earlier exercise, of lessons 2 to 4."`
 	Shell bool `help:"Start a Redis and a MySQL, and a shell in which redis-cli and mysql reach them without a flag: to type the transcripts of the course. It says how another terminal does."`
 	Check bool `help:"Build the shop with your solution, and run what decides. Under a minute on a machine that has nothing else to do."`
@@ -81,8 +81,8 @@ func (c *exerciseCommand) begin(s streams, e exercise.Exercise, root string) err
 	var from *exercise.Exercise
 	if c.From != 0 {
 		before, err := exercise.Of(c.From)
-		if err != nil || c.From < exercise.First || c.From >= e.Lesson || e.Lesson > exercise.Grown {
-			return usage("--from %d: want an exercise before that of lesson %d, both of lessons %d to %d", c.From, e.Lesson, exercise.First, exercise.Grown)
+		if err != nil || c.From < exercise.FirstGrown || c.From >= e.Lesson || e.Lesson > exercise.LastGrown {
+			return usage("--from %d: want an exercise before that of lesson %d, both of lessons %d to %d", c.From, e.Lesson, exercise.FirstGrown, exercise.LastGrown)
 		}
 		if _, err := os.Stat(filepath.Join(root, before.File())); err != nil {
 			return usage("%s is not there: begin with loadtest exercise %d", before.File(), before.Lesson)

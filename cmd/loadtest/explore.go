@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -21,8 +22,8 @@ type exploreCommand struct {
 
 	Events    []string `placeholder:"EVENT" help:"What may happen once in a run, at every possible place: some of wait, forget, lose, pause, kill, cut, lag, failover, flushall, all, or none. Each is explored by itself."`
 	Customers int      `default:"0" min:"0" max:"3" placeholder:"N" help:"How many buy, with one unit less in stock: 2 or 3."`
-	Switches  *int     `placeholder:"N" min:"0" max:"20" help:"How often a run may leave a customer who could go on. 0 for any number. Without it any number for two customers, and 4 for three."`
-	Judge     bool     `help:"For authors of a lock: hold what the one strategy declares against this and its scenarios. Each property agrees, contradicts, or is not decided."`
+	Switches  *int     `placeholder:"N" min:"0" max:"20" help:"How often a run may interrupt a customer who could go on. 0 for no limit. Without it no limit for two customers, and 4 for three."`
+	Judge     bool     `help:"For authors of a lock: compare what the strategy declares with this and its scenarios. Each property agrees, contradicts, or is not decided."`
 	Scenarios bool     `default:"true" negatable:"" help:"With --judge: run the scenarios, too."`
 
 	stageSettings `embed:""`
@@ -111,34 +112,33 @@ func (c *exploreCommand) search(ctx context.Context, s streams, on *step.Shops, 
 	var results []survey.Result
 	for _, st := range strategies {
 		why, err := unplayable(ctx, on, st)
-		if err != nil {
-			return err
-		}
-		if why != "" {
+		if err == nil && why != "" {
 			fmt.Fprintln(s.err, s.say("explore.skipped", "name", st.Name, "why", why))
 			continue
 		}
-		surveys, err := c.run(ctx, s, on, st, func(r survey.Result) {
-			results = append(results, r)
-			printResult(people, r, c.again())
-		})
+		var surveys []survey.Plan
+		if err == nil {
+			surveys, err = c.run(ctx, s, on, st, func(r survey.Result) {
+				results = append(results, r)
+				printResult(people, r, c.again())
+			})
+		}
 		if err != nil && len(results) > 0 { // what was found stays
-			if unwritten := c.writeJSON(s, results); unwritten != nil || ctx.Err() != nil {
+			unwritten := c.writeJSON(s, results)
+			if ctx.Err() != nil {
 				return cmp.Or(unwritten, errSurprised)
 			}
+			err = errors.Join(err, unwritten)
 		}
 		if err != nil {
 			return err
 		}
 		fmt.Fprintln(people.out, s.say("explore.left-out", "name", st.Name, "what", survey.LeftOut(s.in(), st, surveys)))
 	}
-	if err := c.writeJSON(s, results); err != nil {
-		return err
+	if len(results) == 0 {
+		return usage("none of these can be explored here")
 	}
-	if slices.ContainsFunc(results, func(r survey.Result) bool { return len(r.Surprises) > 0 }) {
-		return errSurprised
-	}
-	return nil
+	return s.failed(slices.ContainsFunc(results, func(r survey.Result) bool { return len(r.Surprises) > 0 }), c.writeJSON(s, results))
 }
 
 // unplayable says why a strategy cannot be explored on a stage, empty where it can.
@@ -203,13 +203,13 @@ func (c *exploreCommand) surveys(st declared.Strategy) (all []survey.Plan, err e
 // progress shows on a terminal how far an exploration is.
 func progress(s streams) func(survey.Result, int, int) {
 	return func(r survey.Result, done, left int) {
-		s.moving(s.say("explore.progress", "name", r.Strategy+", "+s.in().Say(r.Name()), "done", done, "left", left))
+		s.moving(s.say("explore.progress", "name", r.Strategy+s.say("comma")+s.in().Say(r.Name()), "done", done, "left", left))
 	}
 }
 
 // printResult prints what was found, with the flags of a command that plays it again.
 func printResult(s streams, r survey.Result, flags string) {
-	name := r.Strategy + ", " + s.in().Say(r.Name())
+	name := r.Strategy + s.say("comma") + s.in().Say(r.Name())
 	if !r.Skipped.IsZero() {
 		fmt.Fprintln(s.out, s.say("explore.skipped", "name", name, "why", r.Skipped))
 		return

@@ -124,11 +124,5 @@ func (c *exploreCommand) rule(s streams, judgements []survey.Judgement, unexplai
 		lines = append(lines, line{name, cmp.Or(j.Declared, declared.NotApplicable), j.Ruling, j.By.String()})
 	}
 	fmt.Fprintln(c.beside(s).out, t.Render())
-	if err := c.writeJSON(s, lines); err != nil {
-		return err
-	}
-	if contradicted {
-		return errSurprised
-	}
-	return nil
+	return s.failed(contradicted, c.writeJSON(s, lines))
 }

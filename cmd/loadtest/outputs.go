@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -121,15 +122,24 @@ func (o *reportOutputs) check(more ...string) error {
 	return nil
 }
 
-// finish writes the files. It returns errSurprised for a run that counts as failed.
-func (o *reportOutputs) finish(r report.Report, s streams) error {
+// failed is the error of a command that may count as failed. Then the exit code says that, and nothing else would say err.
+func (s streams) failed(failed bool, err error) error {
+	if !failed {
+		return err
+	}
+	if err != nil {
+		fmt.Fprintln(s.err, "loadtest:", err)
+	}
+	return errSurprised
+}
+
+// finish writes the files. It returns errSurprised for a run that counts as failed. Unkept is what could not be kept before.
+func (o *reportOutputs) finish(r report.Report, s streams, unkept error) error {
 	in := forms{}
 	for end, form := range reportForms {
 		in[end] = func(w io.Writer) error { return form(r, w) }
 	}
-	if err := o.write(s, in, "."+o.Format); err != nil {
-		return err
-	}
+	err := errors.Join(unkept, o.write(s, in, "."+o.Format))
 	failed := len(r.Surprises()) > 0
 	for _, t := range o.thresholds {
 		for _, line := range t.Broken(r) {
@@ -137,8 +147,5 @@ func (o *reportOutputs) finish(r report.Report, s streams) error {
 			failed = true
 		}
 	}
-	if failed {
-		return errSurprised
-	}
-	return nil
+	return s.failed(failed, err)
 }

@@ -35,5 +35,5 @@ func (c *reportCommand) Run(s streams) error {
 	} else {
 		terminal.Report(now)
 	}
-	return c.finish(now, s)
+	return c.finish(now, s, nil)
 }

@@ -105,12 +105,10 @@ func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) e
 	if failed != nil && len(r.Cells) == 0 {
 		return failed
 	}
+	var unkept error // of the requests: the cells are still shown and written
 	if requests != nil {
-		if err := plan.Records.Flush(); err != nil {
-			return err
-		}
-		if err := requests.Commit(); err != nil {
-			return err
+		if unkept = plan.Records.Flush(); unkept == nil {
+			unkept = requests.Commit()
 		}
 	}
 	people := c.beside(s)
@@ -130,7 +128,7 @@ func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) e
 	if ctx.Err() != nil {
 		failed = nil // the report says so where cells are missing
 	}
-	err = c.finish(r, s)
+	err = c.finish(r, s, unkept)
 	if failed != nil { // the cells that were run before are still shown and written
 		if errors.Is(err, errSurprised) {
 			return failed

@@ -1,9 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
 	"stocklock/internal/testserver"
@@ -42,7 +44,7 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"run --lease 0", "--lease (LOADTEST_LEASE) is 0s"},
 		{"run --wait 0", "--wait (LOADTEST_WAIT) is 0s"},
 		{"run --rate -1", "--rate is -1"},
-		{"run --rate 5..10", "want a duration"},
+		{"run --rate 5..10", "add a duration"},
 		{"run --rate 10/1s --stock 100", "more demand than stock"},
 		{"run --rate 100000/1h", "--rate 100000/1h sends 360000000 requests"},
 		{"run none:pause none:contention --rate 100000/1h", "--rate 100000/1h sends 360000000 requests"},
@@ -229,23 +231,25 @@ func TestCellsOfAFewAreRunAgainOnTheSamePrograms(t *testing.T) {
 	}
 }
 
-// ownProgram is this test binary, which is the program for the processes that the test starts.
-func ownProgram(t *testing.T) string {
+// ownProgram is a process in which this test binary is the program.
+func ownProgram(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	testserver.NeedsServers(t)
 	own, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(ownProgramEnv, "yes")
-	return own
+	cmd := exec.CommandContext(t.Context(), own, args...)
+	cmd.Env = append(os.Environ(), ownProgramEnv+"=yes")
+	return cmd
 }
 
 // TestComparison runs the program on private servers. A shop without a lock must oversell, or
 // the harness is broken, and one with a right lock must not.
 func TestComparison(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "out.json")
-	cmd := exec.CommandContext(t.Context(), ownProgram(t), "run", "none", "owner-checked", "reentrant", "--stock", "40", "--out", file)
+	cmd := ownProgram(t, "run", "none", "owner-checked", "reentrant", "--stock", "40", "--out", file)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
@@ -258,7 +262,7 @@ func TestComparison(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := exec.CommandContext(t.Context(), cmd.Path, "report", "-", "--out", "-", "--format", "xml")
+	again := ownProgram(t, "report", "-", "--out", "-", "--format", "xml")
 	again.Stdin = bytes.NewReader(content)
 	if suite, err := again.Output(); err != nil || !strings.Contains(string(suite), `tests="3" failures="0"`) {
 		t.Errorf("the result read from standard input is %s, %v", suite, err)
@@ -286,6 +290,7 @@ func TestComparison(t *testing.T) {
 // TestAnotherRedis runs cells on the program of --redis-server. A strategy that this Redis cannot run is
 // skipped with the reason, and not otherwise.
 func TestAnotherRedis(t *testing.T) {
+	t.Parallel()
 	testserver.NeedsServers(t)
 	program := filepath.Join(t.TempDir(), "started-by-the-test")
 	script := "#!/bin/sh\ntouch \"$0.started\"\nexec \"$(command -v redis-server || command -v valkey-server)\" \"$@\"\n"
@@ -317,7 +322,7 @@ func TestAnotherRedis(t *testing.T) {
 // TestTellingCells runs a part of the matrix that has every strategy, and attacks every property,
 // at least once, and each cell that a chapter of docs/mistakes explains.
 func TestTellingCells(t *testing.T) {
-	t.Parallel()
+	oneOfTwo(t)
 	testserver.NeedsServers(t)
 	shown := map[declared.Property]bool{}
 	for _, s := range ladder.All() {
@@ -341,15 +346,15 @@ func TestTellingCells(t *testing.T) {
 }
 
 func TestInterruptLeavesNothing(t *testing.T) {
-	program := ownProgram(t)
+	t.Parallel()
 	for _, tt := range []struct{ args, until string }{
 		{"run setnx:pause --runs 50", "1/50"},
 		{"soak", "2: +"},
 		{"soak --sales 1000000 --kill-every 500ms", "2: +"},
 	} {
 		temp := t.TempDir()
-		cmd := exec.Command(program, strings.Fields(tt.args)...)
-		cmd.Env = append(os.Environ(), "TMPDIR="+temp)
+		cmd := ownProgram(t, strings.Fields(tt.args)...)
+		cmd.Env = append(cmd.Env, "TMPDIR="+temp)
 		errs, err := cmd.StderrPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -357,19 +362,18 @@ func TestInterruptLeavesNothing(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		said := make([]byte, 1<<10)
-		for begun := time.Now(); time.Since(begun) < time.Minute; { // until something is done
-			n, err := errs.Read(said)
-			if err != nil || bytes.Contains(said[:n], []byte(tt.until)) {
-				break
-			}
+		kill := time.AfterFunc(3*time.Minute, func() { cmd.Process.Kill() })
+		done := false
+		for lines := bufio.NewScanner(errs); !done && lines.Scan(); {
+			done = strings.Contains(lines.Text(), tt.until)
+		}
+		if !done {
+			t.Errorf("loadtest %s ended, and did not say %q", tt.args, tt.until)
 		}
 		cmd.Process.Signal(os.Interrupt)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		context.AfterFunc(ctx, func() { cmd.Process.Kill() })
 		go io.Copy(io.Discard, errs)
 		cmd.Wait()
-		cancel()
+		kill.Stop()
 		if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
 			t.Errorf("loadtest %s: exit code %d, want %d", tt.args, code, exitInterrupted)
 		}
@@ -379,5 +383,29 @@ func TestInterruptLeavesNothing(t *testing.T) {
 		if out, _ := exec.Command("pgrep", "-f", temp).Output(); len(out) > 0 {
 			t.Errorf("loadtest %s: processes left: %s", tt.args, out)
 		}
+	}
+}
+
+// TestAFileThatCannotBeWrittenHidesNoSurprise: the exit code says that there is one, and a line why the file is missing.
+func TestAFileThatCannotBeWrittenHidesNoSurprise(t *testing.T) {
+	var out, errs bytes.Buffer
+	inTheWay := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(inTheWay, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := reportOutputs{outputs: outputs{Out: []string{inTheWay + "/r.json"}}, FailIf: []string{"oversold>0"}}
+	r := report.Report{Strategies: []declared.Strategy{{Name: "none"}}, Cells: []trial.Result{{Strategy: "none", Scenario: trial.Contention, Runs: 1, Agreed: 1, Requests: 9, Oversold: 3, Verdict: verdict.Oversold, Expected: verdict.Oversold}}}
+	threshold, err := report.ParseThreshold(o.FailIf[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.thresholds = []report.Threshold{threshold}
+	err = o.finish(r, streams{out: &out, err: &errs}, errors.New("nor the requests"))
+	if !errors.Is(err, errSurprised) || !strings.Contains(out.String(), "oversold>0") || !strings.Contains(errs.String(), "r.json") || !strings.Contains(errs.String(), "nor the requests") {
+		t.Errorf("%v, said %q and %q", err, out.String(), errs.String())
+	}
+	o.thresholds = nil
+	if err := o.finish(r, streams{out: &out, err: &errs}, nil); err == nil || errors.Is(err, errSurprised) {
+		t.Errorf("without a surprise: %v", err)
 	}
 }

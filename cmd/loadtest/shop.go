@@ -114,7 +114,7 @@ func (s streams) late(what string) (done func()) {
 type stageSettings struct {
 	servers `embed:""`
 
-	As    string        `enum:",${as}" default:"" help:"How customers buy: one-shop, all at one, where otherwise each has a shop of its own; baskets, each two items in one sale, and the second customer in the opposite order; reservations, two reserve and pay, and a third one sweeps. Ways that only sell baskets, or only reserve, need no word."`
+	As    string        `enum:",${as}" default:"" help:"How customers buy. one-shop: all at one shop, not each at its own. baskets: two items in each sale, the second customer in the opposite order. reservations: two reserve and pay, and a third one sweeps. Strategies that only sell baskets, or only reserve, need no word."`
 	Lease time.Duration `default:"${stage_lease}" min:"100ms" max:"2s" help:"The lease of every lock. One whose shortest lease is longer makes it that. A run that the machine is too slow for is made again."`
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ type soakCommand struct {
 
 	Save string `type:"path" placeholder:"FILE" help:"Also write the counts to this file, as a line in the format of Go's benchmarks."`
 
-	Sales     *int64        `placeholder:"UNITS" min:"1" max:"100000000" help:"In place of all that: sell out one item of so many units by one strategy, batched without another, as fast as orders are answered. Meanwhile the shops are killed in turn, and nothing else goes wrong."`
+	Sales     *int64        `placeholder:"UNITS" min:"1" max:"100000000" help:"Instead: sell out one item of so many units by one strategy, batched by default, as fast as orders are answered. Meanwhile the shops are killed in turn, and nothing else goes wrong."`
 	KillEvery time.Duration `default:"2s" min:"100ms" max:"10m" help:"With --sales: the time between two kills."`
 	Workers   int           `default:"200" min:"1" max:"1000" help:"With --sales: customers who buy at the same time."`
 
@@ -65,6 +66,13 @@ func (c *soakCommand) Run(ctx context.Context, s streams, parsed *kong.Context) 
 	if errors.Is(err, soak.ErrUnfit) {
 		err = usage("%w", err)
 	}
+	if err != nil && len(report.Findings) > 0 { // the exit code says that something was found, and nothing else would say why
+		for _, found := range report.Findings {
+			fmt.Fprintln(s.out, "found:", found)
+		}
+		fmt.Fprintln(s.err, "loadtest:", err)
+		return errFound
+	}
 	if err != nil {
 		return err
 	}
@@ -73,14 +81,9 @@ func (c *soakCommand) Run(ctx context.Context, s streams, parsed *kong.Context) 
 		return errors.New("the soak decides nothing: " + why) // nor is it saved as a measurement
 	}
 	if c.Save != "" {
-		if err := wholefile.Write(c.Save, report.Save); err != nil {
-			return err
-		}
+		err = wholefile.Write(c.Save, report.Save)
 	}
-	if !report.Survived() {
-		return errSurprised
-	}
-	return nil
+	return s.failed(!report.Survived(), err)
 }
 
 // check refuses flags of one form of soak in the other, and faults that there are not.

@@ -60,7 +60,10 @@ func (t *try) faults(ctx context.Context, on *step.Service) (tasks []task) {
 	return append(tasks, task{part: "faults", what: outwaited, play: func(until time.Time) error { return t.outwait(ctx, on, until) }})
 }
 
-const outwaited = "a wait for the lock that ends before its holder goes on"
+const (
+	outwaited = "a wait for the lock that ends before its holder goes on"
+	cutShort  = "; not all, since it was interrupted"
+)
 
 // outwait holds one sale behind each of its requests until the other one waits for its lock no more. A service may fail
 // then: the lab made it wait.
@@ -83,7 +86,7 @@ func (t *try) outwait(ctx context.Context, on *step.Service, until time.Time) er
 		t.moving("")
 		switch {
 		case ctx.Err() != nil:
-			short = "; not all, since it was interrupted"
+			short = cutShort
 		case errors.Is(err, step.ErrOutlasted):
 			outlasted = true
 		case errors.Is(err, step.ErrUnmet), err == nil && record.Outcome.Verdict == verdict.Crashed:
@@ -99,6 +102,8 @@ func (t *try) outwait(ctx context.Context, on *step.Service, until time.Time) er
 	played(&part, outwaited, "place", decided)
 	switch {
 	case part.Record != nil:
+	case outlasted && decided.Undecided > 0:
+		part.Verdict, part.Reason = verdict.Invalid, part.Reason+"; "+step.ErrOutlasted.Error()
 	case outlasted:
 		part.Verdict, part.Reason = verdict.Inapplicable, outwaited+": "+step.ErrOutlasted.Error()
 	case short != "":
@@ -145,12 +150,20 @@ func (t *try) fault(ctx context.Context, on *step.Service, event schedule.Event,
 			continue
 		}
 		if ctx.Err() != nil {
-			short = "; not all, since it was interrupted"
+			short = cutShort
 			break
 		}
 		if event == schedule.Pause && !renewed && record.Outcome.Bad() { // the lease was ended early
-			if record, err = on.InTime(ctx, record.Strategy, record.Customers, record.Schedule); err != nil || !record.Outcome.Bad() {
-				decided.Fail(fmt.Sprint(steps), "it is bad where the lease is ended early, and not in its own time")
+			if record, err = on.InTime(ctx, record.Strategy, record.Customers, record.Schedule); ctx.Err() != nil {
+				short = cutShort
+				break
+			}
+			if err != nil || !record.Outcome.Bad() {
+				why := "it is bad where the lease is ended early, and not in its own time"
+				if err != nil {
+					why += ": " + firstLine(err)
+				}
+				decided.Fail(fmt.Sprint(steps), why)
 				continue
 			}
 		}

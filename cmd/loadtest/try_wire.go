@@ -206,13 +206,12 @@ func (t *try) search(ctx context.Context, on *step.Service, plan step.Plan, what
 		}
 		t.draw(record)
 		if part.Record == nil {
-			record := record
 			part.Record, part.Verdict = &record, record.Outcome.Verdict
 		}
 	}
 	switch {
 	case ctx.Err() != nil:
-		part.Reason += "; not all, since it was interrupted"
+		part.Reason += cutShort
 	case search.FirstBad && found.Bad > 0 && part.Record == nil: // it is no finding after all: others may be
 		search.FirstBad = false
 		return t.search(ctx, on, plan, what, search)

@@ -53,11 +53,8 @@ func Parse(word string) (all []Crossed) {
 }
 
 // Scenarios are all names that can stand behind the colon.
-func Scenarios() (all []string) {
-	for _, sc := range scenario.All() {
-		all = append(all, sc.Name)
-	}
-	return append(append(all, scenario.Groups()...), Telling)
+func Scenarios() []string {
+	return slices.Concat(scenario.NamesOf(scenario.All()), scenario.Groups(), []string{Telling})
 }
 
 // Pairs are the cells that words choose, scenario by scenario, in the order of the words. Of a group, the pairs that

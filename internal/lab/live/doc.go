@@ -1,7 +1,7 @@
 // Package live serves the page on which a class predicts, runs, watches and steps through cells.
 //
 // A [Server] runs one thing at a time, on real servers: cells by packages matrix and trial,
-// schedules by package schedule. Everyone who can reach it may watch. A request needs the token to
+// schedules by package step. Everyone who can reach it may watch. A request needs the token to
 // start a run.
 //
 // # The record
@@ -38,7 +38,7 @@
 // beginning.
 //
 // A record is made twice. While a cell runs, entries appear as they are seen: the server reads
-// traces every 50 ms, and asks MySQL every 200 ms. After the cell, the record is made again from
+// traces every few milliseconds, and asks MySQL every 200 ms. After the cell, the record is made again from
 // the evidence that the explanation reads. The orders then replace the values polled from MySQL.
 //
 // The coordinates of a drawing are milliseconds. Go draws each entry once. The browser moves a view box

@@ -288,7 +288,7 @@ func (s *Server) attack(ctx context.Context, together []*run, of *comparison) ([
 	kind, plan := s.sessionOf(pair, of)
 	if r.Shops != 0 && pair.Scenario.Few == nil {
 		kind, plan.Shops = "own", r.Shops
-		defer s.closeSession(kind)
+		defer s.endSession(kind)
 	}
 	session, err := s.open(ctx, kind, plan)
 	if err != nil {
@@ -318,7 +318,7 @@ func (s *Server) attack(ctx context.Context, together []*run, of *comparison) ([
 	results, err := session.Run(ctx, pair.Scenario, strategies, r.Seed, o)
 	stop()
 	if err != nil {
-		s.closeSession(kind) // its testbed may be broken, or in the middle of a scenario
+		s.endSession(kind) // its testbed may be broken, or in the middle of a scenario
 		return nil, w, cmp.Or(context.Cause(ctx), err)
 	}
 	for i := range results {
@@ -415,10 +415,18 @@ func (s *Server) open(ctx context.Context, kind string, plan matrix.Plan) (*matr
 	return session, err
 }
 
-func (s *Server) closeSession(kind string) {
+func (s *Server) closeSession(kind string) (err error) {
 	if session := s.sessions[kind]; session != nil {
-		session.Close()
+		err = session.Close()
 		delete(s.sessions, kind)
+	}
+	return err
+}
+
+// endSession is closeSession where a run goes on, or ends for another reason.
+func (s *Server) endSession(kind string) {
+	if err := s.closeSession(kind); err != nil {
+		s.log("end the servers of a run: %v", err)
 	}
 }
 

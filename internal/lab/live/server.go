@@ -188,10 +188,11 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 
 // close ends servers and shops.
 func (s *Server) close() error {
+	var errs []error
 	for kind := range s.sessions {
-		s.closeSession(kind)
+		errs = append(errs, s.closeSession(kind))
 	}
-	return s.closeStage()
+	return errors.Join(append(errs, s.closeStage())...)
 }
 
 func (s *Server) log(format string, args ...any) { slog.Error(fmt.Sprintf(format, args...)) }

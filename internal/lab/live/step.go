@@ -119,7 +119,7 @@ func (s *Server) onStage(w http.ResponseWriter, r *http.Request, patience time.D
 		refuse(w, http.StatusConflict, "cannot", err)
 	case err != nil:
 		if r.Context().Err() == nil { // the stage may be broken
-			s.closeStage()
+			err = errors.Join(err, s.closeStage())
 		}
 		refuse(w, http.StatusInternalServerError, "failed", err)
 	default:

@@ -24,7 +24,7 @@ type watcher struct {
 	mu       sync.Mutex // guards the rest
 	reader   reader
 	attempt  attempt
-	again    bool // the attempt was not yet shown
+	unshown  bool // the attempt was not yet shown
 	entries  []Entry
 	picture  *picture
 	shapes   []byte // all that was finished
@@ -41,7 +41,6 @@ type attempt struct {
 	Height  float64          `json:"height"`
 	LeaseMS float64          `json:"lease_ms"`
 	Singles bool             `json:"singles"` // single requests are shown
-	Nth     int              `json:"nth"`     // from 1; later ones repeat a run that says nothing
 }
 
 // counts are the numbers of a cell that runs. Stock and sold come from SQL, outcomes from clients.
@@ -83,7 +82,6 @@ func newWatcher(run int, c matrix.Pair, o trial.Options, shops int) *watcher {
 		w.shops = append(w.shops, explain.ShopName(i))
 	}
 	w.begin(trial.Attempt{Began: time.Now()})
-	w.attempt.Nth = 0
 	return w
 }
 
@@ -110,7 +108,7 @@ func (w *watcher) saw(what any) {
 	}
 }
 
-// begin forgets an earlier attempt.
+// begin shows an attempt from its beginning.
 func (w *watcher) begin(a trial.Attempt) {
 	w.reader = reader{began: a.Began, singles: w.attempt.Singles}
 	w.entries, w.shapes, w.latency, w.evidence = nil, nil, nil, nil
@@ -118,8 +116,7 @@ func (w *watcher) begin(a trial.Attempt) {
 	w.picture = newPicture(w.scene(a.ItemID))
 	w.attempt.Columns, w.attempt.Height = w.picture.Columns, w.picture.height
 	w.attempt.LeaseMS = w.picture.LeaseMS
-	w.attempt.Nth++
-	w.again, w.changed = true, true
+	w.unshown, w.changed = true, true
 }
 
 func (w *watcher) scene(item uint64) scene {
@@ -159,9 +156,9 @@ func (w *watcher) news() (begun *attempt, now seen, ok bool) {
 	if !w.changed {
 		return nil, seen{}, false
 	}
-	if w.again {
+	if w.unshown {
 		copied := w.attempt
-		begun, w.again = &copied, false
+		begun, w.unshown = &copied, false
 	}
 	w.changed = false
 	shapes := w.picture.Take()

@@ -126,8 +126,13 @@ func (o Order) header() http.Header {
 	return h
 }
 
-// Release ends the hold of a sale at a shop. The error says that the sale was not held, too.
+// releaseTimeout bounds the request that ends a hold.
+const releaseTimeout = 5 * time.Second
+
+// Release ends the hold of a sale at a shop, within five seconds. The error says that the sale was not held, too.
 func Release(ctx context.Context, shop, request string) error {
+	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
+	defer cancel()
 	return ask(ctx, http.MethodDelete, shop+labmode.HoldsPath+request, nil, http.StatusNoContent, "end the hold of "+request)
 }
 

@@ -53,7 +53,11 @@ func (p Plan) run(ctx context.Context, status *Status) (report.Report, error) {
 	if err != nil {
 		return report.Report{}, err
 	}
-	defer t.close()
+	defer func() { // the cells stand
+		if err := t.close(); err != nil {
+			status.Warn(err.Error())
+		}
+	}()
 	cells, err := t.runAll(ctx, status)
 	if p.ofAFew() { // strategy by strategy
 		place := func(c trial.Result) int {
@@ -108,4 +112,4 @@ func (s *Session) Run(ctx context.Context, sc trial.Scenario, strategies []decla
 func (s *Session) Environment() report.Environment { return s.testbeds.environment() }
 
 // Close ends what was started.
-func (s *Session) Close() { s.testbeds.close() }
+func (s *Session) Close() error { return s.testbeds.close() }

@@ -250,7 +250,7 @@ func (p Plan) poolSize(most int) (int, error) {
 	}
 	pool := (most-bench.PoolSize-4)/shops - 2 // a shop has two besides
 	if pool < smallestPool {
-		return 0, fmt.Errorf("its max_connections of %d are too few for %d shops: raise it, or give a lower --parallel or --shops", most, shops)
+		return 0, fmt.Errorf("the max_connections of MySQL, %d, are too few for %d shops: raise them, or give a lower --parallel or --shops", most, shops)
 	}
 	return min(pool, stock.PoolSize), nil
 }

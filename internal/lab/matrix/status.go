@@ -28,7 +28,7 @@ type Status struct {
 	what    string // before the first cell
 	total   int
 	done    int
-	running map[string]time.Time
+	running map[string]bool
 }
 
 const (
@@ -39,7 +39,7 @@ const (
 // NewStatus writes to out. Width is that of its terminal in columns, and 0 for anything else. [Status.Close] ends it.
 func NewStatus(out io.Writer, width int) *Status {
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Status{out: out, width: width, begun: time.Now(), running: map[string]time.Time{}, stop: stop, stopped: make(chan struct{})}
+	s := &Status{out: out, width: width, begun: time.Now(), running: map[string]bool{}, stop: stop, stopped: make(chan struct{})}
 	go s.redraw(ctx)
 	return s
 }
@@ -56,9 +56,8 @@ func (s *Status) redraw(ctx context.Context) {
 		select {
 		case <-tick.C:
 			s.mu.Lock()
-			line := s.line()
+			fmt.Fprint(s.out, clearLine, s.line())
 			s.mu.Unlock()
-			fmt.Fprint(s.out, clearLine, line)
 		case <-ctx.Done():
 			fmt.Fprint(s.out, clearLine)
 			return
@@ -107,7 +106,7 @@ func (s *Status) started(cells ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, cell := range cells {
-		s.running[cell] = time.Now()
+		s.running[cell] = true
 	}
 }
 

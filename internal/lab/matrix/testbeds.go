@@ -39,11 +39,12 @@ type testbeds struct {
 
 	mu                                      sync.Mutex // guards the rest
 	mysqlVersion, redisVersion, etcdVersion string
+	unended                                 error // of the servers of topologies, which says nothing of their cells
 }
 
-// AddressError says that what was given by address cannot be used.
+// AddressError says that what a flag gave cannot be used.
 type AddressError struct {
-	What string // mysql, redis, or shop and its URL
+	What string // the flag that gave it: mysql, redis, shops, or shop and its URL
 	Err  error
 }
 
@@ -57,7 +58,7 @@ func open(ctx context.Context, p Plan, status *Status) (_ *testbeds, err error) 
 	t := &testbeds{plan: p}
 	defer func() {
 		if err != nil {
-			t.close()
+			err = errors.Join(err, t.close())
 		}
 	}()
 	if p.ofAFew() && p.Pairs[0].Scenario.Topology != nil {
@@ -107,7 +108,10 @@ func (t *testbeds) openTopology(ctx context.Context, of task) (_ *trial.Bench, d
 	b := &trial.Bench{Store: servers.Store, Database: servers.Database, Waits: seen.NewMySQL(servers.Store, servers.MariaDB)}
 	done = func() {
 		servers.Store = b.Store // which counts on another server after a failover
-		servers.Close()
+		unended := servers.Close()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.unended = errors.Join(t.unended, unended)
 	}
 	o := rig.TestbedOptions{Trace: true, Env: t.plan.settings()}
 	if slices.ContainsFunc(of.strategies, func(s declared.Strategy) bool { return s.NeedsQuorum }) {
@@ -138,13 +142,15 @@ func (p Plan) settings() map[string]string {
 	}
 }
 
-func (t *testbeds) close() {
+func (t *testbeds) close() error {
+	errs := []error{t.unended}
 	if t.redis != nil {
-		t.redis.Close()
+		errs = append(errs, t.redis.Close())
 	}
 	if t.servers != nil {
-		t.servers.Close()
+		errs = append(errs, t.servers.Close())
 	}
+	return errors.Join(errs...)
 }
 
 // checkMySQL reports why a server that was given by address cannot be used.
@@ -207,7 +213,7 @@ func (t *testbeds) start(ctx context.Context) error {
 	}
 	pool, err := t.plan.poolSize(most)
 	if err != nil {
-		return &AddressError{"mysql", err}
+		return &AddressError{"shops", err}
 	}
 	var noQuorum, noEtcd words.Text
 	options := func(p *Plan) rig.TestbedOptions {

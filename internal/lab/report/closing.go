@@ -144,7 +144,7 @@ func rank(c trial.Result) int {
 
 // wouldHold names the nearest strategies that would have held.
 func (t Terminal) wouldHold(names []string) string {
-	return t.say("report.would-hold", "names", strings.Join(names[:min(len(names), trial.Nearest)], ", "))
+	return t.say("report.would-hold", "names", strings.Join(names[:min(len(names), trial.Nearest)], t.say("page.comma")))
 }
 
 // telling are the cells that broke: the first of each cause, and those that tell a story alone.
@@ -164,7 +164,7 @@ func (r Report) telling() []trial.Result {
 func (t Terminal) Drawings(r Report) {
 	for _, c := range r.telling() {
 		if c.Explanation == nil {
-			t.heading(c.Name() + ": " + counted(t.in(), c))
+			t.heading(c.Name() + t.say("colon") + counted(t.in(), c))
 			t.story(c)
 			continue
 		}

@@ -50,7 +50,7 @@ func (t Tried) Verdict() verdict.Kind {
 		switch {
 		case verdict.Of(p.Verdict).Bad:
 			return p.Verdict
-		case p.Verdict == verdict.Invalid:
+		case p.Verdict == verdict.Invalid || p.Verdict == verdict.Skipped:
 			worst = verdict.Invalid
 		}
 	}

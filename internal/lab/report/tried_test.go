@@ -40,6 +40,18 @@ func TestTriedIsReadAgain(t *testing.T) {
 	}
 }
 
+// TestAPartThatWasSkippedIsNotHeld, nor are the others together.
+func TestAPartThatWasSkippedIsNotHeld(t *testing.T) {
+	for left, want := range map[verdict.Kind]verdict.Kind{
+		verdict.Skipped: verdict.Invalid, verdict.Invalid: verdict.Invalid, verdict.Inapplicable: verdict.Held, verdict.Lied: verdict.Lied,
+	} {
+		r := Tried{Parts: []TriedPart{{Verdict: verdict.Held}, {Verdict: left}, {Verdict: verdict.Held}}}
+		if got := r.Verdict(); got != want {
+			t.Errorf("beside a part that is %s: %s, want %s", left, got, want)
+		}
+	}
+}
+
 // TestWhatIsNoResultOfATry is refused, with its reason.
 func TestWhatIsNoResultOfATry(t *testing.T) {
 	for says, change := range map[string]func(*Tried){

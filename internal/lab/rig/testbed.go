@@ -242,12 +242,12 @@ func (s *Testbed) HoldBackReplication() error { return s.replication.Cut() }
 
 // FailOver kills the primary and promotes the replica, with the writes that had reached it. It also
 // kills one server of the quorum, which stays dead until the repair: Redlock wants a server that
-// lost its data to stay away for a lease. Without a living replica FailOver does nothing.
+// lost its data to stay away for a lease. Without a living replica FailOver changes nothing, and fails.
 func (s *Testbed) FailOver(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.replica.Alive() {
-		return nil
+		return errors.New("rig: no replica of Redis lives that could take over")
 	}
 	errs := []error{s.primary.Kill(), s.replica.Promote(ctx)}
 	s.primary, s.replica = s.replica, s.primary

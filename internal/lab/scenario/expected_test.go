@@ -302,7 +302,7 @@ func TestEachWayHasATellingScenario(t *testing.T) {
 // TestNamesAndGroupsDiffer: a name on the command line means one thing.
 func TestNamesAndGroupsDiffer(t *testing.T) {
 	seen := map[string]bool{}
-	for _, name := range append(Groups(), names(All())...) {
+	for _, name := range append(Groups(), NamesOf(All())...) {
 		if seen[name] {
 			t.Errorf("%s is two things", name)
 		}

@@ -37,7 +37,7 @@ var ofOneServer = []trial.Scenario{
 		Crowd:   trial.Play{At: sale.Read, Until: []trial.Sight{trial.LeaseOver, trial.Another}},
 	},
 	{
-		Name: "late-release", Doc: "a holder has written, and releases when its lease is over, another is in its section and a third waits",
+		Name: "late-release", Doc: "a holder has written, and releases after its lease: another is in the section, and a third waits",
 		Attacks: declared.OwnerChecked,
 		Crowd:   trial.Play{At: sale.Written, Until: []trial.Sight{trial.LeaseOver, trial.Another}, Third: true},
 	},

@@ -100,9 +100,10 @@ func Group(name string) []trial.Scenario {
 }
 
 // Names returns the names of the scenarios of one server.
-func Names() []string { return names(Of(trial.OneServer)) }
+func Names() []string { return NamesOf(Of(trial.OneServer)) }
 
-func names(of []trial.Scenario) []string {
+// NamesOf returns the names of scenarios.
+func NamesOf(of []trial.Scenario) []string {
 	names := make([]string, len(of))
 	for i, s := range of {
 		names[i] = s.Name

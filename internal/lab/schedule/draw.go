@@ -175,7 +175,7 @@ func stateCells(in *words.Language, s *State) table.Row {
 	}
 	lock := "–"
 	if s.Locked() {
-		lock = strings.Join(append([]string{in.Say(s.lock("schedule.held"))}, s.expiry(in, "ttl.none", "schedule.ms")...), ", ")
+		lock = strings.Join(append([]string{in.Say(s.lock("schedule.held"))}, s.expiry(in, "ttl.none", "schedule.ms")...), in.Say(words.Of("comma")))
 	}
 	var orders []string
 	for _, o := range s.Orders {

@@ -134,28 +134,28 @@ func NeedsOf(events []Event) (n Needs) {
 	return n
 }
 
-// all are the events that the word all stands for.
-var all = []Event{Wait, Forget, Lose, Pause, Kill, Cut, Lag}
+// usualEvents are the events that the word all stands for.
+var usualEvents = []Event{Wait, Forget, Lose, Pause, Kill, Cut, Lag}
 
 // ParseEvents reads names of events. The word all, which other names may stand beside, is most of them.
 func ParseEvents(names []string) ([]Event, error) {
-	var events []Event
+	var asked []Event
 	for _, name := range names {
 		named := []Event{Event(strings.TrimSpace(name))}
 		if named[0] == "all" {
-			named = all
+			named = usualEvents
 		} else if !slices.Contains(Events(), named[0]) {
-			var all []string
+			var known []string
 			for _, e := range Events() {
-				all = append(all, string(e))
+				known = append(known, string(e))
 			}
-			return nil, fmt.Errorf("no event %q: want some of %s, or all", named[0], strings.Join(all, ", "))
+			return nil, fmt.Errorf("no event %q: want some of %s, or all", named[0], strings.Join(known, ", "))
 		}
 		for _, e := range named {
-			if !slices.Contains(events, e) {
-				events = append(events, e)
+			if !slices.Contains(asked, e) {
+				asked = append(asked, e)
 			}
 		}
 	}
-	return events, nil
+	return asked, nil
 }

@@ -3,6 +3,7 @@ package soak
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -332,20 +333,16 @@ func (c *customers) rest() {
 	c.atRest = time.Now()
 }
 
-// settle repeats requests until every customer has an answer.
-func (c *customers) settle(ctx context.Context, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, settling)
+// settle repeats requests until every customer has an answer. It returns how many have none in the end.
+func (c *customers) settle(ctx context.Context, patience time.Duration) (open int, err error) {
+	settle, cancel := context.WithTimeout(ctx, settling)
 	defer cancel()
 	repeats := load.Load{Workers: 100, Timeout: patience}
-	for c.waiting() > 0 {
-		if err := repeats.Run(ctx, c.next, c.answered); err != nil {
-			return err
-		}
-		if seen.Pause(ctx, firstPause/2) != nil {
-			return fmt.Errorf("%d customers repeated their requests for %s more and still do not know whether they bought", c.waiting(), settling)
-		}
+	for open = c.waiting(); open > 0 && err == nil && settle.Err() == nil; open = c.waiting() {
+		err = repeats.Run(settle, c.next, c.answered)
+		_ = seen.Pause(settle, firstPause/2)
 	}
-	return nil
+	return open, errors.Join(err, context.Cause(ctx))
 }
 
 // waiting has no new customers come from now on, and returns how many have no clear answer.

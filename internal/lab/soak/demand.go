@@ -123,7 +123,14 @@ func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err 
 		return of, fmt.Errorf("%s sold nothing in %s", d.Strategy, longestMeasure)
 	}
 	var r Report
-	if err := errors.Join(s.customers.settle(ctx, orders.Timeout), s.audit(ctx, &r)); err != nil || r.Survived() {
+	open, err := s.customers.settle(ctx, orders.Timeout)
+	if err != nil {
+		return of, err
+	}
+	if open > 0 {
+		r.find("%d customers do not know whether they bought", open)
+	}
+	if err := s.audit(ctx, &r); err != nil || r.Survived() {
 		return of, err
 	}
 	return of, fmt.Errorf("%+v: %q", d, r.Findings)

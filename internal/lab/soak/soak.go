@@ -119,10 +119,14 @@ func (s *soak) whole(ctx context.Context) (r Report, err error) {
 	if err == nil {
 		err = s.stockUp(ctx)
 	}
+	var versions string
+	if err == nil {
+		versions, err = s.versions(ctx)
+	}
 	if err == nil {
 		r, err = s.run(ctx)
 	}
-	r.Skipped = skipped
+	r.Skipped, r.Versions, r.Findings = skipped, versions, append(s.ended, r.Findings...) // whatever went wrong then
 	return r, err
 }
 
@@ -200,8 +204,12 @@ func (s *soak) run(ctx context.Context) (Report, error) {
 		s.customers.rest()
 	}
 	s.say("repeating the requests whose outcome is unknown, then counting")
-	if err := s.customers.settle(ctx, orders.Timeout); err != nil {
-		r.find("%v", err)
+	open, err := s.customers.settle(ctx, orders.Timeout)
+	if err != nil {
+		return r, err
+	}
+	if open > 0 {
+		r.find("%d customers repeated their requests for %s more and still do not know whether they bought", open, settling)
 	}
 	if err := errors.Join(s.audit(ctx, &r), s.staff.audit(ctx, &r)); err != nil {
 		return r, err
@@ -211,21 +219,20 @@ func (s *soak) run(ctx context.Context) (Report, error) {
 			return r, err
 		}
 	}
-	if r.Versions, err = s.versions(ctx); err != nil {
-		return r, err
-	}
 	for n, shop := range s.testbed.Shops { // also where a kill came before the end was noticed
 		if panicked := shop.Panic(); !strings.Contains(strings.Join(s.ended, "\n"), panicked) {
 			s.ended = append(s.ended, fmt.Sprintf("shop %d logged %s", n+1, panicked))
 		}
 	}
-	r.Findings = append(s.ended, r.Findings...)
 	r.close()
 	return r, nil
 }
 
 // revive starts the shops again that have ended without a fault, and keeps why they did. No fault may be under way.
 func (s *soak) revive(ctx context.Context) error {
+	if ctx.Err() != nil { // who was killed last may not have been started again
+		return context.Cause(ctx)
+	}
 	for n, shop := range s.testbed.Shops {
 		if shop.Alive() {
 			continue

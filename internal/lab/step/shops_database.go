@@ -27,12 +27,17 @@ type database struct {
 // fast is an option of a server that does not crash, or that is to forget: a commit takes a tenth of the time.
 const fast = "--innodb-flush-log-at-trx-commit=0"
 
-func (s *Shops) openPair(ctx context.Context) (*database, error) {
+func (s *Shops) openPair(ctx context.Context) (_ *database, err error) {
 	pair, err := s.servers.Rig.MySQLPair(ctx, testserver.PairOptions{Options: append(testserver.Settings(s.options.MySQLSet), fast, "--sync-binlog=0")})
 	if err != nil {
 		return nil, err
 	}
 	d := &database{pair: pair}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.close())
+		}
+	}()
 	if d.front, d.dsn, err = s.servers.Rig.FrontMySQL(pair.Primary.ShopDSN()); err != nil {
 		return nil, err
 	}

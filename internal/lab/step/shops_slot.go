@@ -3,6 +3,7 @@ package step
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -97,6 +98,9 @@ func (s *Shops) open(kind slotKind, p *pool) error {
 				Name: name, Shops: schedule.MaxCustomers, DSN: database.dsn, Faults: kind.Proxied, Etcd: kind.etcd, Quorum: quorum, Env: settings,
 			})
 			if err != nil {
+				if kind.Paired {
+					err = errors.Join(err, database.close())
+				}
 				return err
 			}
 			l := &slot{Testbed: servers, name: name, shared: each > 1, lease: kind.lease, wait: kind.wait(), database: database, rehearsed: map[rehearsal]bool{}}

@@ -158,7 +158,7 @@ func (r Result) Name() words.Text {
 		who = words.Of("survey.reservations", "n", r.Customers-1)
 	}
 	if r.Event != "" {
-		event = words.AsItStands(", " + string(r.Event))
+		event = words.Of("survey.event", "event", string(r.Event))
 	}
 	if r.Switches > 0 {
 		switches = words.Of("survey.at-most", "n", r.Switches)

@@ -41,10 +41,13 @@ func newHistory(servers int) history {
 func (g *Group) TookOver(node int, found string) error {
 	g.replaced, g.counts = time.Now(), node
 	g.Note(node, found, explain.Facts{})
-	g.Store.Close()
-	var err error
-	g.Store, err = stock.Open(g.Database.Nodes[node].DSN())
-	return err
+	store, err := stock.Open(g.Database.Nodes[node].DSN())
+	if err != nil {
+		return err
+	}
+	_ = g.Store.Close() // its server may be dead
+	g.Store = store
+	return nil
 }
 
 // CameBack notes that a primary which was replaced is there again.

@@ -217,7 +217,10 @@ func (s *Show) KeptOut(ctx context.Context, of *Customer) bool {
 
 // waitsInMySQL reports whether a statement on one of the items waits for another's transaction.
 func (s *Show) waitsInMySQL(ctx context.Context) bool {
-	now, _ := s.Waits.Look(ctx)
+	now, err := s.Waits.Look(ctx)
+	if err != nil && ctx.Err() == nil {
+		s.Fail(err)
+	}
 	return now.On(s.Names)
 }
 

@@ -47,8 +47,6 @@ func declare(s strategy.Strategy, d declared.Strategy) ladder.Rung {
 // linesOf returns the lines that a way takes, in its order.
 type linesOf func(ctx context.Context, wanted stock.Sale) []stock.Line
 
-func posted(ctx context.Context, wanted stock.Sale) []stock.Line { return strategy.Posted(ctx, wanted) }
-
 // sorted has the lines in the order of their items. Those of one item are one.
 func sorted(_ context.Context, wanted stock.Sale) []stock.Line { return wanted.Lines() }
 

@@ -30,7 +30,7 @@ var polledLocks = declared.Properties{
 var locksUnsorted = declare(strategy.Strategy{
 	Name:  "locks-unsorted",
 	Doc:   "a Redis lock an item, one after the other as the customer has them; each line is checked against the same number",
-	Build: underLocksOf(posted, locks.oneByOne),
+	Build: underLocksOf(strategy.Posted, locks.oneByOne),
 }, declared.Strategy{
 	Source:     "Redisson, issue 4050: a MultiLock over locks that others acquire in another order",
 	Guard:      itemLocks + ", in the basket's order",
@@ -58,7 +58,7 @@ var locksSorted = declare(strategy.Strategy{
 var locksParallel = declare(strategy.Strategy{
 	Name:  "locks-parallel",
 	Doc:   "asks for all locks, round after round; what it got is held while it waits for the rest",
-	Build: underLocksOf(posted, locks.allAtOnce),
+	Build: underLocksOf(strategy.Posted, locks.allAtOnce),
 }, declared.Strategy{
 	Source:     "Medusa, locking-redis/src/services/redis-lock.ts",
 	Guard:      itemLocks + ", all at once",

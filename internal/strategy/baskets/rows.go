@@ -11,7 +11,7 @@ import (
 	"stocklock/internal/strategy/ladder"
 )
 
-var rowsUnsorted = inRows("rows-unsorted", posted,
+var rowsUnsorted = inRows("rows-unsorted", strategy.Posted,
 	"SELECT ... FOR UPDATE and UPDATE of one row after the other, as the customer has them: two orders of rows can deadlock",
 	"django-oscar, pull request 4594, before it: place_order locks stock records in the order of the basket's lines")
 

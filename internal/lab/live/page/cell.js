@@ -53,7 +53,7 @@ export function cellView(body, [strategyName, scenarioName]) {
       of = store.attempt;
       if (!of) return;
       columns = columnsView(of.lanes, of.height, t('live.label', {strategy: s.name, scenario: c.name}));
-      fill(place, of.nth > 1 && h('p', {class: 'soft'}, t('again', {n: of.nth})), !of.singles && h('p', {class: 'soft'}, t('no.singles')), columns.element);
+      fill(place, !of.singles && h('p', {class: 'soft'}, t('no.singles')), columns.element);
       columns.window(0, 1000);
       columns.append(store.shapes);
       if (store.seen) seen(store.seen);
