@@ -145,7 +145,7 @@ var exercises = []Exercise{
 		Searches:     []Search{{Customers: 2}, {Customers: 3, Switches: 3}},
 	},
 	{
-		Lesson: 2, Task: "give the lock an end, whenever its holder dies",
+		Lesson: 2, Task: "make the lock expire, whenever its holder dies",
 		Hints: []string{
 			"Between two commands, the process can die. How many commands does acquire send?",
 			"One command sets the key and its expiry: SET with NX and PX.",
@@ -187,7 +187,7 @@ var exercises = []Exercise{
 			{Play: "A wait kill:A"}, {Play: "A forget B wait A B"}},
 	},
 	{
-		Lesson: 5, Task: "have no holder that was overtaken write over a sale",
+		Lesson: 5, Task: "let no overtaken holder overwrite a sale",
 		Hints: []string{
 			"What has the new holder read when the old one writes?",
 			"Three steps: close the door, look into the room, write.",
@@ -222,7 +222,7 @@ var exercises = []Exercise{
 		MaxCommits: 0.5,
 	},
 	{
-		Lesson: 8, Task: "have no sale read a stock that another one is about to change, with a lock that is right already",
+		Lesson: 8, Task: "let no sale read a stock that another is about to change, with a lock that is right already",
 		Hints: []string{
 			"In which order do the lock, BEGIN, COMMIT and the release come?",
 			"Release the lock when the COMMIT has been answered, and begin the transaction when the lock is there.",
@@ -243,7 +243,7 @@ var exercises = []Exercise{
 			basketCell("one-sold-out"), scenario.Beside},
 	},
 	{
-		Lesson: 10, Task: "sell no unit twice where reads go to a replica that is late, and have no holder that was overtaken write over a sale",
+		Lesson: 10, Task: "sell no unit twice where reads go to a replica that is late, and let no overtaken holder overwrite a sale",
 		Hints: []string{
 			"Which server answers the read, which one takes the write, and which of them knows the last sale?",
 			"Read where you write. A transaction goes to the primary as a whole, and a statement that subtracts reads the row itself.",
@@ -291,8 +291,8 @@ func (e Exercise) name() string { return fmt.Sprintf("lesson%d", e.Lesson) }
 // The lessons of the program that grows: the lock of each goes on with that of the one before. The other exercises begin
 // alone.
 const (
-	First = 2
-	Grown = 4
+	FirstGrown = 2
+	LastGrown  = 4
 )
 
 // Write puts the beginning of the exercise into the checkout. With an earlier exercise, it is the pupil's own

@@ -61,7 +61,7 @@ func TestFirstViolation(t *testing.T) {
 			e.order(1, 2)
 			e.order(2, 2)
 			e.order(3, 1)
-		}, verdict.LateCommit, []string{"COMMIT of its order 100 was answered 2.0 ms later", "#2 on shop 2 got the lock in between", "The lock excluded", "Both read a stock of 2"}},
+		}, verdict.LateCommit, []string{"COMMIT of its order 100 was answered 2.0 ms later", "#2 on shop 2 got the lock in between", "The lock worked", "Both read a stock of 2"}},
 		{"a commit after the release, where Redis is not watched", func(e *Evidence) {
 			late := whole(10, 12, 16, 15)
 			late[sale.Releasing] = 14
@@ -76,14 +76,14 @@ func TestFirstViolation(t *testing.T) {
 			e.order(1, 2)
 			e.order(2, 2)
 			e.order(3, 1)
-		}, verdict.OldSnapshot, []string{"committed order 100 2.0 ms before #2 on shop 1 got the lock", "snapshot", "The lock excluded: Redis announced"}},
+		}, verdict.OldSnapshot, []string{"committed order 100 2.0 ms before #2 on shop 1 got the lock", "snapshot", "The lock worked: Redis announced"}},
 		{"the same in one process, which passes its lock on", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 14, 15), reads: 2, wrote: 1}, customer{id: 2, shop: 1, sent: 5, points: whole(16, 17, 18, 19), reads: 2, wrote: 1})
 			e.redis(9.5, "set", 90.0, "del")
 			e.order(1, 2)
 			e.order(2, 2)
 			e.order(3, 1)
-		}, verdict.OldSnapshot, []string{"The lock excluded: #2 got it from #1 inside shop 1"}},
+		}, verdict.OldSnapshot, []string{"The lock worked: #2 got it from #1 inside shop 1"}},
 		{"work longer than the lease", func(e *Evidence) { overlap("read sleep 1180ms")(e); expires(e) }, verdict.Overrun,
 			[]string{"#1 on shop 1 worked for 118", "lease of 500 ms ended in Redis (+500 ms)", "#2 on shop 2 then got the lock"}},
 		{"a lease after which others had theirs", func(e *Evidence) {

@@ -51,7 +51,7 @@ func TestDrawingAgreesWithTheOrders(t *testing.T) {
 	if len(x.Rows) != 3 || x.Rows[0].ID != 100 || x.Rows[1].ID != 101 || x.Rows[0].Read != x.Rows[1].Read || x.Rows[2].Nth != 3 {
 		t.Errorf("rows %+v, want the two that read the same stock, and the third of two units", x.Rows)
 	}
-	if x.Moment.AtMS != 1189 || !x.Moment.Alarm || !strings.Contains(words.English.Say(x.Moment.What), "order 101 wrote over order 100") {
+	if x.Moment.AtMS != 1189 || !x.Moment.Alarm || !strings.Contains(words.English.Say(x.Moment.What), "order 101 overwrote the stock of order 100") {
 		t.Errorf("moment %+v, want the write of #1, 1189 ms after it had the lock", x.Moment)
 	}
 	if x.Both == nil || x.Both.FromMS != 510 || x.Both.ToMS != 530 {

@@ -42,7 +42,7 @@ func TestTextsAreKeptAsFacts(t *testing.T) {
 	if err := json.Unmarshal(written, &facts); err != nil || !reflect.DeepEqual(facts, text.Facts) {
 		t.Errorf("%s is read as %+v, %v", written, facts, err)
 	}
-	if strings.Contains(string(written), "wrote over") {
+	if strings.Contains(string(written), "overwrote") {
 		t.Errorf("%s keeps words of a sentence", written)
 	}
 }

@@ -42,7 +42,7 @@ func TestASaleThatWentByAnOldCopy(t *testing.T) {
 		cause verdict.Cause
 	}{
 		{"stored by a page view", func(e *Evidence) { sold(e); e.viewed("1", 2, 25, "7-2") },
-			[]string{"#2 on shop 2 did not read the row: it read 1 from the cache", "page view on shop 3 had read 1 before that order", "(+15 ms)", "The lock excluded"}, "", verdict.StaleCache},
+			[]string{"#2 on shop 2 did not read the row: it read 1 from the cache", "page view on shop 3 had read 1 before that order", "(+15 ms)", "The lock worked"}, "", verdict.StaleCache},
 		{"that nobody is seen to have stored", func(e *Evidence) { sold(e); e.viewed("1", 2, 60, "7-2") },
 			[]string{"read 1 from the cache"}, "page view", verdict.StaleCache},
 		{"with a lock of which nothing was seen", func(e *Evidence) { sold(e); e.viewed("1", 2, 25, "7-2"); e.Changes = nil },

@@ -101,14 +101,14 @@ $ docker compose exec mysql mysql -ustocklock -pdemo-only stocklock         # a 
 ` + "```" + `
 
 Without Docker, ` + "`loadtest exercise --shell`" + ` starts both servers and a shell in which ` + "`redis-cli` and `mysql`" + ` reach them. It says how
-more terminals do. In the container that is ` + "`docker compose run --rm --name typing lab exercise --shell`" + `, and in another terminal ` + "`docker exec -it typing bash`" + `.
+more terminals can. In the lab's image: ` + "`docker compose run --rm --name typing lab exercise --shell`" + `, and in another terminal ` + "`docker exec -it typing bash`" + `.
 
 Before each transcript, in any mysql:
 
 ` + "```sql\n%s;\n```" + `
 
-The last number is that of the units: 2 where the transcript says so. These statements, and ` + "`DEL stock:" + Pair + "`" + ` in redis-cli, also
-begin anew. A lease is a minute, so that there is time to type. ` + "`loadtest step STRATEGY --transcript`" + ` prints any other schedule in this form.
+The last number is the units: 2 where the transcript says so. To start again, repeat these statements, and ` + "`DEL stock:" + Pair + "`" + ` in
+redis-cli. A lease is a minute, so that there is time to type. ` + "`loadtest step STRATEGY --transcript`" + ` prints any other schedule in this form.
 Predict first: how many orders are there at the end?
 `
 

@@ -9,7 +9,7 @@ import (
 
 var ledgerSerializable = lockingRows(strategy.Strategy{
 	Name: "ledger-serializable",
-	Doc:  "a ledger under SERIALIZABLE: the sum locks its rows and the gap after them, and deadlocks are repeated after growing pauses",
+	Doc:  "a ledger under SERIALIZABLE: the sum locks its rows and the gap after them, and deadlocks are retried after growing pauses",
 	// An INSERT that waits for the gap does not keep new readers out of it, and waits for them, too. Where
 	// all come again at once, nobody sells.
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {

@@ -19,7 +19,7 @@ var lockInTransaction = Declare(strategy.Strategy{
 		return lockInside{LockGuard: strategy.Reference(d), Deps: d}, sellInside(stock.Tx.Read)
 	},
 }, declared.Strategy{
-	Source:    "an annotation for the lock on a method of an annotation for the transaction, such as @Transactional around a Redisson lock",
+	Source:    "a method with one annotation for the lock and one for the transaction, or @Transactional around a Redisson lock",
 	Guard:     "BEGIN; " + ReferenceGuard + "; COMMIT after the release",
 	Decrement: "read-then-write, in that transaction",
 	Telling:   "contention",

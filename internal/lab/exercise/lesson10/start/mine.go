@@ -1,4 +1,4 @@
-// Package mine is exercise 10: have no sale be made of a stock that is old.
+// Package mine is exercise 10: let no sale be made of an old stock.
 //
 // The lock and the fence of this file are right: it is an answer to exercise 5. Here the shop's reads
 // outside of a transaction go to a replica, which has not applied the last sale. Change sell so that it

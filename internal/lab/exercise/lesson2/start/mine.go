@@ -1,4 +1,4 @@
-// Package mine is exercise 2: give the lock an end.
+// Package mine is exercise 2: make the lock expire.
 //
 // The lock of this file has no expiry: where its holder dies, nobody sells any more. Change acquire
 // so that a dead holder's lock ends by itself, whenever the holder dies. The lease is l.Lease. What

@@ -1,4 +1,4 @@
-// Package mine is exercise 5: have no holder that was overtaken write over a sale.
+// Package mine is exercise 5: let no overtaken holder overwrite a sale.
 //
 // The lock of this file is the reference lock. Its token grows with each holder, and is in
 // wanted.Token. The write compares the token with the item's fence: and that alone is not enough.
