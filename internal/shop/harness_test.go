@@ -3,6 +3,7 @@ package shop
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -111,12 +112,26 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 	return r
 }
 
-// sleepHeader makes a sale sleep at a point, "read 1s": it stands for slow work. With the name of a client in leaving, as in
-// "read NAME", the client leaves when the sale is there. The sale goes on when the shop has seen that.
+// sleepHeader makes a sale sleep at a point, "read 1s": it stands for slow work. With a name in pauses, as in "read NAME",
+// the sale calls that function with the context of its request.
 const sleepHeader = "Test-Sleep"
 
-// leaving has a function for each client that leaves at a point.
-var leaving sync.Map
+var pauses sync.Map
+
+// gate returns a value of sleepHeader. Its sales stop at read until open is called, or until their requests end.
+func gate(t *testing.T) (atRead string, open func()) {
+	t.Helper()
+	opened, name := make(chan struct{}), rand.Text()
+	pauses.Store(name, func(request context.Context) {
+		select {
+		case <-opened:
+		case <-request.Done():
+		}
+	})
+	open = sync.OnceFunc(func() { close(opened) })
+	t.Cleanup(open)
+	return "read " + name, open
+}
 
 // sleepy is a lab that obeys sleepHeader.
 type sleepy struct{}
@@ -139,21 +154,17 @@ func (sleepy) Sales(shop Sell) Sell {
 		if !asked {
 			return shop(ctx, wanted)
 		}
-		pause := func() {
-			leave, _ := leaving.Load(duration)
-			leave.(context.CancelFunc)()
-			<-client.Context().Done()
-		}
-		if _, leaves := leaving.Load(duration); !leaves {
+		pause, named := pauses.Load(duration)
+		if !named {
 			length, err := time.ParseDuration(duration)
 			if err != nil {
 				return stock.Order{}, Malformed(err.Error())
 			}
-			pause = func() { time.Sleep(length) }
+			pause = func(context.Context) { time.Sleep(length) }
 		}
 		return shop(sale.WithHook(ctx, func(_ context.Context, p sale.Point, _ []slog.Attr) {
 			if p == sale.Point(point) {
-				pause()
+				pause.(func(context.Context))(client.Context())
 			}
 		}), wanted)
 	}

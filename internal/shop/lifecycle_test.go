@@ -202,14 +202,16 @@ func TestServeEndsBesideASilentRedis(t *testing.T) {
 	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	item := s.item(1)
 	var selling sync.WaitGroup
+	atRead, goOn := gate(t)
 	selling.Go(func() {
-		_, _ = s.try(t.Context(), http.MethodPost, ordersPath(item), `{"quantity":1}`, http.Header{"Content-Type": {"application/json"}, sleepHeader: {"read 200ms"}})
+		_, _ = s.try(t.Context(), http.MethodPost, ordersPath(item), `{"quantity":1}`, http.Header{"Content-Type": {"application/json"}, sleepHeader: {atRead}})
 	})
 	testserver.Await(t, "the sale to have its lock", func() bool { return s.locked(item) })
 	if err := redis.Pause(); err != nil {
 		t.Fatal(err)
 	}
 	defer redis.Resume()
+	goOn()
 	began := time.Now()
 	s.end()
 	<-s.ended
@@ -299,25 +301,31 @@ func TestAShopThatIsEndedWhileItWaitsEndsAtOnce(t *testing.T) {
 }
 
 func TestDrainingFinishesSalesUnderWay(t *testing.T) {
-	s := open(t, func(c *Config) { c.DrainDelay = 300 * time.Millisecond })
-	item := s.item(10)
+	s := open(t, func(c *Config) { c.DrainDelay = 2 * time.Second })
+	item, other := s.item(10), s.item(1)
 	slow := make(chan answer, 1)
-	go func() { slow <- s.buy(item, sleepHeader, "read 1500ms") }()
+	atRead, finish := gate(t)
+	go func() { slow <- s.buy(item, sleepHeader, atRead) }()
 	testserver.Await(t, "the slow sale to hold the lock", func() bool { return s.locked(item) })
 
 	s.end()
 	testserver.Await(t, "readiness to end", func() bool { return s.get("/readyz").problem() == "shutting-down" })
-	if got := s.buy(s.item(1)); got.status != 201 || !got.last {
+	if got := s.buy(other); got.status != 201 || !got.last {
 		t.Errorf("a sale within the delay: %d %s, last %t, want 201 and the connection closed", got.status, got.body, got.last)
 	}
+	testserver.Await(t, "the listener to be closed", func() bool {
+		conn, err := net.DialTimeout("tcp", strings.TrimPrefix(s.url, "http://"), time.Second)
+		if err == nil {
+			conn.Close()
+		}
+		return err != nil
+	})
+	finish()
 	if err := <-s.ended; err != nil {
 		t.Errorf("Serve returned %v", err)
 	}
 	if got := <-slow; got.status != 201 || s.left(item) != 9 {
 		t.Errorf("the slow sale: %d %s, %d units left, want 201 and 9", got.status, got.body, s.left(item))
-	}
-	if _, err := net.DialTimeout("tcp", strings.TrimPrefix(s.url, "http://"), time.Second); err == nil {
-		t.Error("it still listens")
 	}
 }
 

@@ -122,7 +122,7 @@ func TestPlacesAreKeptForProbes(t *testing.T) {
 }
 
 func TestABusyItemIsAnsweredWithinTheWait(t *testing.T) {
-	s := open(t, func(c *Config) { c.Deps.Wait = 50 * time.Millisecond })
+	s := open(t, func(c *Config) { c.Deps.Wait = time.Second })
 	item := s.item(1)
 	defer s.holdLock(item)()
 	if got := s.buy(item); got.problem() != "busy" || got.status != 503 || got.header.Get("Retry-After") != "1" {
@@ -136,7 +136,7 @@ func TestAClientThatGoesAway(t *testing.T) {
 	item := s.item(100)
 	for _, point := range sale.Points[1 : len(sale.Points)-1] { // from acquiring to released
 		ctx, leave := context.WithCancel(t.Context())
-		leaving.Store(t.Name(), leave)
+		pauses.Store(t.Name(), func(request context.Context) { leave(); <-request.Done() })
 		if _, err := s.try(ctx, http.MethodPost, ordersPath(item), `{"quantity":1}`, http.Header{
 			"Content-Type": {"application/json"}, sleepHeader: {string(point) + " " + t.Name()}}); !errors.Is(err, context.Canceled) {
 			t.Fatalf("the client did not leave at %s: %v", point, err)
@@ -147,7 +147,7 @@ func TestAClientThatGoesAway(t *testing.T) {
 }
 
 func TestARefusalIsNotRemembered(t *testing.T) {
-	s := open(t, func(c *Config) { c.Deps.Wait = 20 * time.Millisecond })
+	s := open(t, func(c *Config) { c.Deps.Wait = time.Second })
 	item := s.item(1)
 	release := s.holdLock(item)
 	defer release()
@@ -167,7 +167,8 @@ func TestClientsThatLeaveAreNoWarning(t *testing.T) {
 	s := open(t, nil)
 	item := s.item(2)
 	var holder sync.WaitGroup
-	holder.Go(func() { s.buy(item, sleepHeader, "read 3s") })
+	atRead, finish := gate(t)
+	holder.Go(func() { s.buy(item, sleepHeader, atRead) })
 	testserver.Await(t, "the sale to hold the lock", func() bool { return s.scrape()["shop_lock_wait_seconds_count"] == 1 })
 	ctx, leave := context.WithCancel(t.Context())
 	var crowd sync.WaitGroup
@@ -182,6 +183,7 @@ func TestClientsThatLeaveAreNoWarning(t *testing.T) {
 	testserver.Await(t, "the crowd", func() bool { return s.inFlight.Load() == 6 })
 	leave()
 	crowd.Wait()
+	finish()
 	holder.Wait()
 	const gone = `shop_request_duration_seconds_count{method="POST",outcome="client-gone",route="/api/v1/items/:item/orders",status="503"}`
 	testserver.Await(t, "all to have left", func() bool { return s.scrape()[gone] == 5 })

@@ -1,6 +1,7 @@
 package shop
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,11 +11,16 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
+	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
 	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
@@ -80,65 +86,76 @@ func TestOnlyTheInternalListenerShowsTheInside(t *testing.T) {
 
 // TestASaleThatIsTriedTwice has two waits and two holds.
 func TestASaleThatIsTriedTwice(t *testing.T) {
-	s := open(t, nil)
-	hook := s.metrics.sale()
-	const longWait = 100 * time.Millisecond
-	for _, p := range []sale.Point{sale.Acquired, sale.Acquired, sale.Released, sale.Released} {
-		hook(t.Context(), p, nil)
-	}
-	time.Sleep(longWait) // for the lock of the second try
-	for _, p := range []sale.Point{sale.Acquired, sale.Released} {
-		hook(t.Context(), p, nil)
-	}
-	series := s.scrape()
-	if series["shop_lock_wait_seconds_count"] != 2 || series["shop_lock_wait_seconds_sum"] < longWait.Seconds() ||
-		series["shop_lock_hold_seconds_count"] != 2 || series["shop_lock_hold_seconds_sum"] >= longWait.Seconds() {
-		t.Errorf("%v waits of %v s, %v holds of %v s", series["shop_lock_wait_seconds_count"], series["shop_lock_wait_seconds_sum"],
-			series["shop_lock_hold_seconds_count"], series["shop_lock_hold_seconds_sum"])
-	}
+	synctest.Test(t, func(t *testing.T) {
+		m := &metrics{lockWait: newHistogram("wait", latencies, ""), lockHold: newHistogram("hold", latencies, "")}
+		hook := m.sale()
+		for i, p := range []sale.Point{sale.Acquired, sale.Acquired, sale.Released, sale.Released, sale.Acquired, sale.Released} {
+			time.Sleep(time.Second << i)
+			hook(t.Context(), p, nil)
+		}
+		for which, want := range map[prometheus.Histogram]float64{m.lockWait: 1 + 16, m.lockHold: 2 + 4 + 8 + 32} {
+			var got dto.Metric
+			if err := which.Write(&got); err != nil || got.Histogram.GetSampleCount() != 2 || got.Histogram.GetSampleSum() != want {
+				t.Errorf("%v, %v, want 2 that take %v s", got.Histogram, err, want)
+			}
+		}
+	})
 }
 
 func TestMetricsShowTheReferenceLock(t *testing.T) {
 	redis := ownRedis(t)
+	var waiting atomic.Int64
 	s := openUnready(t, stocktest.Database(t), redis.URL(), func(c *Config) {
-		c.Deps.Lease, c.Deps.Wait = 1200*time.Millisecond, 20*time.Second
+		c.Deps.Lease, c.Deps.Wait = 2*time.Second, time.Minute
+		c.Deps.Hooks.Waiting = func(context.Context, redislock.Event) { waiting.Add(1) }
 	})
 	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	item := s.item(10)
-	if got := s.buy(item, sleepHeader, "read 500ms"); got.status != 201 { // it sees a renewal
-		t.Errorf("a sale alone: %d %s", got.status, got.body)
-	}
+	atRead, goOn := gate(t)
 	var crowd sync.WaitGroup
-	for range 5 { // for less than a third of the lease, behind which a hand-off would ask Redis
+	buy := func(headers ...string) {
 		crowd.Go(func() {
-			if got := s.buy(item, sleepHeader, "read 10ms"); got.status != 201 {
+			if got := s.buy(item, headers...); got.status != 201 {
 				t.Errorf("a sale in the queue: %d %s", got.status, got.body)
 			}
 		})
 	}
+	buy(sleepHeader, atRead)
+	testserver.Await(t, "a sale to hold the lock", func() bool { return s.locked(item) })
+	for range 4 {
+		buy()
+	}
+	testserver.Await(t, "the others to wait", func() bool { return waiting.Load() == 4 })
+	goOn()
 	crowd.Wait()
 	series := s.scrape()
-	// The first wait may begin with an assumption that other shops wait, too: then one hand-off
-	// asks Redis.
+	// The first wait may begin with an assumption that other shops wait, too, and the first hold may last for a third of
+	// the lease: then one hand-off asks Redis.
 	free, local, remote := series[`shop_lock_handoffs_total{from="free"}`], series[`shop_lock_handoffs_total{from="local"}`], series[`shop_lock_handoffs_total{from="remote"}`]
-	if free != 2 || local < 3 || local+remote != 4 {
-		t.Errorf("hand-offs: %v free, %v local, %v remote, want 2, and 4 of which 3 or more are local", free, local, remote)
-	}
-	if series["shop_lock_renewals_total"] < 1 || series["shop_lock_losses_total"] != 0 {
-		t.Errorf("%v renewals, %v losses", series["shop_lock_renewals_total"], series["shop_lock_losses_total"])
+	if free != 1 || local < 3 || local+remote != 4 {
+		t.Errorf("hand-offs: %v free, %v local, %v remote, want 1, and 4 of which 3 or more are local", free, local, remote)
 	}
 
 	lost := make(chan answer)
-	go func() { lost <- s.buy(item, sleepHeader, "read 2s") }()
-	testserver.Await(t, "the sale to hold the lock", func() bool { return s.scrape()["shop_lock_wait_seconds_count"] == 7 })
+	atRead, goOn = gate(t)
+	go func() { lost <- s.buy(item, sleepHeader, atRead) }()
+	testserver.Await(t, "the sale to see a renewal", func() bool {
+		series = s.scrape()
+		return series["shop_lock_wait_seconds_count"] == 6 && series["shop_lock_renewals_total"] >= 1
+	})
+	if losses := series["shop_lock_losses_total"]; losses != 0 {
+		t.Errorf("%v losses", losses)
+	}
 	if err := redis.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	testserver.Await(t, "the lock to be lost", func() bool { return s.scrape()["shop_lock_losses_total"] == 1 })
+	goOn()
 	if got := <-lost; got.problem() != "lock-lost" || got.header.Get("Retry-After") == "" {
 		t.Errorf("a sale whose lock was lost: %d %s", got.status, got.body)
 	}
-	if left := s.left(item); left != 4 {
-		t.Errorf("%d units left, want 4", left)
+	if left := s.left(item); left != 5 {
+		t.Errorf("%d units left, want 5", left)
 	}
 	if got := s.scrape()["shop_lock_losses_total"]; got != 1 {
 		t.Errorf("%v losses, want 1", got)

@@ -140,8 +140,9 @@ func TestACrowdBeyondTheLimitIsTurnedAway(t *testing.T) {
 	s := open(t, func(c *Config) { c.MaxInFlight, c.Strategy = 3, byName(t, "conditional") })
 	item := s.item(10)
 	var crowd sync.WaitGroup
+	atRead, finish := gate(t)
 	for range 3 {
-		crowd.Go(func() { s.buy(item, sleepHeader, "read 3s") })
+		crowd.Go(func() { s.buy(item, sleepHeader, atRead) })
 	}
 	testserver.Await(t, "three sales to be under way", func() bool { return s.inFlight.Load() == 3 })
 	if got := s.buy(item); got.problem() != "busy" || got.header.Get("Retry-After") == "" {
@@ -168,6 +169,7 @@ func TestACrowdBeyondTheLimitIsTurnedAway(t *testing.T) {
 	if got := s.get("/readyz"); got.status != 200 {
 		t.Errorf("/readyz in the crowd: %d %s", got.status, got.body)
 	}
+	finish()
 	crowd.Wait()
 	if got := s.buy(item); got.status != 201 || s.left(item) != 6 {
 		t.Errorf("a sale after the crowd: %d %s, %d units left, want 6", got.status, got.body, s.left(item))
