@@ -132,7 +132,11 @@ func TestOrdersAreJSONInUTF8(t *testing.T) {
 func TestABodyThatCannotBeRead(t *testing.T) {
 	s := open(t, nil)
 	item := s.item(1)
-	impatient := httptest.NewUnstartedServer(s.inLab(s.engine()))
+	impatient := httptest.NewUnstartedServer(nil)
+	impatient.Config = s.server(s.inLab(s.engine()))
+	if is := impatient.Config; is.ReadHeaderTimeout != readHeaderTimeout || is.ReadTimeout != readTimeout || is.IdleTimeout != idleTimeout {
+		t.Fatalf("the timeouts are %s, %s and %s", is.ReadHeaderTimeout, is.ReadTimeout, is.IdleTimeout)
+	}
 	impatient.Config.ReadTimeout = 300 * time.Millisecond
 	impatient.Start()
 	defer impatient.Close()
