@@ -367,6 +367,26 @@ func TestAnExtensionIntoThePast(t *testing.T) {
 	}
 }
 
+// TestNothingIsHeldForLongerThanTheTerms, which are 15 minutes: not at once, and not with an extension.
+func TestNothingIsHeldForLongerThanTheTerms(t *testing.T) {
+	r := openReserving(t, nil)
+	item := r.item(2)
+	reserve := func(seconds string) answer {
+		return r.reserve("ann", r.key(), strings.Replace(one(item), "60", seconds, 1))
+	}
+	if got := reserve("901"); got.status != http.StatusUnprocessableEntity || got.problem() != "invalid" {
+		t.Errorf("reserved for 901 s: %d %s", got.status, got.body)
+	}
+	reserve("900").reservation(t)
+	h := reserve("600").reservation(t)
+	for _, extended := range []struct{ seconds, status, by time.Duration }{{301, http.StatusUnprocessableEntity, 0}, {300, http.StatusOK, 300}} {
+		got := r.customer("/reservations/"+h.ID+"/extension", fmt.Sprintf(`{"seconds": %d}`, extended.seconds))
+		if by := r.look(h.ID).HeldUntil.Sub(h.HeldUntil); got.status != int(extended.status) || by != extended.by*time.Second {
+			t.Errorf("extended by %d s: %d %s, and it is held for %s longer", extended.seconds, got.status, got.body, by)
+		}
+	}
+}
+
 func TestLatePaymentsCanBeTaken(t *testing.T) {
 	r := openReserving(t, func(cfg *Config) { cfg.Reservations.TakeLate = true })
 	item, id := r.in(stock.Expired)
@@ -693,21 +713,41 @@ func TestServeEndsBesideALockedRow(t *testing.T) {
 	}
 }
 
-// TestShopsEndWhatIsOverdue has the sweep run by itself, in several shops at once.
+// TestShopsEndWhatIsOverdue has two shops sweep at once. More is overdue than their first rounds end, and the next look is
+// in an hour.
 func TestShopsEndWhatIsOverdue(t *testing.T) {
-	r := openReserving(t, func(cfg *Config) {
-		cfg.Reservations.Open, cfg.Limit, cfg.SweepInterval = 1000, 1000, 10*time.Millisecond
-	})
-	item := r.item(300)
-	for range 300 / 6 {
-		r.reserve("ann", r.key(), fmt.Sprintf(`{"lines": [{"item_id": %d, "quantity": 6}], "seconds": 1}`, item.ID))
+	const overdue = 2*sweepBatch + 30
+	dsn, shops := stocktest.Database(t), [2]*reservingShop{}
+	for i := range shops {
+		shops[i] = openReserving(t, func(cfg *Config) { cfg.Deps.Store, cfg.SweepInterval = stocktest.OpenAt(t, dsn), time.Hour })
 	}
-	testserver.Await(t, "all units to come back", func() bool { return r.left(item) == 300 })
-	held, _, err := r.store.CountHeld(t.Context())
+	store := stocktest.OpenAt(t, dsn)
+	item, err := store.CreateItem(t.Context(), "item", overdue)
+	for i := 0; i < overdue && err == nil; i++ {
+		_, err = store.Hold(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, Subject: "ann", IdempotencyKey: fmt.Sprint(i), Holds: true}, 0, stock.Terms{Open: overdue})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var sweeping sync.WaitGroup
+	for _, shop := range shops {
+		sweeping.Go(func() { shop.endReservations(ctx) })
+	}
+	testserver.Await(t, "all units to come back", func() bool {
+		now, err := store.Read(t.Context(), item.ID)
+		return err == nil && now.Stock == overdue
+	})
+	held, _, err := store.CountHeld(t.Context())
 	if err != nil || len(held) != 0 {
 		t.Errorf("%+v is held, %v", held, err)
 	}
-	testserver.Await(t, "the metrics", func() bool { return strings.Contains(r.metrics(), `shop_reservations_total{state="expired"} 50`) })
+	stop()
+	sweeping.Wait()
+	const expired = `shop_reservations_total{state="expired"}`
+	if first, second := shops[0].scrape()[expired], shops[1].scrape()[expired]; first+second != overdue {
+		t.Errorf("the shops count %v and %v that have expired, want %d", first, second, overdue)
+	}
 }
 
 // TestAShopThatCannotSweep still counts what is held, and says which job fails.

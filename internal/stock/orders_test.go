@@ -323,7 +323,8 @@ func TestAnAnswerThatIsCutIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestErase has a customer with orders of one line and of two, one of which it has cancelled, and another customer.
+// TestErase has a customer with orders of one line and of two, one of which it has cancelled, and with more than are
+// erased at once, and another customer.
 func TestErase(t *testing.T) {
 	store := stocktest.Open(t)
 	items := []stock.Item{newItem(t, store, 10), newItem(t, store, 10)}
@@ -350,7 +351,8 @@ func TestErase(t *testing.T) {
 	if _, err := store.Cancel(t.Context(), stock.Author{Subject: "ann", IdempotencyKey: "k-staff", RequestID: "of staff"}, erased[2]); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []int{3, 0} {
+	fill(t, store, items[0], 501, ", subject, public_id", ", 'ann', UUID()")
+	for _, want := range []int{504, 0} {
 		if n, err := store.Erase(t.Context(), "ann"); err != nil || n != want {
 			t.Errorf("erased %d orders, %v, want %d", n, err, want)
 		}
