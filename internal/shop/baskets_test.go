@@ -146,10 +146,10 @@ func TestALimitHoldsOverAllOrders(t *testing.T) {
 	}
 }
 
-// TestALineIsCancelledOnce cancels a line, which is repeated, and then the order.
+// TestALineIsCancelledOnce cancels a line, which is repeated, the first line, and then the order.
 func TestALineIsCancelledOnce(t *testing.T) {
 	s := open(t, staffed)
-	items := []stock.Item{s.item(5), s.item(5), s.item(5)}
+	items := []stock.Item{s.item(5), s.item(5), s.item(5), s.item(5)}
 	order := s.order(items, "X-Subject", "bob").order(t)
 	path := "/api/v1/orders/" + order.ID
 	line := fmt.Sprintf("%s/lines/%d/cancellation", path, items[1].ID)
@@ -160,7 +160,7 @@ func TestALineIsCancelledOnce(t *testing.T) {
 	if again.body != first.body || again.header.Get(ReplayedHeader) != "true" {
 		t.Errorf("repeated: %d %s, want %s", again.status, again.body, first.body)
 	}
-	s.wantLeft(items, 4, 5, 4)
+	s.wantLeft(items, 4, 5, 4, 4)
 	for _, wrong := range []struct{ path, key, problem string }{
 		{line, "k-2", "already-cancelled"},
 		{path + "/cancellation", "k-1", "idempotency-key-reused"},
@@ -172,12 +172,13 @@ func TestALineIsCancelledOnce(t *testing.T) {
 			t.Errorf("%s under %s: %d %s, want %s", wrong.path, wrong.key, got.status, got.body, wrong.problem)
 		}
 	}
-	s.wantLeft(items, 4, 5, 4)
+	s.wantLeft(items, 4, 5, 4, 4)
+	s.staff("POST", fmt.Sprintf("%s/lines/%d/cancellation", path, items[0].ID), "k-3", "")
 	rest, repeated := s.staff("POST", path+"/cancellation", "k-4", ""), s.staff("POST", path+"/cancellation", "k-4", "")
-	if got := rest.order(t); got.CancelledAt == nil || repeated.body != rest.body || repeated.header.Get(ReplayedHeader) != "true" {
+	if got := rest.order(t); got.CancelledAt == nil || !got.CancelledAt.Equal(*got.Lines[3].CancelledAt) || !got.CancelledAt.After(*got.Lines[0].CancelledAt) || repeated.body != rest.body || repeated.header.Get(ReplayedHeader) != "true" {
 		t.Errorf("the rest: %d %s, repeated %s", rest.status, rest.body, repeated.body)
 	}
-	s.wantLeft(items, 5, 5, 5)
+	s.wantLeft(items, 5, 5, 5, 5)
 	if got := s.staff("POST", path+"/cancellation", "k-5", ""); got.problem() != "already-cancelled" {
 		t.Errorf("cancelled twice: %d %s", got.status, got.body)
 	}

@@ -58,6 +58,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add("HEAD", "/problems/../..//docs;x?=&&", "", "", "")
 	f.Add("DELETE", "/api/v1/items/-1", "", "", "x")
 	f.Add("GET", "/readyz", "", "", "")
+	f.Add("GET", "/"+strings.Repeat("x", maxInstance), "", "", "")
 	f.Add("POST", "/api/v1/items", "application/json", "key", `{"name":"book","stock":1}`)
 	f.Add("POST", "/api/v1/orders", "application/json", "", `{"lines":[{"item_id":1,"quantity":1}]}`)
 	f.Add("PUT", "/api/v1/items/1/stock", "application/json", "key", `{"stock":1}`)
@@ -96,7 +97,7 @@ func FuzzRequest(f *testing.F) {
 			if answer.Code == http.StatusInternalServerError {
 				t.Errorf("HEAD %q: %d", target, answer.Code)
 			}
-		case json.Unmarshal(answer.Body.Bytes(), &p) != nil || !known[p.Type] || p.Status != answer.Code:
+		case json.Unmarshal(answer.Body.Bytes(), &p) != nil || !known[p.Type] || p.Status != answer.Code || len(p.Instance) > maxInstance:
 			t.Errorf("%s %q: %d %s", method, target, answer.Code, answer.Body)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
@@ -434,6 +435,27 @@ func TestCommitsWithoutAnAnswerMakeAShopUnready(t *testing.T) {
 		t.Errorf("the sale: %d %s", got.status, got.body)
 	}
 	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == http.StatusOK })
+}
+
+// TestAServerThatIsPreparedIsWaitedFor: a migration takes longer than a shop waits for a server that does not answer.
+func TestAServerThatIsPreparedIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		answers := func(context.Context) error { return nil }
+		h := newHealth(slog.New(slog.DiscardHandler), time.Second, time.Second, &dependency{there: answers, ping: answers, prepare: func(ctx context.Context) error {
+			select {
+			case <-time.After(time.Hour):
+			case <-ctx.Done():
+			}
+			return nil
+		}})
+		go h.watch(ctx)
+		began := time.Now()
+		if err := h.wait(ctx, time.Millisecond); err != nil || time.Since(began) < time.Hour {
+			t.Errorf("waited for %s, %v, want an hour", time.Since(began), err)
+		}
+	})
 }
 
 func TestAServerIsMissingAfterThreeFailures(t *testing.T) {
