@@ -62,7 +62,7 @@ func fencedItem(t *testing.T, name string) (d strategy.Deps, item stock.Item, se
 		t.Fatal(err)
 	}
 	d = strategytest.Deps(t)
-	d.Lease = time.Second
+	d.Lease = 3 * time.Second
 	item = strategytest.NewItem(t, d, 5)
 	return d, item, strategytest.NewSeller(t, by, d), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"}
 }
