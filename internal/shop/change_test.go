@@ -236,34 +236,26 @@ func TestChangesThatAreRefusedChangeNothing(t *testing.T) {
 
 // TestOnlyTheListenerOfTheStaffChangesItems asks the others.
 func TestOnlyTheListenerOfTheStaffChangesItems(t *testing.T) {
-	for name, refused := range map[string]struct {
-		change func(*Config)
-		url    func(*running) string
-	}{
-		"public":   {staffed, func(s *running) string { return s.url }},
-		"internal": {staffed, func(s *running) string { return s.internal }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := open(t, refused.change)
-			item := s.item(5)
-			order := s.buy(item, "X-Subject", "ann").order(t)
-			for _, change := range []struct{ method, path, body string }{
-				{"POST", "/api/v1/items", `{"name":"x","stock":1}`},
-				{"PATCH", itemPath(item), `{"name":"x"}`},
-				{"POST", itemPath(item) + "/restocks", `{"quantity":1}`},
-				{"PUT", itemPath(item) + "/stock", `{"stock":1}`},
-				{"POST", "/api/v1/orders/" + order.ID + "/cancellation", ""},
-			} {
-				header := http.Header{"Content-Type": {"application/json"}, "X-Subject": {"ann"}, "X-Staff": {"ann"}, "Idempotency-Key": {"key-of-some-customer-1"}, "If-Match": {`"1"`}}
-				got, err := send(t.Context(), change.method, refused.url(s)+change.path, change.body, header)
-				if err != nil || got.status != 404 && got.status != 405 {
-					t.Errorf("%s %s: %d %s, %v", change.method, change.path, got.status, got.body, err)
-				}
+	s := open(t, staffed)
+	item := s.item(5)
+	order := s.buy(item, "X-Subject", "ann").order(t)
+	for name, url := range map[string]string{"public": s.url, "internal": s.internal} {
+		for _, change := range []struct{ method, path, body string }{
+			{"POST", "/api/v1/items", `{"name":"x","stock":1}`},
+			{"PATCH", itemPath(item), `{"name":"x"}`},
+			{"POST", itemPath(item) + "/restocks", `{"quantity":1}`},
+			{"PUT", itemPath(item) + "/stock", `{"stock":1}`},
+			{"POST", "/api/v1/orders/" + order.ID + "/cancellation", ""},
+		} {
+			header := http.Header{"Content-Type": {"application/json"}, "X-Subject": {"ann"}, "X-Staff": {"ann"}, "Idempotency-Key": {"key-of-some-customer-1"}, "If-Match": {`"1"`}}
+			got, err := send(t.Context(), change.method, url+change.path, change.body, header)
+			if err != nil || got.status != 404 && got.status != 405 {
+				t.Errorf("%s, %s %s: %d %s, %v", name, change.method, change.path, got.status, got.body, err)
 			}
-			if left := s.left(item); left != 4 {
-				t.Errorf("%d units left, want 4", left)
-			}
-		})
+		}
+	}
+	if left := s.left(item); left != 4 {
+		t.Errorf("%d units left, want 4", left)
 	}
 }
 

@@ -22,67 +22,63 @@ import (
 	"stocklock/internal/testserver"
 )
 
-func TestARepeatGetsTheSameAnswer(t *testing.T) {
-	for _, by := range strategy.All() {
-		s := open(t, func(c *Config) { c.Strategy = by })
-		item := s.item(1) // the repeat finds it sold out
-		key := "key-of-some-customer-" + by.Name
-		first := s.buy(item, "Idempotency-Key", key)
-		again := s.buy(item, "Idempotency-Key", `"`+key+`"`)
-		if first.status != 201 || first.header.Get("Idempotency-Replayed") != "" {
-			t.Errorf("%s: first answer %d %s, replayed %q", by.Name, first.status, first.body, first.header.Get("Idempotency-Replayed"))
-		}
-		if again.status != 201 || again.body != first.body || again.header.Get("Idempotency-Replayed") != "true" ||
-			again.header.Get("Location") != first.header.Get("Location") {
-			t.Errorf("%s: second answer %d %s, replayed %q\nwant the first again: %s", by.Name, again.status, again.body,
-				again.header.Get("Idempotency-Replayed"), first.body)
-		}
-		if found := s.get("/api/v1/orders?idempotency_key=" + key); found.body != first.body || found.status != 200 {
-			t.Errorf("%s: found by its key %d %s, want %s", by.Name, found.status, found.body, first.body)
-		}
-	}
-}
-
-func TestRepeatsInFlightSellOnce(t *testing.T) {
-	for _, by := range strategy.All() {
-		s := open(t, func(c *Config) { c.Strategy = by })
-		for _, units := range []int64{1, 100} {
-			item := s.item(units)
-			const repeats = 8
-			var mu sync.Mutex
-			bodies, replayed := map[string]int{}, 0
-			var sending sync.WaitGroup
-			for range repeats {
-				sending.Go(func() {
-					got := s.buy(item, "Idempotency-Key", fmt.Sprintf("key-of-some-customer-%s-%d", by.Name, units), sleepHeader, "read 20ms")
-					mu.Lock()
-					defer mu.Unlock()
-					bodies[got.body]++
-					if got.header.Get("Idempotency-Replayed") == "true" {
-						replayed++
-					}
-				})
-			}
-			sending.Wait()
-			if len(bodies) != 1 || replayed != repeats-1 {
-				t.Errorf("%s, %d units: %d repeats got %d different answers, %d of them replayed: %v", by.Name, units, repeats, len(bodies), replayed, bodies)
-			}
-			if left := s.left(item); left != units-1 {
-				t.Errorf("%s: %d units left of %d, want one sold", by.Name, left, units)
-			}
-		}
-	}
-}
-
-func TestAKeyBelongsToOneOrder(t *testing.T) {
+func TestRepeats(t *testing.T) {
 	for _, by := range strategy.All() {
 		t.Run(by.Name, func(t *testing.T) {
-			keyBelongsToOneOrder(t, open(t, func(c *Config) { c.Strategy = by }))
+			s := open(t, func(c *Config) { c.Strategy = by })
+			aRepeatGetsTheSameAnswer(t, s)
+			repeatsInFlightSellOnce(t, s)
+			aKeyBelongsToOneOrder(t, s)
 		})
 	}
 }
 
-func keyBelongsToOneOrder(t *testing.T, s *running) {
+func aRepeatGetsTheSameAnswer(t *testing.T, s *running) {
+	item := s.item(1) // the repeat finds it sold out
+	const key = "key-of-some-customer-0"
+	first := s.buy(item, "Idempotency-Key", key)
+	again := s.buy(item, "Idempotency-Key", `"`+key+`"`)
+	if first.status != 201 || first.header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("first answer %d %s, replayed %q", first.status, first.body, first.header.Get("Idempotency-Replayed"))
+	}
+	if again.status != 201 || again.body != first.body || again.header.Get("Idempotency-Replayed") != "true" ||
+		again.header.Get("Location") != first.header.Get("Location") {
+		t.Errorf("second answer %d %s, replayed %q\nwant the first again: %s", again.status, again.body, again.header.Get("Idempotency-Replayed"), first.body)
+	}
+	if found := s.get("/api/v1/orders?idempotency_key=" + key); found.body != first.body || found.status != 200 {
+		t.Errorf("found by its key %d %s, want %s", found.status, found.body, first.body)
+	}
+}
+
+func repeatsInFlightSellOnce(t *testing.T, s *running) {
+	for _, units := range []int64{1, 100} {
+		item := s.item(units)
+		const repeats = 8
+		var mu sync.Mutex
+		bodies, replayed := map[string]int{}, 0
+		var sending sync.WaitGroup
+		for range repeats {
+			sending.Go(func() {
+				got := s.buy(item, "Idempotency-Key", fmt.Sprint("key-of-some-customer-in-flight-", units), sleepHeader, "read 20ms")
+				mu.Lock()
+				defer mu.Unlock()
+				bodies[got.body]++
+				if got.header.Get("Idempotency-Replayed") == "true" {
+					replayed++
+				}
+			})
+		}
+		sending.Wait()
+		if len(bodies) != 1 || replayed != repeats-1 {
+			t.Errorf("%d units: %d repeats got %d different answers, %d of them replayed: %v", units, repeats, len(bodies), replayed, bodies)
+		}
+		if left := s.left(item); left != units-1 {
+			t.Errorf("%d units left of %d, want one sold", left, units)
+		}
+	}
+}
+
+func aKeyBelongsToOneOrder(t *testing.T, s *running) {
 	item, other := s.item(5), s.item(5)
 	s.buy(item, "Idempotency-Key", "key-of-some-customer-1").order(t)
 	header := http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {"key-of-some-customer-1"}}

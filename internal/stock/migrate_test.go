@@ -34,13 +34,12 @@ func TestAMigrationThatWasCommittedAndNotNoted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := int64(0)
+	before, store := int64(0), stocktest.Open(t) // which each migration leaves at the newest version
 	for _, name := range all {
 		version := before
 		if before, err = goose.NumericComponent(name); err != nil {
 			t.Fatal(err)
 		}
-		store := stocktest.Open(t)
 		backTo(t, store, version)
 		if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 			t.Errorf("after version %d: %v", version, err)

@@ -18,7 +18,12 @@ type meddler func(packet []byte, client, server net.Conn) bool
 // openBehind returns two stores on a database: one as [stocktest.Open] does, and one behind a proxy.
 func openBehind(t *testing.T, accepted func() meddler) (direct, store *stock.Store) {
 	t.Helper()
-	dsn, err := mysqldriver.ParseDSN(stocktest.Database(t))
+	return openDatabaseBehind(t, stocktest.Database(t), accepted)
+}
+
+func openDatabaseBehind(t *testing.T, database string, accepted func() meddler) (direct, store *stock.Store) {
+	t.Helper()
+	dsn, err := mysqldriver.ParseDSN(database)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 // primary, which refuses every write, and new ones find the new primary. It is the same with connections
 // that had no rights, or an expired password, when they were opened.
 func TestAReadOnlyServerIsLeftAtOnce(t *testing.T) {
+	database := stocktest.Database(t)
 	for name, first := range map[string]func(*stock.Store, stock.Item) error{
 		"a sale": func(store *stock.Store, item stock.Item) error {
 			_, err := store.Decrement(t.Context(), one(item))
@@ -33,7 +34,7 @@ func TestAReadOnlyServerIsLeftAtOnce(t *testing.T) {
 	} {
 		for _, number := range []uint16{1290, 1792, 1836, 1820, 1142} {
 			t.Run(fmt.Sprint(name, " finds ", number), func(t *testing.T) {
-				store, item, switchOver := switchable(t, number)
+				store, item, switchOver := switchable(t, database, number)
 				useConnections(t, store, 5)
 				if err := store.CanSell(t.Context(), true); err != nil {
 					t.Fatal(err)
@@ -55,12 +56,12 @@ func TestAReadOnlyServerIsLeftAtOnce(t *testing.T) {
 	}
 }
 
-// switchable returns a store behind a proxy. After switchOver, every write on a connection that is
+// switchable returns a store on a database behind a proxy. After switchOver, every write on a connection that is
 // open is refused with this number.
-func switchable(t *testing.T, number uint16) (store *stock.Store, item stock.Item, switchOver func()) {
+func switchable(t *testing.T, database string, number uint16) (store *stock.Store, item stock.Item, switchOver func()) {
 	t.Helper()
 	var primary atomic.Int64
-	direct, store := openBehind(t, func() meddler {
+	direct, store := openDatabaseBehind(t, database, func() meddler {
 		mine := primary.Load()
 		return func(packet []byte, client, _ net.Conn) bool {
 			writes := bytes.Contains(packet, []byte("\x03UPDATE")) || bytes.Contains(packet, []byte("\x03INSERT"))
