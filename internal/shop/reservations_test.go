@@ -696,13 +696,7 @@ func TestServeEndsBesideALockedRow(t *testing.T) {
 	r := openReserving(t, func(cfg *Config) {
 		cfg.Deps.Store, cfg.DrainTimeout, cfg.SweepInterval = store, time.Second, time.Millisecond
 	})
-	testserver.Await(t, "the sweep to wait for the row", func() bool {
-		time.Sleep(150 * time.Millisecond) // the server keeps this table from one question to the next that comes sooner
-		var waiting int
-		err := store.Pool().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p"+
-			" ON p.id = t.trx_mysql_thread_id WHERE p.db = DATABASE() AND t.trx_state = 'LOCK WAIT'").Scan(&waiting)
-		return err == nil && waiting > 0
-	})
+	stocktest.AwaitLockWait(t, store) // the sweep
 	began := time.Now()
 	r.end()
 	if err := <-r.ended; err != nil {

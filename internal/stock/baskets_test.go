@@ -176,8 +176,7 @@ func TestALimitCountsOrdersThatWereWaitedFor(t *testing.T) {
 			return err
 		}
 		go func() { _, err := store.Decrement(context.WithoutCancel(t.Context()), sale); outcome <- err }()
-		awaitRow(t, "the basket to wait", store.Pool(), "SELECT COUNT(*) > 0 FROM information_schema.innodb_trx t JOIN information_schema.processlist p"+
-			" ON p.id = t.trx_mysql_thread_id WHERE p.db = DATABASE() AND t.trx_state = 'LOCK WAIT'")
+		stocktest.AwaitLockWait(t, store) // the basket
 		_, err = tx.Record(second, left+1, left)
 		return err
 	})
@@ -219,8 +218,7 @@ func TestABasketLocksItsRowsInTheOrderOfTheirIds(t *testing.T) {
 				_, err := sell(store, t.Context(), sale)
 				ended <- err
 			}()
-			awaitRow(t, "the basket to wait for a row", store.Pool(), "SELECT COUNT(*) > 0 FROM information_schema.innodb_trx t"+
-				" JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id WHERE p.db = DATABASE() AND t.trx_state = 'LOCK WAIT'")
+			stocktest.AwaitLockWait(t, store) // the basket
 			var free []uint64
 			err = store.Transact(t.Context(), func(tx stock.Tx) error {
 				return tx.Query(&free, "SELECT id FROM items ORDER BY id FOR UPDATE SKIP LOCKED")

@@ -12,6 +12,7 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/strategytest"
 	"stocklock/internal/testserver"
@@ -77,7 +78,7 @@ func sellWhileHeld(t *testing.T, d strategy.Deps, s *strategy.Seller, item stock
 			outcomes[i].order, outcomes[i].err = s.Sell(onceWaiting(t, func() { close(queued) }), sales[i])
 		})
 		if i == 0 {
-			awaitWaitForRow(t, d)
+			stocktest.AwaitLockWait(t, d.Store)
 		} else {
 			<-queued
 		}
@@ -85,18 +86,6 @@ func sellWhileHeld(t *testing.T, d strategy.Deps, s *strategy.Seller, item stock
 	release()
 	selling.Wait()
 	return outcomes
-}
-
-// awaitWaitForRow waits until a transaction waits for a row.
-func awaitWaitForRow(t *testing.T, d strategy.Deps) {
-	t.Helper()
-	testserver.Await(t, "a sale to wait for the row", func() bool {
-		time.Sleep(150 * time.Millisecond) // the server keeps this table from one question to the next that comes sooner
-		waiting := 0
-		err := d.Store.Pool().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p"+
-			" ON p.id = t.trx_mysql_thread_id WHERE p.db = DATABASE() AND t.trx_state = 'LOCK WAIT'").Scan(&waiting)
-		return err == nil && waiting > 0
-	})
 }
 
 func TestBatchedSellsTogetherWhatWaits(t *testing.T) {
@@ -270,7 +259,7 @@ func TestBatchedLeaves(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leader := make(chan error, 1)
 	go func() { leader <- sell(gone, "leader") }()
-	awaitWaitForRow(t, d)
+	stocktest.AwaitLockWait(t, d.Store)
 	if err := sell(sale.WithHook(gone, func(_ context.Context, p sale.Point, _ []slog.Attr) {
 		if p == sale.Waiting {
 			leave()
@@ -317,7 +306,7 @@ func TestABatchLeavesOutWhoHasGone(t *testing.T) {
 		return done
 	}
 	first := sell(gone)
-	awaitWaitForRow(t, d)
+	stocktest.AwaitLockWait(t, d.Store)
 	queued := make(chan struct{})
 	again := sell(onceWaiting(t, func() { close(queued) }))
 	<-queued

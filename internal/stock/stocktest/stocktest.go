@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 
@@ -100,6 +101,27 @@ func Tables(ctx context.Context, store *stock.Store) (map[string]string, error) 
 		tables[name] = create
 	}
 	return tables, rows.Err()
+}
+
+// LockWaits returns the ids of the transactions of a store's database that wait for a lock.
+func LockWaits(ctx context.Context, store *stock.Store) ([]string, error) {
+	var ids string
+	err := store.Pool().QueryRowContext(ctx, "SELECT COALESCE(GROUP_CONCAT(t.trx_id SEPARATOR ' '), '') FROM information_schema.innodb_trx t"+
+		" JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id WHERE p.db = DATABASE() AND t.trx_state = 'LOCK WAIT'").Scan(&ids)
+	return strings.Fields(ids), err
+}
+
+// LockWaitsStay is the time between two questions for LockWaits. If it is asked sooner, MariaDB answers as before.
+const LockWaitsStay = 150 * time.Millisecond
+
+// AwaitLockWait waits until a transaction of a store's database waits for a lock.
+func AwaitLockWait(t testing.TB, store *stock.Store) {
+	t.Helper()
+	testserver.Await(t, "a transaction to wait for a lock", func() bool {
+		time.Sleep(LockWaitsStay)
+		waiting, err := LockWaits(t.Context(), store)
+		return err == nil && len(waiting) > 0
+	})
 }
 
 // carryOut carries out statements in one round trip.

@@ -10,6 +10,7 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/declared/declaredtest"
@@ -105,19 +106,14 @@ func (s *scene) keptOut(c *customer, or sale.Point) {
 		if c.has(sale.Waiting) || c.has(or) || c.over.Load() {
 			return true
 		}
-		if time.Since(asked) < askEvery {
+		if time.Since(asked) < stocktest.LockWaitsStay {
 			return false
 		}
-		var waiting int
-		err := s.Store.Pool().QueryRowContext(s.Context(), "SELECT COUNT(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p"+
-			" ON p.id = t.trx_mysql_thread_id WHERE p.db = DATABASE() AND t.trx_state = 'LOCK WAIT'").Scan(&waiting)
+		waiting, err := stocktest.LockWaits(s.Context(), s.Store)
 		asked = time.Now()
-		return err == nil && waiting > 0
+		return err == nil && len(waiting) > 0
 	})
 }
-
-// askEvery is how often MySQL is asked who waits: MariaDB keeps that table for whoever asks sooner.
-const askEvery = 150 * time.Millisecond
 
 // units returns what is for sale of each item. It waits for the transactions that have the rows.
 func (s *scene) units() (left []int64) {

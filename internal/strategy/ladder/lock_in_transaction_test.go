@@ -34,12 +34,6 @@ func heldSale(t *testing.T, d strategy.Deps, s Rung, holdAt, until sale.Point) (
 		defer mu.Unlock()
 		passed = append(passed, fmt.Sprint(name, " ", p))
 	}
-	waits := func() bool {
-		var waiting int
-		err := d.Store.Pool().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p"+
-			" ON p.id = t.trx_mysql_thread_id WHERE p.db = DATABASE() AND t.trx_state = 'LOCK WAIT'").Scan(&waiting)
-		return err == nil && waiting > 0
-	}
 	held, reached := make(chan struct{}), make(chan struct{})
 	hold, reach := sync.OnceFunc(func() { close(held) }), sync.OnceFunc(func() { close(reached) })
 	var selling sync.WaitGroup
@@ -69,8 +63,9 @@ func heldSale(t *testing.T, d strategy.Deps, s Rung, holdAt, until sale.Point) (
 				case <-reached:
 					return true
 				default:
-					time.Sleep(150 * time.Millisecond) // the server keeps its table of transactions for a while
-					return waits()
+					time.Sleep(stocktest.LockWaitsStay)
+					waiting, err := stocktest.LockWaits(t.Context(), d.Store)
+					return err == nil && len(waiting) > 0
 				}
 			})
 		})

@@ -534,11 +534,9 @@ func Repeats(t *testing.T, s Subject, point sale.Point, lock string) {
 		}
 		releasing.Go(func() {
 			testserver.Await(t, "a second wait for the row", func() bool {
-				time.Sleep(150 * time.Millisecond) // the server keeps this table from one question to the next that comes sooner
-				var id string
-				err := d.Store.Pool().QueryRowContext(t.Context(), "SELECT t.trx_id FROM information_schema.innodb_trx t JOIN information_schema.processlist p"+
-					" ON p.id = t.trx_mysql_thread_id WHERE p.db = DATABASE() AND t.trx_state = 'LOCK WAIT'").Scan(&id)
-				if err == nil {
+				time.Sleep(stocktest.LockWaitsStay)
+				ids, _ := stocktest.LockWaits(t.Context(), d.Store)
+				for _, id := range ids {
 					waiters[id] = true
 				}
 				return len(waiters) > 1
