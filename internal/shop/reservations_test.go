@@ -759,6 +759,7 @@ func TestAShopThatCannotSweep(t *testing.T) {
 	}
 	r := openReserving(t, func(cfg *Config) {
 		cfg.Deps.Store, cfg.SweepInterval, cfg.KeyInterval, cfg.Reservations.Kept = store, time.Millisecond, time.Millisecond, time.Hour
+		cfg.PingInterval = time.Hour // a probe would find the same, and the shop would not become ready
 	})
 	testserver.Await(t, "the metrics", func() bool {
 		got := r.metrics()
