@@ -157,9 +157,12 @@ func TestWhatIsForgottenIsNotReadAgain(t *testing.T) {
 	if _, err := s.pool.ExecContext(t.Context(), "UPDATE holds SET created_at = created_at - INTERVAL 10 DAY, ended_at = ended_at - INTERVAL 10 DAY"); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := s.pool.ExecContext(t.Context(), "DELETE FROM holds ORDER BY id LIMIT 1"); err != nil { // by an operator: its history stays
+		t.Fatal(err)
+	}
 	hold(t, s, item, 600, "live")
-	if n, err := s.ForgetHolds(t.Context(), time.Hour, 2000); err != nil || n != 1000 {
-		t.Fatalf("%d forgotten, %v, want 1000", n, err)
+	if n, err := s.ForgetHolds(t.Context(), time.Hour, 2000); err != nil || n != 999 {
+		t.Fatalf("%d forgotten, %v, want 999", n, err)
 	}
 	rows := rowsRead(t, s, func() error {
 		n, err := s.ForgetHolds(t.Context(), time.Hour, 2000)

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/stock/stocktest"
 )
@@ -55,5 +58,28 @@ func TestALogNamesTheSpan(t *testing.T) {
 		if strings.Contains(out.String(), span.SpanContext().TraceID().String()) != named {
 			t.Errorf("the log has %s", out.String())
 		}
+	}
+}
+
+// TestASaleThatIsTriedTwice has two waits and two holds, each of which ends before the next.
+func TestASaleThatIsTriedTwice(t *testing.T) {
+	spans := tracetest.NewSpanRecorder()
+	hook := (&Exporter{sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))}).Sale(t.Context())
+	for range 2 {
+		for _, p := range []sale.Point{sale.Acquired, sale.Acquired, sale.Released, sale.Released} {
+			hook(t.Context(), p, nil)
+		}
+	}
+	var got []string
+	var last time.Time
+	for _, span := range spans.Ended() {
+		got = append(got, span.Name())
+		if span.StartTime().Before(last) {
+			t.Errorf("%s begins before the one before has ended", span.Name())
+		}
+		last = span.EndTime()
+	}
+	if want := []string{"lock wait", "lock hold", "lock wait", "lock hold"}; !slices.Equal(got, want) {
+		t.Errorf("spans %q, want %q", got, want)
 	}
 }
