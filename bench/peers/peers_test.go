@@ -91,7 +91,7 @@ func TestOurNotesAreInOurDocumentation(t *testing.T) {
 // others when one server has lost its key.
 func TestTwoKeysOfThree(t *testing.T) {
 	servers := threeServers(t)
-	options := strategy.Options{Lease: 5 * time.Second, Wait: 300 * time.Millisecond}
+	options := strategy.Options{Lease: 5 * time.Second, Wait: time.Second}
 	g := guardOf(lock.RueidisTwo, strategy.Deps{Options: options, Locks: strategy.Locks{Quorum: servers}}, lock.Config{})
 	defer g.Close(t.Context())
 	// The third key is taken in the background, and is not where its server was slow: two hold the lock.

@@ -52,7 +52,7 @@ func TestPrefixAndLabel(t *testing.T) {
 	}
 	release(t, other)
 
-	waiter, _ := newLocker(t, Options{Prefix: "shop:", Label: "worker-8"})
+	waiter, _ := newLocker(t, Options{Prefix: "shop:", Label: "worker-8", Lease: time.Minute}) // a heartbeat is far away
 	ctx, cancel := context.WithCancel(t.Context())
 	got := asks(t, ctx, waiter, t.Name())
 	var seen Inspection
@@ -81,7 +81,7 @@ func TestPrefixAndLabel(t *testing.T) {
 	if was, err := l.ForceRelease(t.Context(), t.Name()); err != nil || was.Holder.Label != "worker-7" {
 		t.Errorf("ForceRelease = %+v, %v, want that worker-7 had it", was, err)
 	}
-	release(t, soon(t, next, 2*time.Second))
+	release(t, soon(t, next, 5*time.Second))
 	if renew(lease); !errors.Is(lease.hold.loss(), ErrTaken) {
 		t.Errorf("its holder has %v, want ErrTaken", lease.hold.loss())
 	}
@@ -98,17 +98,21 @@ func TestOptionsThatCannotBe(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": shared.addr}})
 	defer ring.Close()
 	l, _ := newLocker(t, Options{})
+	long := strings.Repeat("x", 65)
 	for want, do := range map[string]func(){
-		"Wait is -1ns and":    func() { New(client, Options{Wait: -1}) },
-		"and MaxHold is -1ns": func() { New(client, Options{MaxHold: -1}) },
-		"Options.Grace":       func() { New(client, Options{Grace: -1}) },
-		"Options.Label":       func() { New(client, Options{Label: "two words"}) },
-		"Options.Prefix":      func() { New(client, Options{Prefix: "{"}) },
-		"the lease is 1ms":    func() { New(client, Options{Lease: time.Millisecond}) },
-		"the lease is 1µs":    func() { l.AcquireWith(t.Context(), "k", AcquireOptions{Lease: time.Microsecond}) },
-		"MaxHold is -1ns":     func() { l.TryAcquireWith(t.Context(), "k", AcquireOptions{MaxHold: -1}) },
-		"Wait is -1ns":        func() { l.AcquireWith(t.Context(), "k", AcquireOptions{Wait: -1}) },
-		"one shard":           func() { New(ring, Options{}) },
+		"Wait is -1ns and":        func() { New(client, Options{Wait: -1}) },
+		"and MaxHold is -1ns":     func() { New(client, Options{MaxHold: -1}) },
+		"Options.Grace":           func() { New(client, Options{Grace: -1}) },
+		`Label is "two words"`:    func() { New(client, Options{Label: "two words"}) },
+		`Label is "ä"`:            func() { New(client, Options{Label: "ä"}) },
+		`Label is "` + long + `"`: func() { New(client, Options{Label: long}) },
+		"Options.Prefix":          func() { New(client, Options{Prefix: "{"}) },
+		"the lease is 1ms":        func() { New(client, Options{Lease: time.Millisecond}) },
+		"the lease is 1h0m0.001s": func() { New(client, Options{Lease: time.Hour + time.Millisecond}) },
+		"the lease is 1µs":        func() { l.AcquireWith(t.Context(), "k", AcquireOptions{Lease: time.Microsecond}) },
+		"MaxHold is -1ns":         func() { l.TryAcquireWith(t.Context(), "k", AcquireOptions{MaxHold: -1}) },
+		"Wait is -1ns":            func() { l.AcquireWith(t.Context(), "k", AcquireOptions{Wait: -1}) },
+		"one shard":               func() { New(ring, Options{}) },
 	} {
 		if said, _ := panicOf(do).(string); !strings.Contains(said, want) {
 			t.Errorf("panic %q, want one about %s", said, want)

@@ -211,7 +211,7 @@ func FuzzMessage(f *testing.F) {
 	for _, message := range []string{"granted 1 2 0 stock:42", "contended stock:42", "granted 1 2 0", "granted", "", "granted -1 x 9 k", "granted 0 0 0 ", "lost k"} {
 		f.Add(message)
 	}
-	l, _ := newLocker(f, Options{})
+	l := closing(f, New(newFakeRedis(nil), Options{}))
 	f.Fuzz(func(t *testing.T, message string) {
 		l.hear(message)
 		l.mu.Lock()

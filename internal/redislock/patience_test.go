@@ -27,7 +27,6 @@ func defaults(t *testing.T, addr string, timeout time.Duration, db ...int) *redi
 func TestAcquireReturnsWhenItsCallerDoes(t *testing.T) {
 	t.Parallel()
 	contract(t, func(t *testing.T, k Kind) {
-		const patience = 300 * time.Millisecond
 		for name, end := range map[string]error{"Wait": nil, "deadline": context.DeadlineExceeded, "cancelled": context.Canceled, "try": context.DeadlineExceeded} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -35,8 +34,11 @@ func TestAcquireReturnsWhenItsCallerDoes(t *testing.T) {
 				clients := k.clients(t, func(db int) *redis.Client { return defaults(t, w.addr, 2*time.Second, db) })
 				_, lease := acquire(t, k.make(t, clients, Options{}), t.Context(), t.Name()) // connects
 				o := Options{Lease: 20 * time.Second}
+				patience := time.Second // Redis' answer comes sooner
 				if end == nil {
 					o.Wait = patience
+				} else if name == "try" {
+					patience /= 3 // a try gives up by itself after a second
 				}
 				l := k.make(t, clients, o)
 				for _, silent := range []bool{false, true} {
@@ -58,7 +60,7 @@ func TestAcquireReturnsWhenItsCallerDoes(t *testing.T) {
 					if _, _, err := call(ctx, t.Name()); errors.Is(err, ErrNotAcquired) == silent || errors.Is(err, ErrUnavailable) != silent || errors.Is(err, context.DeadlineExceeded) != (end == context.DeadlineExceeded) || end != nil && !errors.Is(err, end) {
 						t.Errorf("silent %v: Acquire = %v, want %v beside the reason", silent, err, end)
 					}
-					if took := time.Since(begun); took < patience*9/10 || took > 20*patience {
+					if took := time.Since(begun); took < patience*9/10 || took > 6*time.Second {
 						t.Errorf("silent %v: Acquire returned after %s, want %s", silent, took, patience)
 					}
 					cancel()
@@ -409,7 +411,9 @@ func TestFirstComeFirstServed(t *testing.T) {
 			n := l.locks[tagged(t.Name())]
 			return n != nil && n.state != asking && n.waiters.Len() == waiting[l]
 		})
-		time.Sleep(50 * time.Millisecond) // far longer than a request takes to Redis, by which the order can be wrong
+		if next := min(i+1, len(came)-1); came[next] != l {
+			time.Sleep(300 * time.Millisecond) // far longer than a request takes to Redis, by which the order can be wrong
+		}
 	}
 	before := lease.Deadline()
 	if renew(lease); !lease.Deadline().After(before) {

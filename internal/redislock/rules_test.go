@@ -146,11 +146,24 @@ func TestAnOldAnswerPutsNothingOff(t *testing.T) {
 
 // TestNoClockOfTheClientIsSent looks for a number in requests that could be a time of day.
 func TestNoClockOfTheClientIsSent(t *testing.T) {
-	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+	withListening(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		f.keepArgs = true
 		_, lease := acquire(t, l, t.Context(), "k")
-		time.Sleep(2 * fakeLease)
-		release(t, lease)
+		ctx, cancel := context.WithCancel(t.Context())
+		for _, next := range []context.Context{t.Context(), ctx} {
+			time.Sleep(2 * fakeLease) // too long for the lock to be passed on without a request
+			got := waits(t, next, l, "k")
+			if release(t, lease); next == ctx {
+				cancel()
+			}
+			lease = <-got // by a heartbeat
+		}
+		settled()
+		for _, script := range allScripts {
+			if len(f.requests(script)) == 0 {
+				t.Errorf("%s was not sent", script.name)
+			}
+		}
 		for _, arg := range f.args {
 			if n, err := strconv.ParseInt(fmt.Sprint(arg), 10, 64); err == nil && n > fakeLease.Milliseconds() {
 				t.Errorf("%v was sent: more than a lease in milliseconds", arg)

@@ -198,16 +198,16 @@ func (s *soak) disturb(faults []fault) {
 	if d, err := time.ParseDuration(os.Getenv(soakEnv)); err == nil {
 		length = d
 	}
-	for begun, enough := time.Now(), false; !enough || time.Since(begun) < length; {
+	for begun, holds := time.Now(), 0; holds < 100 || time.Since(begun) < length; {
 		if time.Since(begun) > 10*length {
-			s.t.Errorf("only %d holds: nothing was shown", len(s.beliefs))
+			s.t.Errorf("only %d holds: nothing was shown", holds)
 			break
 		}
 		time.Sleep(s.upTo(500))
 		victim := s.workers[s.random.IntN(len(s.workers))]
 		s.mu.Lock()
 		holder := s.holder
-		enough = len(s.beliefs) >= 100
+		holds = len(s.beliefs)
 		s.mu.Unlock()
 		for _, w := range s.workers {
 			if w.cmd.Process.Pid == holder && s.random.IntN(2) == 0 {

@@ -82,7 +82,7 @@ func TestANodeOutOfSyncIsDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	err = server.AwaitMembers(ctx, 3)
 	if err == nil || !strings.Contains(err.Error(), "not one of 3 nodes in sync: wsrep_") || strings.Contains(err.Error(), "%!") {

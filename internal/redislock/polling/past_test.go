@@ -3,6 +3,7 @@ package polling
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -91,4 +92,20 @@ func TestTheLossOfAnOuterLock(t *testing.T) {
 		all.Wait()
 		release(t, other)
 	})
+}
+
+func TestOptionsThatCannotBe(t *testing.T) {
+	for want, do := range map[string]func(){
+		"without clients":       func() { NewQuorum([]*fakeServer{}, Options{}) },
+		"Options.Retry is -1ns": func() { NewQuorum([]*fakeServer{{}}, Options{Retry: -1}) },
+	} {
+		func() {
+			defer func() {
+				if said, _ := recover().(string); !strings.Contains(said, want) {
+					t.Errorf("panic %q, want one about %s", said, want)
+				}
+			}()
+			do()
+		}()
+	}
 }

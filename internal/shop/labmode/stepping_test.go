@@ -53,7 +53,7 @@ func newStepper(t *testing.T) (*Stepper, scheduler) {
 
 func (s scheduler) next() (r StepReport) {
 	s.t.Helper()
-	s.conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	s.conn.SetReadDeadline(time.Now().Add(30 * time.Second))
 	if err := s.in.Decode(&r); err != nil {
 		s.t.Fatal(err)
 	}
