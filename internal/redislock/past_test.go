@@ -222,6 +222,25 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
+// TestInspectShowsTheQueue: who waits longest comes first, and a dead process is not alive.
+func TestInspectShowsTheQueue(t *testing.T) {
+	p := newPlay(t)
+	p.does("A acquires 1: held", "B acquires 2: waiting", "C acquires 3 after 60s: waiting", "D acquires 4: waiting", "B dies")
+	l, _ := newLocker(t, Options{})
+	seen, err := l.Inspect(t.Context(), t.Name())
+	if a := p.peers["A"]; err != nil || len(seen.Waiters) != 3 || seen.Holder != (Process{ID: a.id, Attempt: 1, Alive: true}) || seen.Left <= 0 || seen.Left > a.lease {
+		t.Fatalf("Inspect = %+v, %v", seen, err)
+	}
+	last := 2 * time.Minute
+	for i, name := range []string{"C", "B", "D"} {
+		w := seen.Waiters[i]
+		if w.ID != p.peers[name].id || w.Alive != (name != "B") || w.Waited >= last || w.Waited < 0 || (w.Waited >= time.Minute) != (name == "C") || w.Attempt != []uint64{3, 1, 4}[i] {
+			t.Errorf("%+v is at place %d, want %s", w, i, name)
+		}
+		last = w.Waited
+	}
+}
+
 // TestTheLossOfAnOuterLockBehindItsContext: the caller has left, and the work under an inner lock goes on until the outer
 // one is lost. Nobody looks. A hold that was acquired under that work ends with it.
 func TestTheLossOfAnOuterLockBehindItsContext(t *testing.T) {
