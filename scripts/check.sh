@@ -45,7 +45,7 @@ copies)
 	trap 'rm -rf "$shop"' EXIT
 	(cd "$shop" && "$GO" mod init example.com/my/shop && "$GO" mod edit -go=1.26)
 	internal/redislock/copy.sh "$shop/lock" example.com/my/shop/lock
-	(cd "$shop" && "$GO" mod tidy && time "$GO" test -count=1 ./lock/... && "$GO" test -count=1 -tags soak -run TestSoak ./lock)
+	(cd "$shop" && "$GO" mod tidy && time REDISLOCK_PAIRS=30000 "$GO" test -count=1 ./lock/... && "$GO" test -count=1 -tags soak -run TestSoak ./lock)
 	;;
 explore)
 	make ready

@@ -41,7 +41,7 @@ others() {
 }
 
 searched() {
-	run 'the searches' . -parallel 4 -timeout 20m -run "$searches" ./internal/redislock ./internal/lab/step
+	LAB_TAGS=searches run 'the searches' . -parallel 4 -timeout 20m -run "$searches" ./internal/redislock ./internal/lab/step
 	LOADTEST_SHOP_BINARY=$PWD/bin/shop run 'bench' bench -tags nomsgpack -timeout 10m ./...
 	run 'the production shop' . -tags nomsgpack ./internal/shop/program
 }
