@@ -88,7 +88,7 @@ func TestHooksOfTheLockAreCalled(t *testing.T) {
 			"lost":     {func() { hooks.Lost(ctx, redislock.Event{}) }, l.losses, ""},
 			"released": {func() { hooks.Released(ctx, redislock.Event{Err: redislock.ErrLost}) }, l.unreleased, ""},
 			"evicts":   {func() { hooks.Evicts("allkeys-lru") }, nil, `"policy":"allkeys-lru"`},
-			"jumped":   {func() { hooks.ClockJumped(1) }, l.jumps, `"by":1`},
+			"jumped":   {func() { hooks.ClockJumped(1) }, l.jumps, `"by":"1ns"`},
 		} {
 			event.happen()
 			counted := 1.0
