@@ -150,6 +150,7 @@ func TestNoClockOfTheClientIsSent(t *testing.T) {
 		f.keepArgs = true
 		_, lease := acquire(t, l, t.Context(), "k")
 		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
 		for _, next := range []context.Context{t.Context(), ctx} {
 			time.Sleep(2 * fakeLease) // too long for the lock to be passed on without a request
 			got := waits(t, next, l, "k")
