@@ -277,7 +277,7 @@ func (s *programRun) settle(ctx context.Context) error {
 }
 
 func (s *programRun) await(ctx context.Context, i int, c *programCustomer) error {
-	for begun := time.Now(); time.Since(begun) < 5*time.Second; {
+	for begun := time.Now(); time.Since(begun) < 30*time.Second; {
 		select {
 		case a := <-c.flying:
 			return c.answered(a, s.schema)

@@ -24,7 +24,7 @@ const programsEnv = "EXPLORE_PROGRAMS"
 // TestPruningLosesNoOutcomeOfPrograms makes small random programs of two or three customers, plays each on a real
 // MySQL and Redis in every order, and wants the same outcomes of the orders that pruning leaves.
 func TestPruningLosesNoOutcomeOfPrograms(t *testing.T) {
-	programs := 120
+	programs := 60
 	if given := os.Getenv(programsEnv); given != "" {
 		var err error
 		if programs, err = strconv.Atoi(given); err != nil {
