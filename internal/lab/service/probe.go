@@ -43,10 +43,13 @@ type Probe struct {
 const (
 	idleWatch   = time.Second            // for which an idle service is watched
 	afterAnswer = 300 * time.Millisecond // seen silence after an answer that ends a sale, unless the count says that it goes on
-	LongWatch   = 10 * time.Second       // for which an idle one is that has sent what may belong to no sale
 	polled      = 3                      // so often a text comes meanwhile that belongs to none, although it names one
 	orderEvery  = 50 * time.Millisecond  // between looks for an order that is written late
 )
+
+// LongWatch is how long an idle service is watched that has sent what may belong to no sale. Tests make it shorter before
+// they start one.
+var LongWatch = 10 * time.Second
 
 // Probe has one customer buy at each process, and another one find the item sold out. An error is a [Mistake]
 // where the description does not fit.

@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 		serve(mode)
 		return
 	}
+	LongWatch = 5 * time.Second
 	os.Exit(m.Run())
 }
 
@@ -129,8 +130,9 @@ func serve(mode string) {
 // count that is still for two seconds there are fewer looks, and more of one that is for five.
 const lateLooks = 49
 
-// start starts the service of the tests with a mode. It is one process, since its stock is in memory.
-func start(t *testing.T, mode string) (*Service, error) {
+// start starts the service of the tests with a mode, and a server that one that is robbed asks first. It is one process,
+// since its stock is in memory.
+func start(t *testing.T, mode, thief string) (*Service, error) {
 	t.Helper()
 	testserver.NeedsServers(t)
 	self, err := os.Executable()
@@ -150,14 +152,14 @@ start:
   command: [%q]
   processes: 1
   within: %s
-  env: {SERVICE_MODE: %q, PORT: "{port}", REDIS: "{redis}"}
+  env: {SERVICE_MODE: %q, PORT: "{port}", REDIS: "{redis}", THIEF: %q}
 ready: {path: %q}
 buy: {path: "/items/{item}/buy", headers: {Customer: "{customer}"}}
 stock:
   set_request: {method: PUT, path: "/items/{item}", body: '{"stock": {stock}}'}
   left_request: {path: "/items/{item}", value: left}
   orders_request: {path: "/items/{item}", value: orders.by}
-`, self, within, mode, ready)
+`, self, within, mode, thief, ready)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +180,7 @@ stock:
 
 func probed(t *testing.T, mode string) (*Service, *Probe, error) {
 	t.Helper()
-	s, err := start(t, mode)
+	s, err := start(t, mode, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,6 +190,7 @@ func probed(t *testing.T, mode string) (*Service, *Probe, error) {
 
 // TestAServiceThatCannotBeSeen is still contended, and its counts are right in both directions.
 func TestAServiceThatCannotBeSeen(t *testing.T) {
+	t.Parallel()
 	for mode, want := range map[string]verdict.Kind{"good": verdict.Held, "slow": verdict.Oversold} {
 		s, p, err := probed(t, mode)
 		if err != nil {
@@ -211,6 +214,7 @@ func TestAServiceThatCannotBeSeen(t *testing.T) {
 
 // TestAStoreThatIsNotSeen is said, although the lock is seen that the service has in Redis.
 func TestAStoreThatIsNotSeen(t *testing.T) {
+	t.Parallel()
 	s, p, err := probed(t, "locks")
 	if err != nil || len(p.Sold) != 2 || len(p.Unseen) != 1 || !strings.Contains(p.Unseen[0], "nothing of it to {mysql}") {
 		t.Errorf("%+v %v", p, err)
@@ -222,6 +226,7 @@ func TestAStoreThatIsNotSeen(t *testing.T) {
 
 // TestAWorkerThatIsLate is no unit too many, where nobody has seen one, and where one was seen.
 func TestAWorkerThatIsLate(t *testing.T) {
+	t.Parallel()
 	s, p, err := probed(t, "late")
 	if err != nil || p.Judgement.Kind != verdict.Held || !p.AfterAnswer {
 		t.Fatalf("%+v %v", p, err)
@@ -238,6 +243,7 @@ func TestAWorkerThatIsLate(t *testing.T) {
 }
 
 func TestALieIsFound(t *testing.T) {
+	t.Parallel()
 	_, p, err := probed(t, "liar")
 	if err != nil || p.Judgement.Kind != verdict.Lied || !strings.Contains(p.Reason, "found no order") {
 		t.Errorf("%+v %v", p, err)
@@ -245,6 +251,7 @@ func TestALieIsFound(t *testing.T) {
 }
 
 func TestAnAnswerThatTheDescriptionDoesNotKnow(t *testing.T) {
+	t.Parallel()
 	_, _, err := probed(t, "teapot")
 	if err == nil || !strings.Contains(err.Error(), "418") || !strings.Contains(err.Error(), "no line of answers reads so") {
 		t.Errorf("%v", err)
@@ -252,6 +259,7 @@ func TestAnAnswerThatTheDescriptionDoesNotKnow(t *testing.T) {
 }
 
 func TestTLSIsSaid(t *testing.T) {
+	t.Parallel()
 	_, p, err := probed(t, "tls")
 	if err != nil || !strings.Contains(strings.Join(p.Unseen, "\n"), "TLS to Redis") {
 		t.Errorf("%+v %v", p, err)
@@ -260,7 +268,8 @@ func TestTLSIsSaid(t *testing.T) {
 
 // TestAServiceThatNeverGetsReady ends with its reason, and leaves no process.
 func TestAServiceThatNeverGetsReady(t *testing.T) {
-	if _, err := start(t, "never ready"); err == nil || !strings.Contains(err.Error(), "start.within is 3s") {
+	t.Parallel()
+	if _, err := start(t, "never ready", ""); err == nil || !strings.Contains(err.Error(), "start.within is 3s") {
 		t.Errorf("%v", err)
 	}
 }
@@ -268,8 +277,10 @@ func TestAServiceThatNeverGetsReady(t *testing.T) {
 // TestAPortThatAnotherProgramTakes before the service listens there: it is started at another one. Where the program is taken
 // for the service, nothing is said of what it answers.
 func TestAPortThatAnotherProgramTakes(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"robbed", "robbed, and takes its time"} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			var once sync.Once
 			fails := make(chan struct{})
 			thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -296,8 +307,7 @@ func TestAPortThatAnotherProgramTakes(t *testing.T) {
 				})
 			}))
 			t.Cleanup(thief.Close)
-			t.Setenv("THIEF", thief.URL)
-			s, err := start(t, mode)
+			s, err := start(t, mode, thief.URL)
 			if err != nil {
 				t.Fatal(err)
 			}
