@@ -78,6 +78,7 @@ const (
 // soak is one run.
 type soak struct {
 	Options
+	least     int // episodes, however long they take
 	began     time.Time
 	servers   *bench.Bench
 	testbed   *rig.Testbed

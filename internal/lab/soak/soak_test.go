@@ -28,6 +28,12 @@ import (
 
 func run(t *testing.T, o Options, strategies ...string) Report {
 	t.Helper()
+	return whole(t, &soak{Options: o}, strategies...)
+}
+
+func whole(t *testing.T, s *soak, strategies ...string) Report {
+	t.Helper()
+	o := &s.Options
 	o.Shop = catalogtest.Shop(t).Program
 	// A busy machine may be slow to recover: that is for a soak that somebody watches.
 	o.Shops, o.RecoverWithin, o.Log = 3, time.Minute, t.Output()
@@ -38,7 +44,7 @@ func run(t *testing.T, o Options, strategies ...string) Report {
 		}
 		o.Strategies = append(o.Strategies, by.Describe())
 	}
-	r, err := Run(t.Context(), o)
+	r, err := s.whole(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +55,9 @@ func run(t *testing.T, o Options, strategies ...string) Report {
 }
 
 func TestWhatShouldSurviveASoakDoes(t *testing.T) {
-	r := run(t, Options{Seed: 1, Duration: 12 * time.Second, Rate: 60}, "fenced", "fenced-relative", "for-update", "optimistic", "conditional", "batched")
+	t.Parallel()
+	const least = 3
+	r := whole(t, &soak{Options: Options{Seed: 1, Duration: 12 * time.Second, Rate: 60}, least: least}, "fenced", "fenced-relative", "for-update", "optimistic", "conditional", "batched")
 	if !r.Survived() {
 		t.Errorf("found:\n%s", strings.Join(r.Findings, "\n"))
 	}
@@ -57,7 +65,7 @@ func TestWhatShouldSurviveASoakDoes(t *testing.T) {
 	for _, f := range r.Recoveries {
 		injected += f.Times
 	}
-	if injected < 3 || r.Repeats == 0 {
+	if injected < least || r.Repeats == 0 {
 		t.Errorf("%d faults, %d repeats: that was no soak", injected, r.Repeats)
 	}
 	for _, a := range r.Accounts {
@@ -69,6 +77,7 @@ func TestWhatShouldSurviveASoakDoes(t *testing.T) {
 
 // TestASoakCanFail: if nobody oversold here, a soak that finds nothing would mean nothing.
 func TestASoakCanFail(t *testing.T) {
+	t.Parallel()
 	r := run(t, Options{Seed: 2, Duration: 5 * time.Second, Rate: 60}, "none")
 	a := r.Accounts[0]
 	if r.Survived() || a.Oversold+a.LostUpdates == 0 {
@@ -81,9 +90,12 @@ func TestASoakCanFail(t *testing.T) {
 
 // TestKillsInTurn sells out by a way that answers after the COMMIT, and by one that answers before.
 func TestKillsInTurn(t *testing.T) {
+	t.Parallel()
+	const sales = 2000
 	for strategy, held := range map[string]bool{"batched": true, "redis-async": false} {
 		t.Run(strategy, func(t *testing.T) {
-			r := run(t, Options{Sales: 4000, Workers: 48, Every: 300 * time.Millisecond}, strategy)
+			t.Parallel()
+			r := run(t, Options{Sales: sales, Workers: 48, Every: 300 * time.Millisecond}, strategy)
 			a := r.Accounts[0]
 			if r.Recoveries[&kinds[0]].Times == 0 || a.Doubtful == 0 {
 				t.Errorf("%+v, %d customers in doubt: nothing was tested", r.Recoveries, a.Doubtful)
@@ -91,8 +103,8 @@ func TestKillsInTurn(t *testing.T) {
 			if r.Survived() != held || a.AnswersWithoutOrder == 0 != held {
 				t.Errorf("%d answers without an order, found %q", a.AnswersWithoutOrder, r.Findings)
 			}
-			if held && (a.Answers != 4000 || a.Sold != 4000 || a.Left != 0) {
-				t.Errorf("%d answers with 201 for %d units sold, %d left: want 4000 and none", a.Answers, a.Sold, a.Left)
+			if held && (a.Answers != sales || a.Sold != sales || a.Left != 0) {
+				t.Errorf("%d answers with 201 for %d units sold, %d left: want %d and none", a.Answers, a.Sold, a.Left, sales)
 			}
 		})
 	}
@@ -150,6 +162,7 @@ func (l logged) Write(line []byte) (int, error) {
 
 // TestAShopThatEndsByItself has a shop end while an episode of other faults begins, and once more before the end.
 func TestAShopThatEndsByItself(t *testing.T) {
+	t.Parallel()
 	by, err := ladder.ByName("conditional")
 	if err != nil {
 		t.Fatal(err)
