@@ -64,28 +64,32 @@ func sameEndings(t *testing.T, inside *step.Shops, wire *step.Service, inTime bo
 
 // TestBothSteppers: the strategies of this repository end at the wire as they end in the stepper inside the shop.
 func TestBothSteppers(t *testing.T) {
+	t.Parallel()
 	inside := steptest.Open(t, "", step.Options{Lease: insideLease})
 	for _, strategy := range []string{"none", "conditional", "for-update", "fenced-relative", "owner-get-del", "lock-in-transaction"} {
-		s := open(t, strategy)
-		sameEndings(t, inside, s, false, strategy)
-		switch strategy {
-		case "none", "conditional", "for-update":
-			sameEndings(t, inside, s, false, strategy, schedule.Lose)
-		case "owner-get-del":
-			for _, order := range []string{
-				"A.set A.select wait B.set B.select", "A.set wait B.set B.select", "A.set A.select wait B.set A.update",
-				"A.set A.select A.update A.insert A.commit A.get wait B.set B.select A.del",
-			} {
-				there, err := inside.PlaySchedule(t.Context(), strategy, 2, steptest.Parse(t, order))
-				if err != nil {
-					t.Fatal(err)
-				}
-				here, err := s.InTime(t.Context(), "", 2, steptest.Parse(t, order))
-				if err != nil || ending(here) != ending(there) || fmt.Sprint(here.Outcome.Answers) != fmt.Sprint(there.Outcome.Answers) {
-					t.Errorf("%s, %s: inside %s %v, at the wire %s %v, %v", strategy, order, ending(there), there.Outcome.Answers, ending(here), here.Outcome.Answers, err)
+		t.Run(strategy, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, strategy)
+			sameEndings(t, inside, s, false, strategy)
+			switch strategy {
+			case "none", "conditional", "for-update":
+				sameEndings(t, inside, s, false, strategy, schedule.Lose)
+			case "owner-get-del":
+				for _, order := range []string{
+					"A.set A.select wait B.set B.select", "A.set wait B.set B.select", "A.set A.select wait B.set A.update",
+					"A.set A.select A.update A.insert A.commit A.get wait B.set B.select A.del",
+				} {
+					there, err := inside.PlaySchedule(t.Context(), strategy, 2, steptest.Parse(t, order))
+					if err != nil {
+						t.Fatal(err)
+					}
+					here, err := s.InTime(t.Context(), "", 2, steptest.Parse(t, order))
+					if err != nil || ending(here) != ending(there) || fmt.Sprint(here.Outcome.Answers) != fmt.Sprint(there.Outcome.Answers) {
+						t.Errorf("%s, %s: inside %s %v, at the wire %s %v, %v", strategy, order, ending(there), there.Outcome.Answers, ending(here), here.Outcome.Answers, err)
+					}
 				}
 			}
-		}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/sha1" // by which Redis names a script
 	"database/sql"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/step/steptest"
 	"stocklock/internal/lab/verdict"
@@ -201,27 +203,41 @@ func sells(t *testing.T, description string, lines ...string) {
 	}
 }
 
+// inGroups runs the rows of a table in parallel groups: each has a service in the mode scripted, and a table of its own.
+func inGroups[Row any](t *testing.T, all []Row, table string, run func(t *testing.T, path string, on *service.Service, rows []Row)) {
+	const groups = 3
+	for first := range groups {
+		t.Run(fmt.Sprint(first+1), func(t *testing.T) {
+			t.Parallel()
+			path := described(t, "scripted", "")
+			on := started(t, path)
+			if _, err := on.DB.ExecContext(t.Context(), table); err != nil {
+				t.Fatal(err)
+			}
+			var rows []Row // those that take long stand side by side
+			for i := first; i < len(all); i += groups {
+				rows = append(rows, all[i])
+			}
+			run(t, path, on, rows)
+		})
+	}
+}
+
 // TestOddServices: what a sale may send, so that it oversells, and whether that is found, with its cause.
 func TestOddServices(t *testing.T) {
 	t.Parallel()
-	path := described(t, "scripted", "")
-	on := started(t, path)
-	if _, err := on.DB.ExecContext(t.Context(), "CREATE TABLE locks (item BIGINT PRIMARY KEY, until DATETIME)"); err != nil {
-		t.Fatal(err)
-	}
 	const inTable, outOfTable = "~INSERT IGNORE INTO locks SELECT {item}, NOW() + INTERVAL 1 MINUTE FROM DUAL WHERE 1 AND 1", "-DELETE FROM locks WHERE item = {item}"
-	var scripts [2]string // that no proxy sees
+	var loads, scripts [2]string // scripts that no proxy sees
 	for i, text := range []string{"return redis.call('EXISTS', 'sold:' .. ARGV[1]) == 0", "return redis.call('SET', 'sold:' .. ARGV[1], 1)"} {
-		if scripts[i], _ = on.Redis().Do(t.Context(), "SCRIPT", "LOAD", text).Text(); scripts[i] == "" {
-			t.Fatal("a script is not loaded")
-		}
+		loads[i], scripts[i] = text, fmt.Sprintf("%x", sha1.Sum([]byte(text)))
 	}
-	for _, tt := range []struct {
+	type row struct {
 		name  string
 		lines []string
 		step  string // a schedule that is played, empty for all
 		want  string // the causes, empty for a service that is right
-	}{
+	}
+	inGroups(t, []row{
 		{"a second BEGIN", []string{begin, readRow, begin, write, order, commit, rollback}, "", "no-lock"},
 		{"DDL", []string{begin, readRow, "ALTER TABLE orders COMMENT 'x'", write, order, commit, rollback}, "", "no-lock"},
 		{"LOCK TABLES", []string{begin, readRow, "LOCK TABLES items WRITE, orders WRITE", "UNLOCK TABLES", write, order, rollback}, "", "no-lock"},
@@ -235,48 +251,55 @@ func TestOddServices(t *testing.T) {
 		{"a try that is taken back", []string{"~redis INCR lock:{item} else redis DECR lock:{item}", read, write, order, "-redis DECR lock:{item}"}, "", ""},
 		{"a row that is tried for", []string{inTable, read, write, order, outOfTable}, "", ""},
 		{"a row that is tried for, with a look at its end", []string{inTable + " else UPDATE locks SET until = until + INTERVAL 1 MINUTE WHERE item = {item} AND until < NOW()", read, write, order, outOfTable}, "", ""},
-		{"lock in a transaction", []string{begin, "SELECT 1 FROM items WHERE id = {item}", "~redis SET lock:{item} {customer} NX PX 9000", readRow, write, order, commit, rollback, unlock}, "", ""},
+		{"lock in a transaction", []string{begin, "SELECT 1 FROM items WHERE id = {item}", "~redis SET lock:{item} {customer} NX PX 3000", readRow, write, order, commit, rollback, unlock}, "", ""},
 		{"lock beside a session", []string{"redis SET session:{item} x EX 600", "~redis SET lock:{item} {customer} NX PX 1500", read, write, order, unlock}, "A.set A.set2 wait B.set B.set2 B.select", "overrun"},
 		{"lock inside of a renewed one", []string{"redis SET user:{customer} x NX PX 1500", "renew user:{customer}", "~redis SET lock:{item} {customer} NX PX 1500", read, write, order, unlock, "-redis DEL user:{customer}"}, "A.set A.set2 wait B.set B.set2 B.select", "unexplained"},
 		{"scripts that are not known", []string{"%redis EVALSHA " + scripts[0] + " 1 a:{customer} {item}", "redis EVALSHA " + scripts[1] + " 1 b:{customer} {item}", "UPDATE items SET stock = 0 WHERE id = {item}", order}, "", "no-lock"},
 		{"a worker that has the row", []string{"2 BEGIN", "2 UPDATE items SET stock = stock WHERE id = {item}", "& COMMIT", "UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock > 0", order}, "A.update", ""},
 		{"a named lock that is kept", []string{"SELECT GET_LOCK('stock:{item}', 2)", read, write, order}, "", ""},
 		{"a key that ends", []string{"redis SET cached:{item} x PX 1500", "UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock > 0", order}, "A.set wait B.set", ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			sells(t, path, tt.lines...)
-			_, s := opened(t, on)
-			if leases, _ := s.Leases(); leases != strings.HasPrefix(tt.name, "lock ") || (tt.step != "" || !leases) && strings.Contains(tt.step, "wait") != (leases || len(s.Ends()) > 0) {
-				t.Errorf("keeps a lease: %v; other keys that end: %v", leases, s.Ends())
+	}, "CREATE TABLE locks (item BIGINT PRIMARY KEY, until DATETIME)", func(t *testing.T, path string, on *service.Service, rows []row) {
+		for i, text := range loads {
+			if got, err := on.Redis().Do(t.Context(), "SCRIPT", "LOAD", text).Text(); got != scripts[i] {
+				t.Fatalf("a script is not loaded: %s, %v", got, err)
 			}
-			var shown []schedule.Record
-			if tt.step != "" {
-				r, err := s.PlaySchedule(t.Context(), "", 2, steptest.Parse(t, tt.step))
-				if err != nil {
-					t.Fatal(err)
+		}
+		for _, tt := range rows {
+			t.Run(tt.name, func(t *testing.T) {
+				sells(t, path, tt.lines...)
+				_, s := opened(t, on)
+				if leases, _ := s.Leases(); leases != strings.HasPrefix(tt.name, "lock ") || (tt.step != "" || !leases) && strings.Contains(tt.step, "wait") != (leases || len(s.Ends()) > 0) {
+					t.Errorf("keeps a lease: %v; other keys that end: %v", leases, s.Ends())
 				}
-				shown = append(shown, r)
-			} else {
-				found := explored(t, s)
-				if err := explore.Confirm(t.Context(), s.PlaySchedule, &found); err != nil || len(found.Once) > 0 {
-					t.Fatalf("%v, once: %v", err, found.Once)
+				var shown []schedule.Record
+				if tt.step != "" {
+					r, err := s.PlaySchedule(t.Context(), "", 2, steptest.Parse(t, tt.step))
+					if err != nil {
+						t.Fatal(err)
+					}
+					shown = append(shown, r)
+				} else {
+					found := explored(t, s)
+					if err := explore.Confirm(t.Context(), s.PlaySchedule, &found); err != nil || len(found.Once) > 0 {
+						t.Fatalf("%v, once: %v", err, found.Once)
+					}
+					shown = found.Shortest
 				}
-				shown = found.Shortest
-			}
-			var causes []string
-			for _, r := range shown {
-				if r.Outcome.Bad() {
-					causes = append(causes, string(r.Outcome.Cause))
-				}
-			}
-			if got := strings.Join(causes, " "); got != tt.want {
+				var causes []string
 				for _, r := range shown {
-					schedule.Draw(os.Stdout, words.English, r, 0)
+					if r.Outcome.Bad() {
+						causes = append(causes, string(r.Outcome.Cause))
+					}
 				}
-				t.Errorf("found %q, want %q", got, tt.want)
-			}
-		})
-	}
+				if got := strings.Join(causes, " "); got != tt.want {
+					for _, r := range shown {
+						schedule.Draw(os.Stdout, words.English, r, 0)
+					}
+					t.Errorf("found %q, want %q", got, tt.want)
+				}
+			})
+		}
+	})
 }
 
 // TestAWaitThatEnds before the holder of the lock goes on: who then sells without the lock is found, and the schedule plays.
@@ -291,9 +314,9 @@ func TestAWaitThatEnds(t *testing.T) {
 		want verdict.Kind
 		err  error
 	}{
-		{"ten tries", "|redis SET lock:{item} {customer} NX PX 9000", verdict.Oversold, nil},
+		{"ten tries", "|redis SET lock:{item} {customer} NX PX 6000", verdict.Oversold, nil},
 		{"an answer that nobody reads", named, verdict.Oversold, nil},
-		{"rejected at once", "?redis SET lock:{item} {customer} NX PX 9000", "", step.ErrUnmet},
+		{"rejected at once", "?redis SET lock:{item} {customer} NX PX 3000", "", step.ErrUnmet},
 		{"a long wait", "~redis SET lock:{item} {customer} NX PX 3000", "", step.ErrOutlasted},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -323,15 +346,10 @@ func TestAWaitThatEnds(t *testing.T) {
 // somebody else comes when what a dead one has left is over.
 func TestFaultsOfLocks(t *testing.T) {
 	t.Parallel()
-	path := described(t, "scripted", "")
-	on := started(t, path)
-	if _, err := on.DB.ExecContext(t.Context(), "CREATE TABLE leases (item BIGINT PRIMARY KEY, until TIMESTAMP(3))"); err != nil {
-		t.Fatal(err)
-	}
 	inRow := func(lease string) []string {
 		return []string{"INSERT IGNORE INTO leases VALUES ({item}, NOW(3) - INTERVAL 1 SECOND)", "?UPDATE leases SET until = NOW(3) + INTERVAL " + lease + " WHERE item = {item} AND until < NOW(3)"}
 	}
-	for _, tt := range []struct {
+	type row struct {
 		name  string
 		lock  []string
 		fault schedule.Event
@@ -339,7 +357,8 @@ func TestFaultsOfLocks(t *testing.T) {
 		want  verdict.Kind
 		// undecided is why the run decides nothing, empty where it does.
 		undecided string
-	}{
+	}
+	inGroups(t, []row{
 		{"an empty value", []string{"?redis SET lock:{item} {none} NX PX 1000"}, schedule.Pause, 2, verdict.Oversold, ""},
 		{"an empty value", []string{"?redis SET lock:{item} {none} NX PX 1000"}, schedule.Kill, 2, verdict.Held, ""},
 		{"a name in bytes", []string{"?redis SET {java}lock:{item} {customer} NX PX 1000"}, schedule.Pause, 2, verdict.Oversold, ""},
@@ -356,30 +375,32 @@ func TestFaultsOfLocks(t *testing.T) {
 		{"a deadline with a fraction", []string{"?redis SETNX lock:{item} 1999999999.25"}, schedule.Kill, 2, verdict.Held, "who came afterwards was answered with busy, and leases in values of Redis were not ended"},
 		{"a long name with a space", []string{"?redis SET lock:{item}_" + strings.Repeat("x", 300) + " {customer} NX PX 1000"}, schedule.Pause, 2, verdict.Oversold, ""},
 		{"a list that is awaited for a second", []string{"redis BLPOP gifts:{item} 1"}, schedule.Kill, 2, verdict.Held, ""},
-	} {
-		t.Run(fmt.Sprint(tt.name, " ", tt.fault), func(t *testing.T) {
-			release := "-redis DEL " + strings.Fields(tt.lock[len(tt.lock)-1])[2]
-			switch {
-			case strings.Contains(release, "hold:"): // it ends
-				release = ""
-			case !strings.Contains(release, "lock:"):
-				release = "-UPDATE leases SET until = NOW(3) - INTERVAL 1 SECOND WHERE item = {item}"
-			}
-			sells(t, path, append(tt.lock, read, write, order, release)...)
-			_, s := opened(t, on)
-			r, err := s.Fault(t.Context(), tt.fault, tt.made, false)
-			if err != nil || r.Outcome.Verdict != tt.want || r.Undecided() != tt.undecided {
-				schedule.Draw(os.Stdout, words.English, r, 0)
-				t.Errorf("%s %s, undecided: %q, %v: want %s", r.Outcome.Verdict, r.Outcome.Cause, r.Undecided(), err, tt.want)
-			}
-			if tt.fault != schedule.Pause || len(tt.lock) < 2 {
-				return // the search has one key that ends, as in other tests
-			}
-			if found := explored(t, s, schedule.Wait); found.Bad == 0 {
-				t.Errorf("no lease that ends shows an oversell, in %d orders", found.Runs)
-			}
-		})
-	}
+	}, "CREATE TABLE leases (item BIGINT PRIMARY KEY, until TIMESTAMP(3))", func(t *testing.T, path string, on *service.Service, rows []row) {
+		for _, tt := range rows {
+			t.Run(fmt.Sprint(tt.name, " ", tt.fault), func(t *testing.T) {
+				release := "-redis DEL " + strings.Fields(tt.lock[len(tt.lock)-1])[2]
+				switch {
+				case strings.Contains(release, "hold:"): // it ends
+					release = ""
+				case !strings.Contains(release, "lock:"):
+					release = "-UPDATE leases SET until = NOW(3) - INTERVAL 1 SECOND WHERE item = {item}"
+				}
+				sells(t, path, append(tt.lock, read, write, order, release)...)
+				_, s := opened(t, on)
+				r, err := s.Fault(t.Context(), tt.fault, tt.made, false)
+				if err != nil || r.Outcome.Verdict != tt.want || r.Undecided() != tt.undecided {
+					schedule.Draw(os.Stdout, words.English, r, 0)
+					t.Errorf("%s %s, undecided: %q, %v: want %s", r.Outcome.Verdict, r.Outcome.Cause, r.Undecided(), err, tt.want)
+				}
+				if tt.fault != schedule.Pause || len(tt.lock) < 2 {
+					return // the search has one key that ends, as in other tests
+				}
+				if found := explored(t, s, schedule.Wait); found.Bad == 0 {
+					t.Errorf("no lease that ends shows an oversell, in %d orders", found.Runs)
+				}
+			})
+		}
+	})
 }
 
 // TestATryThatTookSomething is in the record, though it looks like the polls before it.
@@ -397,6 +418,7 @@ func TestATryThatTookSomething(t *testing.T) {
 
 // TestALeaseOfAnHour ends early, and is not awaited.
 func TestALeaseOfAnHour(t *testing.T) {
+	t.Parallel()
 	path := described(t, "scripted", "")
 	lease := func(ms string) {
 		sells(t, path, "?redis SET lock:{item} {customer} NX PX "+ms, read, write, order, unlock)
@@ -428,6 +450,7 @@ func TestTwoLeasesThatEndAtOnce(t *testing.T) {
 
 // TestTheEndOfAHeartbeat is no step, though a sale has had its connection before.
 func TestTheEndOfAHeartbeat(t *testing.T) {
+	t.Parallel()
 	path := described(t, "scripted", "background: [^DELETE FROM orders]")
 	sells(t, path, "UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock >= 1", order, begin, "DELETE FROM orders WHERE item_id = 0", commit)
 	r, err := openFile(t, path).InTime(t.Context(), "", 2, steptest.Parse(t, "A.update A.insert B.update"))
@@ -438,6 +461,7 @@ func TestTheEndOfAHeartbeat(t *testing.T) {
 
 // TestStockInOneKey: no name of a key has the item, there are many others, and a unit that Redis forgets is one of the stock still.
 func TestStockInOneKey(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ set, left, has, takes string }{
 		{"HSET stock {item} {stock}", "HGET stock {item}", "'HGET','stock',ARGV[1]", "'HINCRBY','stock',ARGV[1],-1"},
 		{"ZADD stock {stock} {item}", "ZSCORE stock {item}", "'ZSCORE','stock',ARGV[1]", "'ZINCRBY','stock',-1,ARGV[1]"},
@@ -473,6 +497,7 @@ func TestStockInOneKey(t *testing.T) {
 
 // TestAProcessDiesWithItsWorkers: what a shell, php -S or gunicorn has started sells no more.
 func TestAProcessDiesWithItsWorkers(t *testing.T) {
+	t.Parallel()
 	path := described(t, "family", "")
 	text, err := os.ReadFile(path)
 	if err == nil {

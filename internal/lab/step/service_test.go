@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	service.LongWatch = 5 * time.Second // more than two of the slowest heartbeat below
 	os.Exit(m.Run())
 }
 
@@ -464,6 +465,7 @@ stock:
 
 // TestBlockingCommands: who waits in Redis is seen to, and nothing else.
 func TestBlockingCommands(t *testing.T) {
+	t.Parallel()
 	s := openFile(t, described(t, "blocking", ""))
 	if found := explored(t, s); found.Bad > 0 || found.Runs < 2 {
 		t.Errorf("%d of %d are bad: %v", found.Bad, found.Runs, found.Causes())
@@ -484,6 +486,7 @@ func TestBlockingCommands(t *testing.T) {
 // TestLateSales: a request that comes when the customer has been answered is a step like others, and none of the next run,
 // although its own was left. Where the process dies before it, the answer was a lie.
 func TestLateSales(t *testing.T) {
+	t.Parallel()
 	s := openFile(t, described(t, "late", ""))
 	if found := explored(t, s); found.Bad > 0 {
 		t.Errorf("%d of %d are bad: %v", found.Bad, found.Runs, found.Causes())
@@ -560,6 +563,7 @@ background: ["^GET lock:", "^(INCR|DECR) taken:", "^(GET|SET) gone:"]`))
 
 // TestAnAnswerThatTheDescriptionDoesNotName is neither stuck nor held. What the orders show stays.
 func TestAnAnswerThatTheDescriptionDoesNotName(t *testing.T) {
+	t.Parallel()
 	path := described(t, "unnamed", "background: [^INCR nth]")
 	sells(t, path, read, write, order)
 	s := openFile(t, path)
@@ -574,6 +578,7 @@ func TestAnAnswerThatTheDescriptionDoesNotName(t *testing.T) {
 
 // TestACrashIsFound: a sale that panics where it finds the item sold out.
 func TestACrashIsFound(t *testing.T) {
+	t.Parallel()
 	s := openFile(t, described(t, "panics", ""))
 	found := explored(t, s)
 	if found.Bad == 0 || found.Shortest[0].Outcome.Cause != verdict.Crash {
@@ -696,6 +701,7 @@ func TestAUnitThatComesBackLate(t *testing.T) {
 // TestBackground: requests that belong to no sale, and that come only once there was one, are named in the
 // description, or are learned where nobody buys.
 func TestBackground(t *testing.T) {
+	t.Parallel()
 	for _, named := range []string{`background: ["^INCR polls$", "^GET left:"]`, ""} {
 		s := openFile(t, described(t, "polling", named))
 		if found := explored(t, s); found.Bad > 0 || found.Runs < 1 || len(found.Unreached) > 0 {
@@ -706,6 +712,7 @@ func TestBackground(t *testing.T) {
 
 // TestWhatTheIdleServiceSendsToo: what names the item of a sale is that sale's, and what names none is said to be no step.
 func TestWhatTheIdleServiceSendsToo(t *testing.T) {
+	t.Parallel()
 	probe, s := opened(t, started(t, described(t, "warming", "")))
 	if found := explored(t, s); found.Bad == 0 || found.Shortest[0].Outcome.Verdict != verdict.Left {
 		t.Errorf("%d of %d are bad: %v: of two who both take a unit before they look, nobody gets one", found.Bad, found.Runs, found.Causes())
@@ -717,6 +724,7 @@ func TestWhatTheIdleServiceSendsToo(t *testing.T) {
 
 // TestReadsAreNoPolls, however often a sale reads the same key: another customer can come between, and a fault.
 func TestReadsAreNoPolls(t *testing.T) {
+	t.Parallel()
 	path := described(t, "hash", "")
 	text, err := os.ReadFile(path)
 	if err == nil {
@@ -750,6 +758,7 @@ func TestThreeCustomers(t *testing.T) {
 
 // TestAStageThatDidNotOpen is none.
 func TestAStageThatDidNotOpen(t *testing.T) {
+	t.Parallel()
 	on := started(t, described(t, "lease", ""))
 	probe, err := on.Probe(t.Context())
 	if err == nil {

@@ -50,6 +50,9 @@ func TestStage(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				outcomes[fmt.Sprint(r.Outcome.Verdict, r.Outcome.N, r.Outcome.Cause, r.Outcome.Answers, r.Schedule, err)]++
+				if err != nil || r.Outcome.Verdict != verdict.Oversold || r.Outcome.Cause != verdict.Overrun {
+					t.Errorf("%s %s, %v", r.Outcome.Verdict, r.Outcome.Cause, err)
+				}
 			})
 		}
 		playing.Wait()
@@ -249,6 +252,7 @@ func TestALeaseIsEndedEarly(t *testing.T) {
 // TestKeptSchedules replays every schedule that the repository keeps, with its events on the
 // processes themselves.
 func TestKeptSchedules(t *testing.T) {
+	t.Parallel()
 	s := steptest.Open(t, "", step.Options{Lease: 600 * time.Millisecond, OwnSlots: 4})
 	var playing sync.WaitGroup
 	turns := make(chan bool, 4)

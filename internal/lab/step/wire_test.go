@@ -60,6 +60,7 @@ func explored(t *testing.T, s *step.Service, events ...schedule.Event) explore.F
 
 // TestWhatIsFound: every order of two sales, pruned and in full, and the shortest bad one, drawn.
 func TestWhatIsFound(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		strategy string
 		want     verdict.Cause // empty for a strategy that holds
@@ -176,6 +177,7 @@ func TestAnOrderThatAnotherProcessWrites(t *testing.T) {
 
 // TestFaults: a process that dies at each of its requests, and a connection that is cut before each answer.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	s := open(t, "conditional")
 	for _, event := range []schedule.Event{schedule.Kill, schedule.Lose} {
 		for steps := 1; steps <= 2; steps++ {
