@@ -78,7 +78,7 @@ func (c *Checker) open(ctx context.Context, program string) (err error) {
 			return errors.Join(fmt.Errorf("copy %s: %w", program, err), c.Close())
 		}
 	}
-	const patience = 3 * maxSilence // a silence counts when it was seen more than once
+	patience := 3 * c.silence // a silence counts when it was seen more than once
 	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	c.shop, err = catalog.Open(asking, own)
