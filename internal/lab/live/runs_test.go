@@ -1,7 +1,6 @@
 package live
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -256,17 +255,24 @@ func TestTheCommandOfACell(t *testing.T) {
 func TestAComparisonKeepsItsEnvironment(t *testing.T) {
 	testserver.NeedsServers(t)
 	s := serve(t, Options{})
-	var first string
+	const marked = "the first one's"
 	for id := range 2 {
-		if _, err := s.compare(comparison{Strategies: []string{"none"}, Stock: 200, Seed: 1}); err != nil {
+		if _, err := s.compare(comparison{Strategies: []string{"none"}, Stock: 20, Seed: 1}); err != nil {
 			t.Fatal(err)
 		}
 		s.finished(t, id+1)
-		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // its time is in seconds
-		r, err := s.report(1)
-		if first = cmp.Or(first, r.Environment.Time); err != nil || first == "" || r.Environment.Time != first {
-			t.Errorf("after %d comparisons, the first was at %q, and had been at %q: %v", id+1, r.Environment.Time, first, err)
+		r, err := s.report(id + 1)
+		if at := r.Environment.Time; err != nil || at == "" || at == marked {
+			t.Errorf("comparison %d was at %q: %v", id+1, at, err)
 		}
+		if id == 0 {
+			s.mu.Lock()
+			s.comparison(1).environment.Time = marked
+			s.mu.Unlock()
+		}
+	}
+	if r, err := s.report(1); err != nil || r.Environment.Time != marked {
+		t.Errorf("after two comparisons, the first was at %q: %v", r.Environment.Time, err)
 	}
 }
 
