@@ -10,7 +10,10 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/cells"
@@ -96,27 +99,35 @@ func playAll(ctx context.Context, shop *catalog.Catalog) (map[string]string, err
 		return nil, err
 	}
 	defer on.Close()
+	var mu sync.Mutex // guards printed
 	printed := map[string]string{}
+	playing, ctx := errgroup.WithContext(ctx)
+	playing.SetLimit(4)
 	for _, of := range slices.Sorted(maps.Keys(schedules)) {
-		shows := shown{strategy: of}
-		command := shows.command()
-		fmt.Fprintln(os.Stderr, command)
-		plan, err := schedule.Parse(schedules[of])
-		if err != nil {
-			return nil, err
-		}
-		r, err := on.PlaySchedule(ctx, of, plan.Customers(), plan)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", command, err)
-		}
-		if v, cause := shows.outcome(); r.Outcome.Verdict != v || r.Outcome.Cause != cause {
-			return nil, fmt.Errorf("%s ended %s, want %s %s", command, r.Sentence(), v, cause)
-		}
-		var b strings.Builder
-		schedule.Draw(&b, words.English, r.WithoutTimes(), 0)
-		printed[command] = fmt.Sprintf("%s%s\n", &b, r.Sentence())
+		playing.Go(func() error {
+			shows := shown{strategy: of}
+			command := shows.command()
+			fmt.Fprintln(os.Stderr, command)
+			plan, err := schedule.Parse(schedules[of])
+			if err != nil {
+				return err
+			}
+			r, err := on.PlaySchedule(ctx, of, plan.Customers(), plan)
+			if err != nil {
+				return fmt.Errorf("%s: %w", command, err)
+			}
+			if v, cause := shows.outcome(); r.Outcome.Verdict != v || r.Outcome.Cause != cause {
+				return fmt.Errorf("%s ended %s, want %s %s", command, r.Sentence(), v, cause)
+			}
+			var b strings.Builder
+			schedule.Draw(&b, words.English, r.WithoutTimes(), 0)
+			mu.Lock()
+			defer mu.Unlock()
+			printed[command] = fmt.Sprintf("%s%s\n", &b, r.Sentence())
+			return nil
+		})
 	}
-	return printed, nil
+	return printed, playing.Wait()
 }
 
 // results returns the results of the cells of the chapters, by name, and keeps them in a file. Those
