@@ -26,13 +26,11 @@ func TestACrowdIsShed(t *testing.T) {
 	var buying sync.WaitGroup
 	for range connections {
 		buying.Go(func() {
-			for range 3 {
-				status := 0
-				if answer := postBy(t.Context(), crowd, l.shops[0], item, http.Header{}, ""); answer != nil {
-					status = answer.StatusCode
-				}
-				answers[status].Add(1)
+			status := 0
+			if answer := postBy(t.Context(), crowd, l.shops[0], item, http.Header{}, ""); answer != nil {
+				status = answer.StatusCode
 			}
+			answers[status].Add(1)
 		})
 	}
 	buying.Wait()

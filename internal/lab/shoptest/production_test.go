@@ -137,11 +137,13 @@ const copyTests = "TestASaleIsRecorded|TestStaffChangesItems|TestTheDashboard|Te
 // TestTheShopCanBeCopied copies the shop into another module, builds it with its tests, and runs
 // those that a copy could break.
 func TestTheShopCanBeCopied(t *testing.T) {
+	t.Parallel()
 	copied(t)
 }
 
 // TestAWayCanBeCopied has copies without the lock, with some of its strategies, and without reservations.
 func TestAWayCanBeCopied(t *testing.T) {
+	t.Parallel()
 	for _, ways := range []string{"conditional", "batched,optimistic", "fenced-relative,conditional"} {
 		t.Run(ways, func(t *testing.T) {
 			if ways != "conditional" && os.Getenv(wholeCopyEnv) == "" {
@@ -198,21 +200,31 @@ func copied(t *testing.T, options ...string) (dir string) {
 		}
 		return dir
 	}
-	run := func(args ...string) {
+	run := func(args ...string) (said string) {
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = dir
 		// Other modules are compiled by now with the flags of this test. Without inlining the copy compiles in half the time.
 		cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -buildvcs=false -tags=nomsgpack '-gcflags="+module+"/...=-l -dwarf=false'")
-		if said, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, said)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	runTests := func(tests string, packages ...string) {
+		said := run(append([]string{"test", "-vet=off", "-v", "-run", tests}, packages...)...)
+		for name := range strings.SplitSeq(tests, "|") {
+			if !strings.Contains(said, "=== RUN   "+name) {
+				t.Errorf("no test of the copy is %s", name)
+			}
 		}
 	}
 	run("vet", "-assign", "./...") // compiles what is no test, and checks the types of all tests
 	if len(options) == 0 {
 		run("test", "-vet=off", "-short", ".")
-		run("test", "-vet=off", "-run", copyTests, "./internal/shop", "./internal/shop/program", "./internal/strategy")
+		runTests(copyTests, "./internal/shop", "./internal/shop/program", "./internal/strategy")
 	} else {
-		run("test", "-vet=off", "-run", "TestOrdersOfEachWay", "./internal/shop")
+		runTests("TestOrdersOfEachWay", "./internal/shop")
 	}
 	return dir
 }

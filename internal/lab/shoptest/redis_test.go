@@ -25,6 +25,7 @@ import (
 
 // TestTheShopSellsOnEveryKindOfRedis starts a shop on each, from nothing but its URL.
 func TestTheShopSellsOnEveryKindOfRedis(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name  string
 		setUp func(t *testing.T) (url string, env map[string]string)

@@ -367,6 +367,7 @@ func createItem(t *testing.T, shop *rig.Shop, n int) {
 
 // TestTwoSweepsOfAClusterMeet has two shops end the same holds, each at a node of its own.
 func TestTwoSweepsOfAClusterMeet(t *testing.T) {
+	t.Parallel()
 	if err := testserver.HasGalera(); err != nil {
 		t.Skip(err)
 	}
