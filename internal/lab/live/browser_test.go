@@ -492,6 +492,7 @@ func TestAPageWhoseNetworkWasCut(t *testing.T) {
 
 // TestAPageThatOnlyWatches shows all, and says how to drive.
 func TestAPageThatOnlyWatches(t *testing.T) {
+	t.Parallel()
 	s := unservedFor(t)
 	b := browsertest.Open(t, time.Minute)
 	b.Run(chromedp.Navigate(s))
@@ -522,6 +523,7 @@ func TestAPageThatOnlyWatches(t *testing.T) {
 
 // TestStopShowsTheRunOfBefore: of the same cell with the same shops.
 func TestStopShowsTheRunOfBefore(t *testing.T) {
+	t.Parallel()
 	s := unserved(t)
 	cell := cellName{"none", "contention"}
 	begin := func(shops int, verdict verdict.Kind) {
@@ -558,6 +560,7 @@ func TestStopShowsTheRunOfBefore(t *testing.T) {
 
 // TestALessonDrawsInTheLanguageOfThePage what the server has drawn in each.
 func TestALessonDrawsInTheLanguageOfThePage(t *testing.T) {
+	t.Parallel()
 	b := browsertest.Open(t, time.Minute)
 	b.Run(chromedp.Navigate(unservedFor(t) + "#token=" + testToken))
 	b.Until(matrixShown)
@@ -574,6 +577,7 @@ func TestALessonDrawsInTheLanguageOfThePage(t *testing.T) {
 
 // TestASearchThatDecidedNothing is none that found nothing.
 func TestASearchThatDecidedNothing(t *testing.T) {
+	t.Parallel()
 	b := browsertest.Open(t, time.Minute)
 	b.Run(chromedp.Navigate(unservedFor(t) + "#token=" + testToken))
 	b.Until(matrixShown)
@@ -589,6 +593,7 @@ func TestASearchThatDecidedNothing(t *testing.T) {
 
 // TestALinkThatWasCut shows the view that it names.
 func TestALinkThatWasCut(t *testing.T) {
+	t.Parallel()
 	b := browsertest.Open(t, time.Minute)
 	b.Run(chromedp.Navigate(unservedFor(t) + "#/mine/A.select%2"))
 	b.Until(`document.querySelectorAll('.mine > li').length === 5`)
@@ -596,6 +601,7 @@ func TestALinkThatWasCut(t *testing.T) {
 
 // TestALinkToNoView shows the first one, and a later link its own.
 func TestALinkToNoView(t *testing.T) {
+	t.Parallel()
 	b := browsertest.Open(t, time.Minute)
 	b.Run(chromedp.Navigate(unservedFor(t) + "#/constructor"))
 	b.Until(matrixShown)
@@ -605,6 +611,7 @@ func TestALinkToNoView(t *testing.T) {
 
 // TestTheQuestionsLeadToACell asks them in both languages, and follows an answer.
 func TestTheQuestionsLeadToACell(t *testing.T) {
+	t.Parallel()
 	s := unservedFor(t)
 	b := browsertest.Open(t, time.Minute)
 	b.Run(chromedp.EmulateViewport(1400, 1400), theme("light"), chromedp.Navigate(s+"#/mine"))

@@ -275,6 +275,7 @@ func stepByHand(teacher *browsertest.Page) {
 
 // TestALinkFromAnotherSiteIsTheSamePhone: whoever comes to the vote again, by a link in a chat, has one vote.
 func TestALinkFromAnotherSiteIsTheSamePhone(t *testing.T) {
+	t.Parallel()
 	s := unservedClass(t)
 	listener := httptest.NewServer(s.Handler())
 	t.Cleanup(listener.Close)
@@ -302,6 +303,7 @@ func TestALinkFromAnotherSiteIsTheSamePhone(t *testing.T) {
 
 // TestAPhoneThatWasRefused hears what is asked as soon as there is a place.
 func TestAPhoneThatWasRefused(t *testing.T) {
+	t.Parallel()
 	class, err := CheckClassroom("http://class.example")
 	if err != nil {
 		t.Fatal(err)

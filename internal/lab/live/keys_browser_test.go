@@ -36,6 +36,7 @@ func TestWithKeysAlone(t *testing.T) {
 
 // TestTheFocusStays where a choice draws the view or the head anew.
 func TestTheFocusStays(t *testing.T) {
+	t.Parallel()
 	b := browsertest.Open(t, time.Minute)
 	b.Run(chromedp.Navigate(unservedFor(t)))
 	b.Until(matrixShown)
@@ -55,6 +56,7 @@ func TestTheFocusStays(t *testing.T) {
 
 // TestAFingerFindsMeanings: a tap on a name says what it means.
 func TestAFingerFindsMeanings(t *testing.T) {
+	t.Parallel()
 	s := unservedFor(t)
 	b := browsertest.Open(t, time.Minute)
 	b.Run(chromedp.EmulateViewport(360, 740, chromedp.EmulateTouch, chromedp.EmulateMobile), chromedp.Navigate(s))

@@ -56,6 +56,7 @@ const forgets = `for (const name of ['localStorage', 'sessionStorage']) Object.d
 // TestASavedPageWithoutCells says what there is to say: of a run that was interrupted before its first cell, or of cells
 // that this program does not know.
 func TestASavedPageWithoutCells(t *testing.T) {
+	t.Parallel()
 	b := browsertest.Open(t, time.Minute)
 	for cells, want := range map[*trial.Result]string{nil: "0 cells", {Strategy: "none", Scenario: "later", Group: "of a later version", Verdict: verdict.Held, Expected: verdict.Held}: "1 cell: 1 held"} {
 		r := savedReport(t)
@@ -77,6 +78,7 @@ func TestASavedPageWithoutCells(t *testing.T) {
 // TestASavedPage goes from the matrix to an oversell and back, by mouse and by keyboard, in both themes and languages, from
 // disk, in a browser that keeps nothing.
 func TestASavedPage(t *testing.T) {
+	t.Parallel()
 	r := savedReport(t)
 	r.Cells[0].WouldHold = []string{"owner-checked", "fenced"} // one of which was run
 	r.Cells = append(r.Cells, trial.Result{Strategy: "fenced", Scenario: r.Cells[0].Scenario, Verdict: verdict.Held, Expected: verdict.Held})
@@ -127,6 +129,7 @@ func TestASavedPage(t *testing.T) {
 
 // TestASavedPageOfBaskets begins with the table that it has.
 func TestASavedPageOfBaskets(t *testing.T) {
+	t.Parallel()
 	cell := trial.Result{Strategy: "saga", Scenario: "crossed", Group: trial.Baskets, Verdict: verdict.Held, Expected: verdict.Held, Story: []words.Text{words.AsItStands("A: sold")}}
 	b := browsertest.Open(t, time.Minute)
 	b.Run(chromedp.Navigate(savedAs(t, report.Report{Interrupted: true, Environment: report.Environment{Time: "2026-01-02T03:04:05Z"}, Cells: []trial.Result{cell}})))
@@ -138,6 +141,7 @@ func TestASavedPageOfBaskets(t *testing.T) {
 
 // TestWhatIsSavedIsText: nothing that was read becomes an element, and what nobody knows is shown by its name.
 func TestWhatIsSavedIsText(t *testing.T) {
+	t.Parallel()
 	r := savedReport(t)
 	const element = `<img src=x onerror="window.ran = true">`
 	r.Cells[0].Strategy, r.Cells[0].Problem = "lock-of-tomorrow", element
@@ -174,6 +178,7 @@ func TestASavedPageNeedsNothingElse(t *testing.T) {
 // TestAWholeMatrixFits: no column is cut off on a common screen, a number without a plus has its word, and the page shows
 // itself soon.
 func TestAWholeMatrixFits(t *testing.T) {
+	t.Parallel()
 	r := savedReport(t)
 	cell := r.Cells[0]
 	r.Cells, cell.Oversold, cell.Expected = nil, 1234, verdict.Oversold
@@ -199,6 +204,7 @@ func TestAWholeMatrixFits(t *testing.T) {
 
 // TestTheSavedTry has all of a try, with no mark-up of the service.
 func TestTheSavedTry(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tried.html")
 	of := tried
 	of.Service, of.Unseen = "a <shop>", []string{"TLS to Redis"}

@@ -39,6 +39,7 @@ func (s *Server) publishBegin(r *run) {
 
 // TestWhatIsShownStays: of a page, only what an event is about is drawn anew.
 func TestWhatIsShownStays(t *testing.T) {
+	t.Parallel()
 	s := unserved(t)
 	b := browsertest.Open(t, 2*time.Minute)
 	b.Run(chromedp.Navigate(addressOf(t, s) + "#token=" + testToken))
@@ -102,6 +103,7 @@ func TestWhatIsShownStays(t *testing.T) {
 
 // TestALabThatWasStartedAgain: its runs have the numbers of those of before.
 func TestALabThatWasStartedAgain(t *testing.T) {
+	t.Parallel()
 	s := unserved(t)
 	b := browsertest.Open(t, time.Minute)
 	if _, err := s.compare(comparison{Strategies: []string{"none"}, Seed: 1}); err != nil {
@@ -130,6 +132,7 @@ func TestALabThatWasStartedAgain(t *testing.T) {
 
 // TestTheCellOfALabThatWasStartedAgain is shown as it ended there, alone and beside another one.
 func TestTheCellOfALabThatWasStartedAgain(t *testing.T) {
+	t.Parallel()
 	s := unserved(t)
 	cells := []wanted{{cellName{"none", "pause"}, 1, 0}, {cellName{"conditional", "pause"}, 1, 0}}
 	if _, err := s.enqueue(cells, nil); err != nil {
@@ -162,6 +165,7 @@ func TestTheCellOfALabThatWasStartedAgain(t *testing.T) {
 
 // TestANumberThatDidNotCome is asked for again when the page is connected again.
 func TestANumberThatDidNotCome(t *testing.T) {
+	t.Parallel()
 	s := unserved(t)
 	if _, err := s.compare(comparison{Strategies: []string{"none"}, Seed: 1}); err != nil {
 		t.Fatal(err)
@@ -179,6 +183,7 @@ func TestANumberThatDidNotCome(t *testing.T) {
 
 // TestASearchOfALessonEnds when the lesson is left.
 func TestASearchOfALessonEnds(t *testing.T) {
+	t.Parallel()
 	b := browsertest.Open(t, time.Minute)
 	b.Run(chromedp.Navigate(unservedFor(t) + "#token=" + testToken))
 	b.Until(matrixShown)
@@ -192,6 +197,7 @@ func TestASearchOfALessonEnds(t *testing.T) {
 
 // TestWhoWatchesGoesBack to where they were before they followed a schedule.
 func TestWhoWatchesGoesBack(t *testing.T) {
+	t.Parallel()
 	s := unserved(t)
 	s.played = &played{stepRequest: stepRequest{Strategy: "none", Customers: 2, Schedule: "A.select"}}
 	s.played.Position.Entries = []schedule.Entry{}
@@ -207,6 +213,7 @@ func TestWhoWatchesGoesBack(t *testing.T) {
 
 // TestTheReplayKnowsTheLock: a counter in Redis is none.
 func TestTheReplayKnowsTheLock(t *testing.T) {
+	t.Parallel()
 	s := unserved(t)
 	added, err := s.enqueue([]wanted{{cellName{"ack-first", "crash"}, 1, 0}}, nil)
 	if err != nil {
@@ -227,6 +234,7 @@ func TestTheReplayKnowsTheLock(t *testing.T) {
 
 // TestACellThatDoesNotApply shows why, and has no replay, neither alone nor beside another one.
 func TestACellThatDoesNotApply(t *testing.T) {
+	t.Parallel()
 	s := unserved(t)
 	added, err := s.enqueue([]wanted{{cellName{"none", "crash-acquiring"}, 1, 0}, {cellName{"conditional", "crash-acquiring"}, 1, 0}}, nil)
 	if err != nil {
@@ -252,6 +260,7 @@ func TestACellThatDoesNotApply(t *testing.T) {
 
 // TestWhatHeldMeans is another thing of baskets and of reservations than of one item: units may be left.
 func TestWhatHeldMeans(t *testing.T) {
+	t.Parallel()
 	s := unservedClass(t)
 	shop := &catalog.Catalog{Strategies: ladder.Describe(ladder.All()), Baskets: ladder.Describe(baskets.All()), Reservations: ladder.Describe(ladder.Reservations())}
 	class := s.menu.Classroom

@@ -86,6 +86,7 @@ func TestWhatThePageSaysIsThere(t *testing.T) {
 
 // TestThePageSaysWhatGoSays, also where a fact is missing: JSON leaves out one that is 0.
 func TestThePageSaysWhatGoSays(t *testing.T) {
+	t.Parallel()
 	b := browsertest.Open(t, time.Minute)
 	b.Run(chromedp.Navigate(unservedFor(t)))
 	b.Until(matrixShown)
