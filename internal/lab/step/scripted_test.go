@@ -17,9 +17,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/seen"
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/step/steptest"
@@ -28,8 +31,8 @@ import (
 	"stocklock/internal/redisconn"
 )
 
-// scripted sells by the lines of the file STEPS: SQL on a connection, behind "2" on another one, behind "&" there and a
-// little later; and commands of Redis behind "redis". What a SELECT finds is {stock}, and less than 1 is sold out, as is an
+// scripted sells by the lines of the file STEPS: SQL on a connection, behind "2" on another one, behind "&" there when
+// the first one waits for a lock; and commands of Redis behind "redis". What a SELECT finds is {stock}, and less than 1 is sold out, as is an
 // UPDATE with AND of no row. One behind "|" is tried ten times, and the sale goes on. "renew" keeps a key until the sale has ended. A line behind "~" is tried until its answer is OK or 1: behind "?" the sale is busy without, and
 // sold out behind "%". What is behind "else" is carried out before the next try. One behind "-" is carried out in any case, "!" only where nothing was sold.
 func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, customer string) (sold bool, err error) {
@@ -68,9 +71,14 @@ func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, cus
 				}
 			})
 		case "&":
+			var id, port uint64
+			if err := conn.QueryRowContext(ctx, "SELECT CONNECTION_ID(), @@port").Scan(&id, &port); err != nil {
+				return false, err
+			}
 			beside.Go(func() {
-				time.Sleep(30 * time.Millisecond)
-				_, _ = second.ExecContext(ctx, rest)
+				if err := awaitsLock(ctx, id, port, over); err == nil {
+					_, _ = second.ExecContext(ctx, rest)
+				}
 			})
 		case "2":
 			_, err = second.ExecContext(ctx, rest)
@@ -125,6 +133,29 @@ func scripted(ctx context.Context, db *sql.DB, cache redisconn.Client, item, cus
 		}
 	}
 	return stock > 0, err
+}
+
+// awaitsLock waits until a connection waits for a lock, or the sale is over. It asks the server of that port, past the proxy.
+func awaitsLock(ctx context.Context, id, port uint64, over <-chan struct{}) error {
+	dsn, err := mysql.ParseDSN(os.Getenv("MYSQL_DSN"))
+	if err != nil {
+		return err
+	}
+	dsn.Addr = fmt.Sprintf("127.0.0.1:%d", port)
+	db, err := sql.Open("mysql", dsn.FormatDSN())
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = seen.Until(ctx, 2*time.Millisecond, func() (bool, error) {
+		select {
+		case <-over:
+			return true, nil
+		default:
+			return seen.ConnWaits(ctx, db, id)
+		}
+	})
+	return err
 }
 
 // multiplexed sends all commands over one connection, and does not wait for the answer of the one before.
@@ -209,7 +240,7 @@ func inGroups[Row any](t *testing.T, all []Row, table string, run func(t *testin
 	for first := range groups {
 		t.Run(fmt.Sprint(first+1), func(t *testing.T) {
 			t.Parallel()
-			path := described(t, "scripted", "")
+			path := described(t, "scripted", "background: ['^SELECT CONNECTION_ID']")
 			on := started(t, path)
 			if _, err := on.DB.ExecContext(t.Context(), table); err != nil {
 				t.Fatal(err)
@@ -255,7 +286,7 @@ func TestOddServices(t *testing.T) {
 		{"lock beside a session", []string{"redis SET session:{item} x EX 600", "~redis SET lock:{item} {customer} NX PX 1500", read, write, order, unlock}, "A.set A.set2 wait B.set B.set2 B.select", "overrun"},
 		{"lock inside of a renewed one", []string{"redis SET user:{customer} x NX PX 1500", "renew user:{customer}", "~redis SET lock:{item} {customer} NX PX 1500", read, write, order, unlock, "-redis DEL user:{customer}"}, "A.set A.set2 wait B.set B.set2 B.select", "unexplained"},
 		{"scripts that are not known", []string{"%redis EVALSHA " + scripts[0] + " 1 a:{customer} {item}", "redis EVALSHA " + scripts[1] + " 1 b:{customer} {item}", "UPDATE items SET stock = 0 WHERE id = {item}", order}, "", "no-lock"},
-		{"a worker that has the row", []string{"2 BEGIN", "2 UPDATE items SET stock = stock WHERE id = {item}", "& COMMIT", "UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock > 0", order}, "A.update", ""},
+		{"a worker that has the row", []string{"2 BEGIN", "2 UPDATE items SET stock = stock WHERE id = {item}", "& COMMIT", "UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock > 0", order}, "A.update A.update2 A.commit", ""},
 		{"a named lock that is kept", []string{"SELECT GET_LOCK('stock:{item}', 2)", read, write, order}, "", ""},
 		{"a key that ends", []string{"redis SET cached:{item} x PX 1500", "UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock > 0", order}, "A.set wait B.set", ""},
 	}, "CREATE TABLE locks (item BIGINT PRIMARY KEY, until DATETIME)", func(t *testing.T, path string, on *service.Service, rows []row) {
