@@ -65,7 +65,7 @@ func TestSchedulesOfReservations(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		var r schedule.Record
-		args := append([]string{"step", tt.way, "--as", "reservations", "--out", "-"}, strings.Fields(tt.order)...)
+		args := append([]string{"step", tt.way, "--as", "reservations", "--lease", "1s", "--out", "-"}, strings.Fields(tt.order)...)
 		if code := room.run(t.Context(), streams{args: args, out: &out, err: &errs}); code != exitExpected {
 			t.Fatalf("%s: exit code %d\n%s%s", tt.way, code, out.String(), errs.String())
 		}
@@ -74,7 +74,7 @@ func TestSchedulesOfReservations(t *testing.T) {
 		}
 	}
 	var out, errs bytes.Buffer
-	args := []string{"explore", "reservation", "--as", "reservations", "--out", "-"}
+	args := []string{"explore", "reservation", "--as", "reservations", "--lease", "1s", "--out", "-"}
 	if code := room.run(t.Context(), streams{args: args, out: &out, err: &errs}); code != exitExpected {
 		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}

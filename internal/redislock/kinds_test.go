@@ -1,7 +1,6 @@
 //go:build !searches
 
 // The searches compile without package polling, and need no other kind.
-
 package redislock_test
 
 import (

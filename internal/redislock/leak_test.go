@@ -18,9 +18,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestOneHolderAtATimeAndNothingLeft acquires and releases locks ten thousand times, or REDISLOCK_PAIRS times, with
-// contexts that end at any moment. There is one holder at a time, tokens grow, and no goroutine, connection, subscription, lock or
-// place in a queue is left.
+// TestOneHolderAtATimeAndNothingLeft holds locks ten thousand times, or REDISLOCK_PAIRS times, with contexts that end at any
+// moment. There is one holder at a time, tokens grow, and no goroutine, connection, subscription, lock or place is left.
 func TestOneHolderAtATimeAndNothingLeft(t *testing.T) {
 	const lockers, goroutines, keys = 4, 10, 4
 	server, inspector := ownServer(t)

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
 
@@ -59,6 +60,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add("DELETE", "/api/v1/items/-1", "", "", "x")
 	f.Add("GET", "/readyz", "", "", "")
 	f.Add("GET", "/"+strings.Repeat("x", maxInstance), "", "", "")
+	f.Add("GET", "/"+strings.Repeat("x", maxInstance-2)+"\xff", "", "", "")
 	f.Add("POST", "/api/v1/items", "application/json", "key", `{"name":"book","stock":1}`)
 	f.Add("POST", "/api/v1/orders", "application/json", "", `{"lines":[{"item_id":1,"quantity":1}]}`)
 	f.Add("PUT", "/api/v1/items/1/stock", "application/json", "key", `{"stock":1}`)
@@ -97,7 +99,7 @@ func FuzzRequest(f *testing.F) {
 			if answer.Code == http.StatusInternalServerError {
 				t.Errorf("HEAD %q: %d", target, answer.Code)
 			}
-		case json.Unmarshal(answer.Body.Bytes(), &p) != nil || !known[p.Type] || p.Status != answer.Code || len(p.Instance) > maxInstance:
+		case json.Unmarshal(answer.Body.Bytes(), &p) != nil || !known[p.Type] || p.Status != answer.Code || utf8.RuneCountInString(p.Instance) > maxInstance:
 			t.Errorf("%s %q: %d %s", method, target, answer.Code, answer.Body)
 		}
 	})

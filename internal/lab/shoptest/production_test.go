@@ -134,16 +134,23 @@ const wholeCopyEnv = "SHOP_COPY"
 // checkout. The others were run here, on the same code.
 const copyTests = "TestASaleIsRecorded|TestStaffChangesItems|TestTheDashboard|TestTheAlerts|TestTheDocs|TestHealthcheck|TestMigrateStatus|TestRecipes"
 
+// besideByDay runs a test beside others, unless it runs all tests of a copy, which have all cores.
+func besideByDay(t *testing.T) {
+	if os.Getenv(wholeCopyEnv) == "" {
+		t.Parallel()
+	}
+}
+
 // TestTheShopCanBeCopied copies the shop into another module, builds it with its tests, and runs
 // those that a copy could break.
 func TestTheShopCanBeCopied(t *testing.T) {
-	t.Parallel()
+	besideByDay(t)
 	copied(t)
 }
 
 // TestAWayCanBeCopied has copies without the lock, with some of its strategies, and without reservations.
 func TestAWayCanBeCopied(t *testing.T) {
-	t.Parallel()
+	besideByDay(t)
 	for _, ways := range []string{"conditional", "batched,optimistic", "fenced-relative,conditional"} {
 		t.Run(ways, func(t *testing.T) {
 			if ways != "conditional" && os.Getenv(wholeCopyEnv) == "" {

@@ -21,7 +21,7 @@ func (s *soak) injectAll(ctx, selling context.Context) (recoveries, error) {
 		next = s.killsInTurn()
 	}
 	all := recoveries{}
-	for n := 1; s.ofKills() || time.Since(s.began) < s.Duration || n <= s.least; n++ {
+	for n := 1; s.ofKills() || time.Since(s.began) < s.Duration || (&Report{Recoveries: all}).faults() < s.least; n++ {
 		e := next()
 		if seen.Pause(selling, e.calm) != nil {
 			break

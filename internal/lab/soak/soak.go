@@ -78,7 +78,7 @@ const (
 // soak is one run.
 type soak struct {
 	Options
-	least     int // episodes, however long they take
+	least     int // faults that are met, however long that takes
 	began     time.Time
 	servers   *bench.Bench
 	testbed   *rig.Testbed

@@ -95,7 +95,7 @@ func TestKillsInTurn(t *testing.T) {
 	for strategy, held := range map[string]bool{"batched": true, "redis-async": false} {
 		t.Run(strategy, func(t *testing.T) {
 			t.Parallel()
-			r := run(t, Options{Sales: sales, Workers: 48, Every: 300 * time.Millisecond}, strategy)
+			r := run(t, Options{Sales: sales, Workers: 48, Every: 100 * time.Millisecond}, strategy)
 			a := r.Accounts[0]
 			if r.Recoveries[&kinds[0]].Times == 0 || a.Doubtful == 0 {
 				t.Errorf("%+v, %d customers in doubt: nothing was tested", r.Recoveries, a.Doubtful)
