@@ -11,11 +11,11 @@ cd "$(dirname "$0")/.."
 meet='./internal/lab/step ./internal/shop ./internal/shop/labmode ./internal/stock ./internal/redislock/... ./internal/strategy/...
 ./internal/lab/load ./internal/lab/trial ./internal/lab/wire ./internal/stalltest'
 most=3 # tests that could not measure
-packages=$(getconf _NPROCESSORS_ONLN) # at once, of each of three groups: tests wait for servers half of the time
+packages=$(getconf _NPROCESSORS_ONLN) # at once, of each half: tests wait for servers half of the time
 
-STALLED_TESTS=$(mktemp) FAILED=$(mktemp) SAID=$(mktemp -d) beside=()
+STALLED_TESTS=$(mktemp) FAILED=$(mktemp) OTHERS=$(mktemp) half=''
 export STALLED_TESTS
-trap 'for group in ${beside[@]+"${beside[@]}"}; do kill -- "-$group" 2>/dev/null; done; rm -rf "$STALLED_TESTS" "$FAILED" "$SAID"' EXIT
+trap '[ -z "$half" ] || kill -- "-$half" 2>/dev/null; rm -f "$STALLED_TESTS" "$FAILED" "$OTHERS"' EXIT
 
 run() { # run WHAT MODULE ARGUMENT...: without vet, which make lint runs
 	local what=$1 in=$2
@@ -32,34 +32,27 @@ met=$(tested $meet) && others=$(tested ./... | grep -vxF -e stocklock -e "$met")
 searches='Test(Model|BothSteppers|WhatIsFound|KeptSchedules|ServicesThatDecideElsewhere|ThreeCustomers|FaultsOfLocks|OddServices|WhatDoesNotAddUp'
 searches+='|RedisLosesTheLock|WhoComesAfterAServerBroke|ALeaseThat|AnOrderThatAnotherProcessWrites|TwoLeases)'
 
-# What several groups need is compiled before, and so once.
+# What both halves need is compiled before, and so once.
 scripts/lab-go.sh build -o bin/ ./cmd/shop ./cmd/loadtest || exit 1
 
-others() {
+# The halves run beside each other: one compiles while the tests of the other wait. The second one is
+# printed when the first has ended. It is a process group, so that all of it ends with this script.
+set -m
+{
 	# shellcheck disable=SC2086
 	run 'without the race detector' . -shuffle=on -parallel 4 -timeout 20m $others
-}
-
-searched() {
-	LAB_TAGS=searches run 'the searches' . -parallel 4 -timeout 20m -run "$searches" ./internal/redislock ./internal/lab/step
-	LOADTEST_SHOP_BINARY=$PWD/bin/shop run 'bench' bench -tags nomsgpack -timeout 10m ./...
-	run 'the production shop' . -tags nomsgpack ./internal/shop/program
-}
-
-# The three run beside each other: one compiles while the tests of the others wait. Two are printed when the first has
-# ended. Each is a process group, so that all of it ends with this script.
-set -m
-for group in others searched; do
-	"$group" >"$SAID/$group" 2>&1 &
-	beside+=($!)
-done
+} >"$OTHERS" 2>&1 &
+half=$!
 set +m
 # shellcheck disable=SC2086
 run 'with the race detector' . -race -gcflags='all=-l -dwarf=false' -shuffle=on -parallel 4 -timeout 20m -skip "$searches" $met
-wait "${beside[@]}"
-beside=()
-cat "$SAID/searched" "$SAID/others"
+LAB_TAGS=searches run 'the searches' . -parallel 4 -timeout 20m -run "$searches" ./internal/redislock ./internal/lab/step
+LOADTEST_SHOP_BINARY=$PWD/bin/shop run 'bench' bench -tags nomsgpack -timeout 10m ./...
+run 'the production shop' . -tags nomsgpack ./internal/shop/program
 run 'the rules of the imports' . . # of what is compiled by now
+wait "$half"
+half=''
+cat "$OTHERS"
 
 skipped() { [ -e "$1" ] || printf -- '-- skipped: %s\n' "$2"; } # skipped PATH TEST: a test that lacks the path
 skipped scripts/axe/node_modules 'TestAxeFindsNothing, without axe-core: scripts/axe/install.sh fetches it'

@@ -28,7 +28,7 @@ func TestReservations(t *testing.T) {
 
 // runsAsPredicted runs the cells of a group, and wants that some, drawn of what was saved, say something.
 func runsAsPredicted(t *testing.T, group string, wants map[string][]string) {
-	oneOfTwo(t)
+	oneMatrix(t)
 	testserver.NeedsServers(t)
 	saved := filepath.Join(t.TempDir(), "run.json")
 	command := func(args ...string) string {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"stocklock/internal/lab/catalog"
@@ -46,15 +47,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// matrices bounds the tests that run many cells with short leases at once.
-var matrices = make(chan struct{}, 2)
+// matrices is for one test at a time of those that run many cells with short leases at once.
+var matrices sync.Mutex
 
-// oneOfTwo runs a test beside others, but at most two such. One that waits keeps its place among the parallel tests.
-func oneOfTwo(t *testing.T) {
+// oneMatrix runs a test beside others, but not beside another such. One that waits keeps its place among the parallel tests.
+func oneMatrix(t *testing.T) {
 	t.Helper()
 	t.Parallel()
-	matrices <- struct{}{}
-	t.Cleanup(func() { <-matrices })
+	matrices.Lock()
+	t.Cleanup(matrices.Unlock)
 }
 
 // needsShop skips a short test that asks a shop for its strategies.

@@ -27,7 +27,7 @@ const refusing = `
 // TestAFaultThatDoesNotMeetIsNeverGreen: the cells of a shop that ignores faults are invalid, whatever
 // they sold. Only those are judged that need no fault, or that do not apply.
 func TestAFaultThatDoesNotMeetIsNeverGreen(t *testing.T) {
-	oneOfTwo(t)
+	oneMatrix(t)
 	const root, lab, sale = "../..", "internal/shop/labmode/labmode.go", "		order, err := sell("
 	code := overlaytest.Changed(t, root, lab, "inject := p == asked.Fault.Point && ", "inject := false && p == asked.Fault.Point && ")
 	code = strings.Replace(code, sale, refusing+sale, 1) + "\nvar once atomic.Bool\n"

@@ -322,7 +322,7 @@ func TestAnotherRedis(t *testing.T) {
 // TestTellingCells runs a part of the matrix that has every strategy, and attacks every property,
 // at least once, and each cell that a chapter of docs/mistakes explains.
 func TestTellingCells(t *testing.T) {
-	oneOfTwo(t)
+	oneMatrix(t)
 	testserver.NeedsServers(t)
 	shown := map[declared.Property]bool{}
 	for _, s := range ladder.All() {

@@ -21,7 +21,7 @@ import (
 // TestTopologies: each property and the fact of the topology decide in both directions, and each cell that lied or
 // oversold names its cause, which the records of the servers show. `run topologies` runs all strategies.
 func TestTopologies(t *testing.T) {
-	oneOfTwo(t)
+	oneMatrix(t)
 	testserver.NeedsServers(t)
 	// Those that take longest come first.
 	const telling = "none,reentrant,redis-async,redis-stream,reservation-unchecked,fenced,conditional"
