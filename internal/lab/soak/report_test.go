@@ -2,6 +2,7 @@ package soak
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -239,5 +240,16 @@ func TestLeaksAreFound(t *testing.T) {
 		if what == "" && len(found) > 0 || what != "" && (len(found) != 1 || !strings.Contains(found[0], what)) {
 			t.Errorf("found %q, want %q", found, what)
 		}
+	}
+}
+
+// TestASettlingThatIsInterruptedFindsNothing: customers who had no time to ask again are no finding.
+func TestASettlingThatIsInterruptedFindsNothing(t *testing.T) {
+	c := newCustomers(1, nil, nil)
+	c.again = append(c.again, &purchase{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if open, err := c.settle(ctx, time.Second); open != 1 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d without an answer, %v, want one and the interruption", open, err)
 	}
 }
