@@ -61,8 +61,8 @@ edit() {
 }
 
 # What only the lab needs, and how this repository is tested and shown.
-rm -r internal/lab internal/shop/labmode internal/strategy/ladder internal/strategy/basket.go internal/strategy/baskets internal/strategy/declared internal/shop/program/lab.go cmd/loadtest bench docs/make sql/lab tools/mutate
-rm internal/testserver/pair*.go internal/testserver/galera*.go internal/testserver/etcd.go internal/testserver/records.go internal/testserver/mysql_copies.go
+rm -r internal/lab internal/shop/labmode internal/strategy/ladder internal/strategy/baskets internal/strategy/declared internal/shop/program/lab.go cmd/loadtest bench docs/make sql/lab tools/mutate
+rm internal/stock/lab*.go internal/strategy/lab.go internal/shop/lab*.go internal/testserver/pair*.go internal/testserver/galera*.go internal/testserver/etcd.go internal/testserver/records.go internal/testserver/mysql_copies.go
 rm -rf internal/shop/copy.sh scripts docker-compose.yml deploy/lab.sh .ci .github .env pages.go README* CHANGELOG.md CONTRIBUTING.md
 
 # Of the pages, those on the shop and its lock, without their links to the others.

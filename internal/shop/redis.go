@@ -58,23 +58,6 @@ func OpenRedis(rawURL string, poolSize int) (redis.UniversalClient, error) {
 var errRedisURL = errors.New("the Redis URL cannot be read: want redis://user:password@host:6379/0, " +
 	"or rediss:// for TLS, with special characters of the password as %XX")
 
-// CheckQuorum refuses a server that is named twice, because it would have two votes.
-func CheckQuorum(urls []string) error {
-	seen := map[string]bool{}
-	for _, rawURL := range urls {
-		o, err := parseRedisURL(rawURL)
-		if err != nil {
-			return errRedisURL
-		}
-		server := strings.TrimSpace(strings.Join(o.Addrs, ",") + " " + o.MasterName) // a Sentinel may know several masters
-		if seen[server] {
-			return fmt.Errorf("%s is there twice: want independent servers", server)
-		}
-		seen[server] = true
-	}
-	return nil
-}
-
 func parseRedisURL(rawURL string) (*redis.UniversalOptions, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 	"github.com/ngrok/sqlmw"
@@ -101,7 +100,13 @@ func TestErrorsOfTheServer(t *testing.T) {
 			_, err := store.DecrementBatch(t.Context(), item.ID, []stock.Sale{one(item)})
 			return err
 		},
-		"a blind write": func() error { _, err := store.Write(t.Context(), one(item), item); return err },
+		"a versioned write": func() error {
+			read, err := store.Read(t.Context(), item.ID)
+			if err == nil {
+				_, err = store.WriteVersioned(t.Context(), one(item), read)
+			}
+			return err
+		},
 		"a sale under the row's lock": func() error {
 			_, err := store.ForUpdate(t.Context(), one(item), func([]stock.Item) error { return nil })
 			return err
@@ -155,7 +160,7 @@ func TestErrorsOfTheServer(t *testing.T) {
 		{"a sale", "COMMIT", false, unavailable, []uint32{1290, 1792}},
 		{"a sale", "COMMIT", false, unknown, []uint32{1180, 9999}},
 		{"a sale", "COMMIT", true, "none", []uint32{1180, 1053, 9002}},
-		{"a blind write", "COMMIT", true, "none", []uint32{1180}},
+		{"a versioned write", "COMMIT", true, "none", []uint32{1180}},
 		{"a sale under the row's lock", "COMMIT", true, "none", []uint32{1180}},
 		{"a batch", "COMMIT", false, unknown, []uint32{1180}},
 		{"a batch", "COMMIT", true, "none", []uint32{1180, 1317}},
@@ -191,28 +196,6 @@ func TestErrorsOfTheServer(t *testing.T) {
 		if stock.Advice(fmt.Errorf("sale: %w", &mysqldriver.MySQLError{Number: number})) == "" {
 			t.Errorf("no advice for the error %d", number)
 		}
-	}
-}
-
-// TestGetLockHasTheFormThatProxiesAccept: those that split reads from writes send a plain SELECT to a
-// replica, and Vitess refuses a lock function within another function.
-func TestGetLockHasTheFormThatProxiesAccept(t *testing.T) {
-	f := &failing{text: "SELECT GET_LOCK(?, ?) FOR UPDATE"}
-	f.number.Store(1213)
-	_, err := openFailing(t, f).GetLock(t.Context(), "lock", time.Second, func(*stock.Store) error { return nil })
-	if err == nil {
-		t.Error("GET_LOCK was sent in another form")
-	}
-}
-
-// TestAFenceOnTheConnectionOfALock meets a primary that is one no more.
-func TestAFenceOnTheConnectionOfALock(t *testing.T) {
-	f := &failing{text: "SET fence"}
-	f.number.Store(1290)
-	store := openFailing(t, f)
-	_, err := store.GetLock(t.Context(), "lock", time.Second, func(on *stock.Store) error { return on.RaiseFence(t.Context(), 1, 1) })
-	if !stock.Unreachable(err) {
-		t.Errorf("the fence: %v, want the server's refusal", err)
 	}
 }
 

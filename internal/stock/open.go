@@ -32,7 +32,7 @@ type Store struct {
 	repeats *atomic.Int64 // how often batches still look for orders under their keys first
 	ahead   *atomic.Int64 // by how many nanoseconds the database's clock is ahead of the process's
 
-	pinned *sql.Conn // what db works on, nil for the pool: see GetLock
+	pinned *sql.Conn // what db works on, nil for the pool
 
 	leftAt *atomic.Int64 // the second in which the store last left connections that lacked a right
 }

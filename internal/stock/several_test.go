@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"stocklock/internal/stock"
 	"stocklock/internal/stock/stocktest"
@@ -86,22 +85,4 @@ func TestSeveralItemsInOneSale(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestGetLockIsExclusive: who asks in vain writes nothing.
-func TestGetLockIsExclusive(t *testing.T) {
-	store := stocktest.Open(t)
-	got, err := store.GetLock(t.Context(), t.Name(), time.Second, func(*stock.Store) error {
-		got, err := store.GetLock(t.Context(), t.Name(), time.Millisecond, func(*stock.Store) error {
-			t.Error("two connections hold one lock")
-			return nil
-		})
-		if got || err != nil {
-			t.Errorf("a second GetLock = %t, %v", got, err)
-		}
-		return nil
-	})
-	if !got || err != nil {
-		t.Errorf("GetLock = %t, %v", got, err)
-	}
 }

@@ -96,38 +96,12 @@ func TestItemsPageByPage(t *testing.T) {
 	}
 }
 
-// TestWriteIsBlind is the disease: two sales that read the same stock both
-// succeed, and the stock has lost one of them.
-func TestWriteIsBlind(t *testing.T) {
-	store := stocktest.Open(t)
-	item := newItem(t, store, 10)
-	for range 2 {
-		if _, err := store.Write(t.Context(), one(item), item); err != nil {
-			t.Fatalf("Write: %v", err)
-		}
-	}
-	if got := stockOf(t, store, item.ID); got != 9 {
-		t.Errorf("stock after two blind writes = %d, want 9: one update lost", got)
-	}
-	// The orders beyond so many units are found, as docs/operate.md has it.
-	for units, want := range []int{2, 1, 0} {
-		var beyond int
-		err := store.Pool().QueryRowContext(t.Context(), `SELECT COUNT(named.public_id) FROM (
-			SELECT *, SUM(quantity) OVER (ORDER BY id) AS sold FROM orders WHERE item_id = ? AND cancelled_at IS NULL
-		) AS standing JOIN orders AS named ON named.id = COALESCE(standing.line_of, standing.id)
-		WHERE standing.sold > ?`, item.ID, units).Scan(&beyond)
-		if err != nil || beyond != want {
-			t.Errorf("%d orders are beyond %d units, %v, want %d", beyond, units, err, want)
-		}
-	}
-}
-
 // TestNoWriteMakesTheStockNegative writes what follows from a stock that the sale exceeds.
 func TestNoWriteMakesTheStockNegative(t *testing.T) {
 	store := stocktest.Open(t)
 	item := newItem(t, store, 0)
 	for name, write := range map[string]func(context.Context, stock.Sale, ...stock.Item) (stock.Order, error){
-		"Write": store.Write, "WriteVersioned": store.WriteVersioned, "WriteFenced": store.WriteFenced,
+		"WriteVersioned": store.WriteVersioned, "WriteFenced": store.WriteFenced,
 	} {
 		if _, err := write(t.Context(), one(item), item); !errors.Is(err, stock.ErrSoldOut) {
 			t.Errorf("%s of one unit of none = %v, want ErrSoldOut", name, err)
@@ -143,9 +117,9 @@ func TestOrderKeepsWhatItReadAndWrote(t *testing.T) {
 	store := stocktest.Open(t)
 	item := newItem(t, store, 10)
 	sale := stock.Sale{ItemID: item.ID, Quantity: 3, RequestID: "req", Strategy: "s", Run: "run", Shop: "shop", Token: 7}
-	got, err := store.Write(t.Context(), sale, item)
+	got, err := store.WriteVersioned(t.Context(), sale, item)
 	if err != nil {
-		t.Fatalf("Write: %v", err)
+		t.Fatalf("WriteVersioned: %v", err)
 	}
 	want := stock.Order{
 		ID: got.ID, PublicID: got.PublicID, CreatedAt: got.CreatedAt,

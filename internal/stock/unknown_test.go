@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"io"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -72,16 +71,11 @@ func (lateBegin) ConnBeginTx(ctx context.Context, conn driver.ConnBeginTx, optio
 func TestATransactionIsOverBeforeTheNext(t *testing.T) {
 	slow := &lateRollback{}
 	store := stocktest.OpenAt(t, testserver.Database(t), stock.WithExtraTime(-9*time.Second), stock.WithPool(testserver.Intercept(slow)))
-	over := false
-	_, err := store.GetLock(t.Context(), "lock", time.Second, func(on *stock.Store) error {
-		err := on.Transact(t.Context(), func(tx stock.Tx) error {
-			var slept []int64
-			return tx.Query(&slept, "SELECT SLEEP(1.3)")
-		})
-		over = slow.over.Load()
-		return err
+	err := store.Transact(t.Context(), func(tx stock.Tx) error {
+		var slept []int64
+		return tx.Query(&slept, "SELECT SLEEP(1.3)")
 	})
-	if !errors.Is(err, context.DeadlineExceeded) || !over {
+	if over := slow.over.Load(); !errors.Is(err, context.DeadlineExceeded) || !over {
 		t.Errorf("a transaction whose time was over: %v, rolled back: %t", err, over)
 	}
 }
@@ -95,30 +89,6 @@ func (l *lateRollback) TxRollback(_ context.Context, tx driver.Tx) error {
 	time.Sleep(50 * time.Millisecond)
 	defer l.over.Store(true)
 	return tx.Rollback()
-}
-
-// TestALockWithoutAnAnswer is free again: its connection ends, and does not go back to the pool.
-func TestALockWithoutAnAnswer(t *testing.T) {
-	dsn := testserver.Database(t)
-	store, other := stocktest.OpenAt(t, dsn, stock.WithPool(testserver.Intercept(noAnswer{}))), stocktest.OpenAt(t, dsn)
-	if _, err := store.GetLock(t.Context(), "lock", time.Second, func(*stock.Store) error { return nil }); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("a lock whose answer was lost: %v", err)
-	}
-	got, err := other.GetLock(t.Context(), "lock", 10*time.Second, func(*stock.Store) error { return nil })
-	if !got || err != nil {
-		t.Errorf("the lock is not free: %v", err)
-	}
-}
-
-// noAnswer has the server do what it is asked, and loses its answers.
-type noAnswer struct{ sqlmw.NullInterceptor }
-
-func (noAnswer) ConnQueryContext(ctx context.Context, conn driver.QueryerContext, query string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
-	rows, err := conn.QueryContext(ctx, query, args)
-	if err == nil {
-		err = errors.Join(io.ErrUnexpectedEOF, rows.Close())
-	}
-	return ctx, nil, err
 }
 
 // TestExtraTimeMovesTheEndOfATransaction takes nearly all of the ten seconds away: that shows the sum

@@ -98,16 +98,8 @@ func (s *Store) lookUp(ctx context.Context, err error, orders ...Order) error {
 	}
 }
 
-// Write sets the stock of each line's item to what was read less the line's quantity, whatever the
-// stock is now, and records the order, in one transaction. This is the unprotected half of a
-// read-modify-write. Only a lock around the read and the write makes it right. A sale of more units
-// than were read is refused with [ErrSoldOut].
-func (s *Store) Write(ctx context.Context, sale Sale, read ...Item) (Order, error) {
-	return s.writeWhere(ctx, sale, read, unprotected)
-}
-
-// WriteVersioned is [Store.Write] that is refused with [ErrConflict] if an item was written since
-// the read. It compares the stock, too. After the failover to a replica that was behind, the same
+// WriteVersioned sets the stock of each line's item to what was read less the line's quantity, and records the order, in one
+// transaction. It is refused with [ErrConflict] if an item was written since the read. It compares the stock, too. After the failover to a replica that was behind, the same
 // version comes again, with another stock.
 func (s *Store) WriteVersioned(ctx context.Context, sale Sale, read ...Item) (Order, error) {
 	return s.writeWhere(ctx, sale, read, condition{ErrConflict, func(line Line, read Item) (string, []any) {
@@ -134,8 +126,8 @@ func (s *Store) RaiseFence(ctx context.Context, itemID uint64, token int64) erro
 	return ErrFenced
 }
 
-// WriteFenced is [Store.Write] that is refused with [ErrFenced] if a fence is not the line's token
-// any more.
+// WriteFenced is [Store.WriteVersioned] that is refused with [ErrFenced] instead, if a fence is not the line's token any
+// more.
 func (s *Store) WriteFenced(ctx context.Context, sale Sale, read ...Item) (Order, error) {
 	return s.writeWhere(ctx, sale, read, underFence)
 }
@@ -147,12 +139,9 @@ type condition struct {
 	where   func(line Line, read Item) (string, []any)
 }
 
-var (
-	unprotected = condition{ErrNotFound, func(line Line, _ Item) (string, []any) { return "id = ?", []any{line.ItemID} }}
-	underFence  = condition{ErrFenced, func(line Line, _ Item) (string, []any) {
-		return "id = ? AND fence = ?", []any{line.ItemID, line.Token}
-	}}
-)
+var underFence = condition{ErrFenced, func(line Line, _ Item) (string, []any) {
+	return "id = ? AND fence = ?", []any{line.ItemID, line.Token}
+}}
 
 func (s *Store) writeWhere(ctx context.Context, sale Sale, read []Item, on condition) (Order, error) {
 	if err := sale.Check(read); err != nil {

@@ -8,32 +8,6 @@ import (
 	"stocklock/internal/stock"
 )
 
-// ReadThenWrite reads the stock, checks it, and writes back what it computed. Updates are lost
-// unless a guard excludes all other sales.
-func ReadThenWrite(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
-	return readThen(ctx, store, wanted, store.Write)
-}
-
-// ReadThenWriteBy is [ReadThenWrite] with another way to read the item. From says where it was read, if
-// that is not the item's row: a fact of the point read.
-func ReadThenWriteBy(read func(ctx context.Context, itemID uint64) (item stock.Item, from string, err error)) Decrement {
-	return func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
-		item, from, err := read(ctx, wanted.ItemID)
-		if err != nil {
-			return stock.Order{}, err
-		}
-		facts := []slog.Attr{slog.Int64("stock", item.Stock)}
-		if from != "" {
-			facts = append(facts, slog.String(sale.From, from))
-		}
-		sale.At(ctx, sale.Read, facts...)
-		order, err := thenWrite(ctx, wanted, []stock.Item{item}, func(wanted stock.Sale, read ...stock.Item) (stock.Order, error) {
-			return store.Write(ctx, wanted, read...)
-		})
-		return Written(ctx, order, err)
-	}
-}
-
 // readThen reads the stock, checks it, checks the lock once more, and writes. No lock with a lease
 // can protect the time between that last check and the write.
 func readThen(ctx context.Context, store *stock.Store, wanted stock.Sale,
@@ -47,19 +21,6 @@ func readThen(ctx context.Context, store *stock.Store, wanted stock.Sale,
 		return write(ctx, wanted, read...)
 	})
 	return Written(ctx, order, err)
-}
-
-// ReadThen makes a sale of one line of a read and of a write of what follows from it, and announces the
-// points read and write. The sale that write is given looks at the lock once more when it is ready. The
-// caller announces the order when it is committed: see [Written].
-func ReadThen(ctx context.Context, wanted stock.Sale, read func() (stock.Item, error),
-	write func(stock.Sale, ...stock.Item) (stock.Order, error)) (stock.Order, error) {
-	item, err := read()
-	if err != nil {
-		return stock.Order{}, err
-	}
-	sale.At(ctx, sale.Read, slog.Int64("stock", item.Stock))
-	return thenWrite(ctx, wanted, []stock.Item{item}, write)
 }
 
 func thenWrite(ctx context.Context, wanted stock.Sale, read []stock.Item,

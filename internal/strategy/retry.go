@@ -22,10 +22,6 @@ func Retrying(sell Decrement) func(Deps) (Guard, Decrement) {
 	return func(d Deps) (Guard, Decrement) { return Unguarded{}, RetryConflicts(d.Options, sell) }
 }
 
-// RetryBackingOff is [RetryConflicts] with a pause that doubles. Sales whose locks do not keep out the
-// repeats of others need it: those that come again at once can starve each other without an end.
-func RetryBackingOff(o Options, sell Decrement) Decrement { return retryPausing(o, o.Wait/8, sell) }
-
 // retryPausing pauses for up to most before it repeats a sale.
 func retryPausing(o Options, most time.Duration, sell Decrement) Decrement {
 	return func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
