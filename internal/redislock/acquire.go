@@ -32,20 +32,18 @@ func (l *Locker) AcquireWith(ctx context.Context, key string, o AcquireOptions) 
 func (l *Locker) acquire(ctx context.Context, key string, o AcquireOptions, begun instant) (held context.Context, lease *Lease, err error) {
 	name := l.opts.Prefix + tagged(key)
 	outer, _ := ctx.Value((*holdsOf)(l)).(*hold) // the innermost, or nil
+	refused := func(why error) (context.Context, *Lease, error) { l.unlock(); return nil, nil, why }
 	l.mu.Lock()
 	switch h := outer.of(name); {
 	case outer != nil && outer.look() != nil: // its holder must stop
-		l.unlock()
-		return nil, nil, fmt.Errorf("acquire %q: %w", key, outer.look())
+		return refused(fmt.Errorf("acquire %q: %w", key, outer.look()))
 	case ctx.Err() != nil:
-		l.unlock()
-		return nil, nil, notAcquired(key, nil, context.Cause(ctx))
+		return refused(notAcquired(key, nil, context.Cause(ctx)))
 	case h != nil:
 		defer l.unlock()
 		return h.reenterLocked(ctx, key, outer)
 	case l.closed:
-		l.unlock()
-		return nil, nil, ErrClosed
+		return refused(ErrClosed)
 	}
 	w := &waiter{AcquireOptions: o, ctx: ctx, key: key, outer: outer, begun: begun, answer: make(chan result, 1), news: make(chan error, 2)}
 	l.calls.Add(1)
@@ -145,8 +143,7 @@ func (l *Locker) unansweredLocked(r request, err error) {
 
 // failedLocked ends an attempt without an answer. An attempt that cannot have been carried out
 // needs no clean-up.
-func (l *Locker) failedLocked(n *lock, attempt uint64, err error) todo {
-	var next todo
+func (l *Locker) failedLocked(n *lock, attempt uint64, err error) (next todo) {
 	if attempt == n.attempt && n.state == asking { // or the caller gave up and cancelled it, or a pushed grant was faster
 		next = n.giveUp()
 	}
@@ -212,10 +209,9 @@ func (l *Locker) abandon(n *lock, w *waiter) error {
 	}
 	l.unlock()
 	r := <-w.answer
-	switch {
-	case r.hold != nil:
+	if r.hold != nil {
 		l.calls.Go(func() { _, _ = r.hold.leave(0) })
-	case r.err != nil:
+	} else if r.err != nil {
 		_, _, err = l.tell(w, r)
 	}
 	return err

@@ -10,7 +10,7 @@ if not cancelled or tonumber(cancelled) < past then
   -- Marks of Lockers that are gone must not pile up. One that is missed costs a lease at most.
   if call('HLEN', k.waiters) > 2 * call('ZCARD', k.queue) + 100 then
     for _, field in ipairs(call('HKEYS', k.waiters)) do
-      if not waiter(k, field) then call('HDEL', k.waiters, field) end
+      if not call('ZSCORE', k.queue, field) then call('HDEL', k.waiters, field) end
     end
   end
   call('HSET', k.waiters, 'c:' .. id, attempt)

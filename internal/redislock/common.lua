@@ -6,7 +6,8 @@
 --   waiters  hash    Locker -> attempt:heartbeat:lease:visible; c:Locker -> the newest attempt
 --                    that it has cancelled
 --   epoch    string  the last epoch
--- The last three live for the lease or a minute, whichever is longer, after their last use.
+-- The last three live for the lease or a minute, whichever is longer, after their last use. The queue may have half of
+-- that left when a process joins it.
 -- Times are microseconds of the server's clock, leases milliseconds.
 
 local k = { lock = KEYS[1], queue = KEYS[2], waiters = KEYS[3], epoch = KEYS[4] }
@@ -75,7 +76,8 @@ local function join(k, id, attempt, lease, waited, now, text)
   note(k, id, attempt, lease, text)
   local new = call('ZADD', k.queue, now - waited, id) == 1
   local first = new and call('ZRANK', k.queue, id) == 0
-  if first or now % 64 == 0 then prolong(k, lease) end -- not every time: it takes four calls
+  -- Not every time, because it takes four calls. Waits that are shorter than an interval send no heartbeat.
+  if first or call('PTTL', k.queue) < tonumber(keep(lease)) / 2 then prolong(k, lease) end
   return first
 end
 

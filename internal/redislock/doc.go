@@ -89,7 +89,8 @@
 // lock does not end the inner hold; losing the outer lock does. Under context.WithoutCancel(held) of the outer lock, the
 // inner hold tells of that loss by Err, and not by Done. After that release, the inner hold
 // ends with the context of the outer Acquire, or at the deadline of its own. It cannot notice that a
-// context between the two is cancelled later. Under a held context of another Locker, it ends with that one's release.
+// context between the two is cancelled later. Under a held context of another Locker, it ends with that one's release,
+// unless a hold of its own Locker is around that one.
 //
 // # Several locks
 //
@@ -147,7 +148,8 @@
 // how soon errors are noticed. Through such a client, the caller's goroutine sends its request itself, which takes
 // half the time on a fast network. With a ReadTimeout below zero and without ContextTimeoutEnabled, each request that meets a
 // silent Redis keeps a goroutine without a limit. With any client, Acquire returns when its context or its wait ends;
-// through one with ContextTimeoutEnabled, a cancel without a deadline is noticed within a second.
+// through one with ContextTimeoutEnabled, a cancel without a deadline is noticed within a second. A *redis.ClusterClient
+// first asks any node for COMMAND, for up to five seconds. Set its DisableRoutingPolicies, which keeps it from that.
 // The requests of Acquire and Release carry the values of the context that Acquire was called with. A
 // hook of the client, as for traces, can read them. Renewals carry none, because those of several
 // callers go out together.
@@ -183,7 +185,7 @@
 // An access list must allow the keys of [Keys], the channels redislock:*, SUBSCRIBE and PING,
 // EVALSHA and EVAL, and the commands of the scripts: GET, SET, DEL, EXISTS, PEXPIRE, PTTL, TIME,
 // PUBLISH, PUBSUB, and the commands on hashes and sorted sets. Without PUBSUB, dead waiters cost
-// more.
+// more. The client of a Cluster also sends CLUSTER SLOTS and ASKING, and COMMAND unless DisableRoutingPolicies is set.
 //
 // The names of the keys contain the version of their layout. Lockers of different versions do not
 // exclude each other. Stop all of one version before you start another.

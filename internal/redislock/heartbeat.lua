@@ -13,8 +13,13 @@ if epoch then
 end
 if waiter(k, id) ~= attempt then return 0 end
 local now, text = clock()
+local place = call('ZSCORE', k.queue, id)
+if not place then -- the queue was lost, and the arrival with it
+  leave(k, id)
+  return 0
+end
 note(k, id, attempt, lease, text)
-call('ZADD', k.queue, 'LT', now, id) -- a place in the future is from before the clock was set back
+if tonumber(place) > now then call('ZADD', k.queue, now, id) end -- it is from before the clock was set back
 prolong(k, lease)
 if not holder(k) then
   local who, given = grant(k, name, id, '', 0, now, text)

@@ -70,15 +70,14 @@ func newLock(name string) *lock {
 // waiter is one goroutine that wants the lock.
 type waiter struct {
 	AcquireOptions
-	ctx     context.Context
-	key     string // as the caller spells it
-	outer   *hold  // the innermost that ctx has
-	begun   instant
-	answer  chan result   // of size 1
-	news    chan error    // of size 2: nil when it learns that the lock is taken, and why Redis does not serve it, once each
-	taken   bool          // news has had the first; Locker.mu guards it
-	unhappy bool          // news has had the second; Locker.mu guards it
-	place   *list.Element // nil once it is out of the queue: then it has its answer
+	ctx            context.Context
+	key            string // as the caller spells it
+	outer          *hold  // the innermost that ctx has
+	begun          instant
+	answer         chan result   // of size 1
+	news           chan error    // of size 2: nil when it learns that the lock is taken, and why Redis does not serve it, once each
+	taken, unhappy bool          // news has had the first, and the second; Locker.mu guards both
+	place          *list.Element // nil once it is out of the queue: then it has its answer
 }
 
 // result is the answer to a waiter.
@@ -173,7 +172,7 @@ func Do(ctx context.Context, l Locking, key string, fn func(held context.Context
 // Close ends every wait with [ErrClosed], lets nobody acquire a lock any more, and waits for its holders to release
 // theirs. It renews them meanwhile. If ctx ends first, Close returns its cause. Held contexts then end with [ErrLost] and
 // ErrClosed, and what is still held is left to its lease: its holder may still work. Nothing else of the Locker is left
-// when Close returns nil; after an error, its goroutines end by themselves. While Redis is silent, cancels take up to a
+// when Close returns nil, but a timer of a second at most; after an error, its goroutines end by themselves. While Redis is silent, cancels take up to a
 // lease, and requests without ContextTimeoutEnabled the client's timeouts. Give ctx a bound: a lease that is never
 // released has none without MaxHold.
 func (l *Locker) Close(ctx context.Context) error {

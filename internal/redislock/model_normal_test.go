@@ -58,7 +58,7 @@ func (m model) prune(w *world) {
 		}
 		switch state(p.state) {
 		case idle:
-			*p = process{attempt: p.attempt, deaf: p.deaf, uncount: p.uncount, dead: p.dead}
+			*p = process{attempt: p.attempt, had: p.had, deaf: p.deaf, uncount: p.uncount, dead: p.dead}
 		case asking:
 			p.left, p.epoch, p.n = 0, 0, 0
 		case waiting:
@@ -132,7 +132,7 @@ func (w *world) asks(owner, from, to int8) bool {
 // ranks gives numbers of which only the order matters the smallest ones that have it. Zero
 // means that there is none, and stays.
 type ranks struct {
-	fields [2*maxMail + 6]*int8
+	fields [2*maxMail + 7]*int8
 	n      int
 }
 
@@ -179,6 +179,16 @@ func (w *world) renumberAttempts(owner int8) {
 		r.add(&q.attempt)
 	}
 	r.add(&p.from)
+	// Of the attempts that can be told, those that were a hold are not heard again.
+	had := p.had
+	if p.had = 0; had == p.attempt && state(p.state) == held {
+		p.had = had
+	}
+	for _, f := range r.fields[:r.n] {
+		if *f <= had {
+			p.had = max(p.had, *f)
+		}
+	}
 	if state(p.state) == idle {
 		p.attempt = 0
 		for _, f := range r.fields[:r.n] {
@@ -186,6 +196,7 @@ func (w *world) renumberAttempts(owner int8) {
 		}
 	}
 	r.add(&p.attempt)
+	r.add(&p.had)
 	r.assign()
 }
 

@@ -57,6 +57,7 @@ type place struct {
 type process struct {
 	state    int8 // idle, asking, waiting, held
 	attempt  int8 // the newest one
+	had      int8 // the newest one that became a hold
 	from     int8 // asking with a release: the attempt that it gave back
 	bound    int8 // asking and waiting: ticks since name.bound
 	left     int8 // held: ticks until the local deadline

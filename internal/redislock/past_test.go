@@ -3,6 +3,8 @@ package redislock
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -10,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // What only a change of the lock can break, and no copy needs.
@@ -75,6 +79,20 @@ func TestLeavePassesNothingOn(t *testing.T) {
 			t.Errorf("Leave = %v with %v; %d requests for the lock, want that the waiter asks anew", err, f.args, len(f.requests(acquireScript)))
 		}
 		release(t, <-got)
+	})
+}
+
+// TestAGrantThatIsToldLateEndsNoLeave: a heartbeat was faster than its message. A grant that was no hold here is ended.
+func TestAGrantThatIsToldLateEndsNoLeave(t *testing.T) {
+	withListening(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		_, lease := acquire(t, l, t.Context(), "k")
+		must(t, lease.Leave(time.Hour))
+		for _, attempt := range []int{1, 2} {
+			l.hear(fmt.Sprint("granted ", attempt, " 12345 0 ", tagged("k")))
+			if settled(); len(f.requests(cancelScript)) != attempt-1 {
+				t.Errorf("attempt %d is told: %d cancels", attempt, len(f.requests(cancelScript)))
+			}
+		}
 	})
 }
 
@@ -406,5 +424,77 @@ func TestALongWaitIsToldOfAnOutage(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestAQueueThatIsNeverEmptyLives: waits that are shorter than an interval send no heartbeat. Where it was lost, a
+// heartbeat makes no place whose arrival is forgotten, and what the others have noted goes with the marks.
+func TestAQueueThatIsNeverEmptyLives(t *testing.T) {
+	p := newPlay(t)
+	keys, ctx := keysOf(p.n.name), t.Context()
+	p.does("A acquires 1: held", "B acquires 1: waiting")
+	for _, key := range []string{keys.Queue, keys.Waiters} {
+		p.client.PExpire(ctx, key, 10*time.Second)
+	}
+	p.does("C acquires 1: waiting")
+	for _, key := range []string{keys.Queue, keys.Waiters} {
+		if left := p.client.PTTL(ctx, key).Val(); left < 50*time.Second {
+			t.Errorf("%s is kept for %s, want a minute", key, left)
+		}
+	}
+	p.client.ZRem(ctx, keys.Queue, p.peers["B"].id)
+	p.does("B beats 1: dropped", "B acquires 2 after 60s: waiting", "A releases 1: waiting", "B has 2")
+	p.client.HSet(ctx, keys.Waiters, "somebody", "1:1:60000:0")
+	for range 150 {
+		_, err := newPeer(p.client, time.Second).send(ctx, cancelScript, p.n, 1)
+		must(t, err)
+	}
+	if p.client.HExists(ctx, keys.Waiters, "somebody").Val() {
+		t.Error("somebody is noted who has no place")
+	}
+}
+
+// TestTheNodeOfALockIsNotAskedFor: nobody else gets a lock meanwhile.
+func TestTheNodeOfALockIsNotAskedFor(t *testing.T) {
+	dials := 0
+	client := toClose(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, Dialer: func(context.Context, string, string) (net.Conn, error) {
+		dials++
+		return nil, errDown
+	}}))
+	if node := newServer(client, "").node(lockOn("k")); node != "" || dials > 0 {
+		t.Errorf("the node is %q, by %d dials, want none, as no slots are known", node, dials)
+	}
+}
+
+// TestASubscriptionThatMissesItsGrantIsOpenedAgain: it may have stayed with a server that is not the primary any
+// more. So may that of a waiter that has lost its place. It is read until the new one is there: other locks would lose
+// their turn without.
+func TestASubscriptionThatMissesItsGrantIsOpenedAgain(t *testing.T) {
+	for name, answer := range map[string]any{"grant": heldReply, "place": droppedReply} {
+		t.Run(name, func(t *testing.T) {
+			withPushes(t, func(t *testing.T, p *pushes, l *Locker) {
+				for _, script := range []*script{acquireScript, heartbeatScript} {
+					p.answers(script, says(waitingReply))
+				}
+				got := asks(t, t.Context(), l, "k")
+				time.Sleep(2 * time.Second)
+				begin := make(chan struct{})
+				p.set(func() { p.wait = begin })
+				p.answers(acquireScript, nil)
+				p.answers(heartbeatScript, says(answer))
+				release(t, <-got)
+				for over := range 2 {
+					synctest.Wait()
+					p.set(func() {
+						if p.commands["subscribe"] != 2 || p.over != over {
+							t.Errorf("%d subscriptions, of which %d are over, want another one, and %d", p.commands["subscribe"], p.over, over)
+						}
+					})
+					if over == 0 {
+						close(begin)
+					}
+				}
+			})
+		})
 	}
 }

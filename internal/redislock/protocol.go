@@ -172,13 +172,15 @@ func newServer(client Client, label string) server {
 
 func (s server) channel() string { return "redislock:" + s.id }
 
-// node returns the address of the node of a Cluster that has a lock, or "" if it is not known. The
-// client knows it: it has sent the request by which the lock is held or waited for.
+// node returns the address of the node of a Cluster that has a lock, or "" if it is not known. It asks nobody,
+// because it is called with Locker.mu held.
 func (s server) node(n *lock) string {
-	if c, ok := s.client.(interface { // of a *redis.ClusterClient
+	if c, ok := s.client.(interface {
 		MasterForKey(context.Context, string) (*redis.Client, error)
-	}); ok {
-		if node, err := c.MasterForKey(context.Background(), n.keys[0].(string)); err == nil {
+	}); ok { // of a *redis.ClusterClient
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if node, err := c.MasterForKey(ctx, n.keys[0].(string)); err == nil {
 			return node.Options().Addr
 		}
 	}

@@ -37,6 +37,7 @@ const never instant = math.MaxInt64 / 2
 type machine struct {
 	state   state
 	attempt uint64        // under which Redis knows this process; not while idle
+	had     uint64        // the newest attempt that became a hold
 	lease   time.Duration // of the attempt, or the last one
 	bound   instant       // asking, waiting: a grant that is pushed was made after this
 	others  int64         // other processes that wait, as far as is known
@@ -80,7 +81,7 @@ func interval(lease time.Duration) time.Duration { return min(third(lease), 10*t
 
 // ask begins an attempt.
 func (m *machine) ask(now instant, attempt uint64, lease time.Duration) {
-	*m = machine{state: asking, attempt: attempt, lease: lease, bound: now}
+	*m = machine{state: asking, attempt: attempt, had: m.had, lease: lease, bound: now}
 }
 
 // answered processes the reply to the request that began an attempt and was sent at sent. An
@@ -100,7 +101,7 @@ func (m *machine) answered(attempt uint64, r reply, queued bool, sent, now insta
 }
 
 // stop makes the machine idle. Either no attempt is left in Redis, or the caller ends it there.
-func (m *machine) stop() { *m = machine{lease: m.lease} }
+func (m *machine) stop() { *m = machine{had: m.had, lease: m.lease} }
 
 // granted begins a hold. Redis granted the lock at the time base, or later.
 func (m *machine) granted(r reply, base, now instant) todo {
@@ -108,7 +109,7 @@ func (m *machine) granted(r reply, base, now instant) todo {
 	if now >= deadline { // the answer took longer than the lease
 		return m.giveUp()
 	}
-	*m = machine{state: held, attempt: m.attempt, lease: m.lease, others: max(r.others, m.others), due: nextRenewal(m.lease, base),
+	*m = machine{state: held, attempt: m.attempt, had: m.attempt, lease: m.lease, others: max(r.others, m.others), due: nextRenewal(m.lease, base),
 		epoch: r.epoch, given: now, deadline: deadline, ends: never, ahead: instant(r.epoch)*time.Microsecond - base}
 	return todo{serve: true}
 }
@@ -117,12 +118,13 @@ func (m *machine) granted(r reply, base, now instant) todo {
 // old, and nobody wants it.
 func (m *machine) pushed(attempt uint64, r reply, now instant) todo {
 	switch {
+	case attempt <= m.had: // it comes twice, and its holder may have left the lock by now: see [Lease.Leave]
 	case attempt != m.attempt || m.state == idle:
 		return todo{over: attempt}
-	case m.state != held && m.bound+m.lease-margin(m.lease)-now < third(m.lease):
+	case m.bound+m.lease-margin(m.lease)-now < third(m.lease):
 		// Little of the lease may be left. A heartbeat renews it before anybody works under it.
 		m.due = now
-	case m.state != held: // otherwise the grant came twice
+	default:
 		return m.granted(r, m.bound, now)
 	}
 	return todo{}

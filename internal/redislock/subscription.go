@@ -13,13 +13,13 @@ import (
 )
 
 // subscription is a Locker's subscription to its own channel. Messages there say that a lock was
-// granted to it, or that others want a lock that it holds. Locker.mu guards begun, since and err.
+// granted to it, or that others want a lock that it holds. Locker.mu guards before, begun, since and err.
 type subscription struct {
-	ctx   context.Context
-	close context.CancelFunc
-	begun instant // or when it was refused
-	since instant // when it was confirmed, if not zero
-	err   error   // why Redis does not let this Locker listen; then nobody reads it
+	ctx          context.Context
+	close        context.CancelFunc
+	before       func()  // closes the one in whose place it is, which is read until this one is confirmed, or refused
+	begun, since instant // when it began, or was refused; when it was confirmed, if not zero
+	err          error   // why Redis does not let this Locker listen; then nobody reads it
 }
 
 // subscribeLocked begins to listen, unless that has begun. If Redis refused it a moment ago, it
@@ -29,7 +29,7 @@ func (l *Locker) subscribeLocked() error {
 		return ErrClosed
 	}
 	if s := l.subscription; s == nil || s.err != nil && l.now()-s.begun > time.Second {
-		s = &subscription{begun: l.now()}
+		s = &subscription{begun: l.now(), before: func() {}}
 		s.ctx, s.close = context.WithCancel(l.ctx)
 		l.subscription = s
 		l.work.Go(func() { l.listen(s) })
@@ -39,12 +39,12 @@ func (l *Locker) subscribeLocked() error {
 
 // unseenLocked resubscribes after a waiter lost its place, or missed its grant. Perhaps Redis does
 // not see the subscription: after a failover it can stay with a server that is not the primary any
-// more.
+// more. If it does see it, other locks of this Locker would lose their turn while none is there.
 func (l *Locker) unseenLocked() {
-	if s := l.subscription; s != nil && s.since != 0 && l.now()-s.since > time.Second {
-		s.close()
+	if s := l.subscription; s != nil && !l.closed && s.since != 0 && l.now()-s.since > time.Second {
 		l.subscription = nil
 		_ = l.subscribeLocked()
+		l.subscription.before = s.close
 	}
 }
 
@@ -117,6 +117,7 @@ func (l *Locker) receive(s *subscription, messages *redis.PubSub) error {
 func (l *Locker) confirmed(s *subscription) {
 	l.mu.Lock()
 	defer l.unlock()
+	s.before()
 	s.since = l.now()
 	for _, n := range l.locks {
 		n.resume(l.now())
@@ -129,6 +130,7 @@ func (l *Locker) confirmed(s *subscription) {
 func (l *Locker) notConfirmed(s *subscription, err error) {
 	l.mu.Lock()
 	defer l.unlock()
+	s.before()
 	s.since, s.begun, s.err = 0, l.now(), fmt.Errorf("%w: %w", errSubscribe, err)
 	for _, n := range l.locks {
 		if n.state != asking {

@@ -51,6 +51,12 @@ func OpenRedis(rawURL string, poolSize int) (redis.UniversalClient, error) {
 	o.PoolSize, o.PoolTimeout = poolSize, redisPoolTimeout
 	// Only one vendor's servers know this handshake. On others it is noise.
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	if o.IsClusterMode {
+		cluster := o.Cluster()
+		// Otherwise a single request can wait for seconds past its deadline for COMMAND, from a node that it does not concern.
+		cluster.DisableRoutingPolicies = true
+		return redis.NewClusterClient(cluster), nil
+	}
 	return redis.NewUniversalClient(o), nil
 }
 

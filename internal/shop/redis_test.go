@@ -135,4 +135,12 @@ func TestTheClientOfRedis(t *testing.T) {
 	if !reflect.DeepEqual(is, want) {
 		t.Errorf("%v, want %v", is, want)
 	}
+	cluster, err := OpenRedis("redis://"+nowhere+"?cluster=true", 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	if o := cluster.(*redis.ClusterClient).Options(); o.PoolSize != 7 || !o.DisableRoutingPolicies {
+		t.Errorf("of a Cluster: %+v", o)
+	}
 }
