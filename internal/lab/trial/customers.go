@@ -52,6 +52,7 @@ type Customer struct {
 	fault     labmode.Fault
 	nested    bool
 	lease     time.Duration // of its lock; 0 for the shop's usual one
+	wait      time.Duration // for its lock; 0 for the shop's usual one
 	wish      wish
 	scheduled time.Time // when it should have been sent
 	alone     bool      // nothing else was under way

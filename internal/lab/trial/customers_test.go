@@ -70,6 +70,23 @@ func TestNoPurchaseMeetsItself(t *testing.T) {
 	}
 }
 
+// TestWhoIsToReadBeforeACommitWaits for the lock until the play gives up. A few milliseconds more than the usual wait, and
+// all were rejected as busy.
+func TestWhoIsToReadBeforeACommitWaits(t *testing.T) {
+	a := attackOf(Options{Workers: 1})
+	a.Shops, a.traces, a.Of = make([]Shop, 1), make([]traceFile, 1), declared.Strategy{ReleasesFirst: true}
+	a.customers, a.play, a.ended = newCustomers(1, "item", wishes{plain: true}), newPlay(a), time.Now()
+	for n := range beforeCommits + 1 {
+		want := playPatience
+		if n == beforeCommits {
+			want = 0
+		}
+		if got, _ := a.next(t.Context()); got.Wait != want {
+			t.Errorf("request %d waits for %s, want %s", n, got.Wait, want)
+		}
+	}
+}
+
 // TestAnotherIsTheFirst: a first that was rejected before its point is made again.
 func TestAnotherIsTheFirst(t *testing.T) {
 	c := newCustomers(2, "item", wishes{plain: true})

@@ -131,7 +131,7 @@ func (c *customers) ask(w Wish) *Customer {
 func (s *Show) order(c *Customer) load.Order {
 	o := load.Order{
 		Shop: s.Shops[c.shop].URL, ItemID: s.Items[0].ItemID, Quantity: c.wish.quantity, RequestID: c.id, IdempotencyKey: c.wish.key,
-		Strategy: s.Of.Name, Run: s.run, Fault: c.fault, Nested: c.nested, Lease: c.lease, Tag: c,
+		Strategy: s.Of.Name, Run: s.run, Fault: c.fault, Nested: c.nested, Lease: c.lease, Wait: c.wait, Tag: c,
 	}
 	if w := c.wanted; w.Act != "" {
 		o.Act, o.Reference, o.Seconds, o.Subject = w.Act, w.Reference, w.Seconds, "customer-"+w.Name
