@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"stocklock/internal/lab/matrix"
@@ -74,20 +75,55 @@ func flagOf(name, value string) string {
 // replay is the command that runs a cell of the plan again, with a shop program where one was given. Addresses
 // that came from the environment stay there, and those with passwords are to be put there.
 func replay(c trial.Result, p matrix.Plan, shop string) string {
-	words := []string{again(c, shop, p.RedisServer)}
-	if !c.OnTopology() { // whose servers have settings of their own
-		for _, setting := range p.MySQLSet {
-			words[0] += flagOf("--mysql-set", setting)
-		}
-	}
+	command := again(c, shop, p.RedisServer) + ofServers(c, p)
 	if c.Group != trial.OneServer {
-		return strings.Join(append(words, "--draw"), " ")
+		return command + " --draw"
 	}
+	return command + settingsOf(c, p)
+}
+
+// explaining is the command that runs a cell of the plan again and draws it. What the cell has by itself is left out.
+func explaining(c trial.Result, p matrix.Plan, shop string) string {
+	command := program() + " run " + c.Name()
+	if c.Seed != 1 {
+		command = fmt.Sprintf("%s --seed %d", command, c.Seed)
+	}
+	command += flagOf("--shop-binary", shop) + flagOf("--redis-server", p.RedisServer) + ofServers(c, p)
+	if c.Group != trial.OneServer {
+		return command + " --draw"
+	}
+	alone := matrix.Plan{Pairs: slices.DeleteFunc(slices.Clone(p.Pairs), func(of matrix.Pair) bool {
+		return of.Strategy.Name != c.Strategy || of.Scenario.Name != c.Scenario
+	})}
+	if set := settingsOf(c, p); set != settingsOf(c, alone.OneServer()) {
+		command += set
+	}
+	return command + " --draw"
+}
+
+// fromFile is the command that explains a cell of a saved result.
+func fromFile(c trial.Result, file string) string {
+	return program() + " run " + c.Name() + " --draw --from " + quoted(file)
+}
+
+// ofServers are the settings of the MySQL that a cell has.
+func ofServers(c trial.Result, p matrix.Plan) (flags string) {
+	if c.OnTopology() { // whose servers have settings of their own
+		return ""
+	}
+	for _, setting := range p.MySQLSet {
+		flags += flagOf("--mysql-set", setting)
+	}
+	return flags
+}
+
+// settingsOf are the flags with which a cell on one server was run.
+func settingsOf(c trial.Result, p matrix.Plan) string {
 	sc, _ := scenario.ByName(c.Scenario)
 	p = *p.Of(sc)
-	words = append(words, "--stock", fmt.Sprint(p.Stock), "--requests", fmt.Sprint(p.Requests),
+	words := []string{"", "--stock", fmt.Sprint(p.Stock), "--requests", fmt.Sprint(p.Requests),
 		"--workers", fmt.Sprint(p.Workers), "--lease", p.Lease.String(), "--wait", p.Wait.String(),
-		"--retry", p.Retry.String(), "--work", p.Work.String())
+		"--retry", p.Retry.String(), "--work", p.Work.String()}
 	switch {
 	case len(p.Given) == 0:
 		words = append(words, "--shops", fmt.Sprint(p.Shops))

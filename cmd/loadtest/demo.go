@@ -12,6 +12,7 @@ import (
 	"stocklock/internal/lab/cells"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/trial"
 )
 
 type demoCommand struct {
@@ -98,6 +99,6 @@ func (o demoOutput) write(compared, telling report.Report, s streams) error {
 	s.terminal().Demo(compared, telling)
 	fmt.Fprintln(s.out, s.say("report.happened", "n", len(both.Cells), "file", o.Out[0]))
 	err := o.finish(both, s, nil)
-	s.terminal().Next(both, program(), quoted(o.Out[1]))
+	s.terminal().Next(both, func(c trial.Result) string { return fromFile(c, o.Out[1]) }, program()+" run all")
 	return err
 }

@@ -136,11 +136,11 @@ func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) e
 		return errors.Join(failed, err)
 	}
 	if !one {
-		saved := ""
+		explained := func(of trial.Result) string { return explaining(of, plan.OneServer(), shop.Given) }
 		if files := c.named(".json"); len(files) > 0 {
-			saved = quoted(files[0])
+			explained = func(of trial.Result) string { return fromFile(of, files[0]) }
 		}
-		people.terminal().Next(r, program(), saved)
+		people.terminal().Next(r, explained, program()+" run all"+flagOf("--shop-binary", shop.Given)+flagOf("--redis-server", plan.RedisServer))
 	}
 	return err
 }

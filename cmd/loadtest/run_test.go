@@ -217,11 +217,7 @@ func TestCellsAreRunAgainAsTheyWere(t *testing.T) {
 
 // TestCellsOfAFewAreRunAgainOnTheSamePrograms, and without what they set themselves.
 func TestCellsOfAFewAreRunAgainOnTheSamePrograms(t *testing.T) {
-	shape, err := load.ParseShape("50")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := matrix.Plan{RedisServer: "/opt/x", MySQLSet: []string{"a=1"}, Shape: shape}
+	p := matrix.Plan{RedisServer: "/opt/x", MySQLSet: []string{"a=1"}, Shape: shapeOf(t, "50")}
 	const want = "run mine:x --seed 7 --shop-binary ./my/shop --redis-server /opt/x"
 	for group, set := range map[string]string{trial.Baskets: " --mysql-set a=1", trial.Reservations: " --mysql-set a=1", "async": ""} {
 		got := replay(trial.Result{Strategy: "mine", Scenario: "x", Group: group, Seed: 7}, p, "./my/shop")
@@ -229,6 +225,39 @@ func TestCellsOfAFewAreRunAgainOnTheSamePrograms(t *testing.T) {
 			t.Errorf("%s is run again by %s", group, got)
 		}
 	}
+}
+
+// TestACellIsExplainedAsItWasRun: what a cell has by itself is left out, and nothing where anything differs.
+func TestACellIsExplainedAsItWasRun(t *testing.T) {
+	sc, err := scenario.ByName("pause")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pairs := []matrix.Pair{{Strategy: declared.Strategy{Name: "mine"}, Scenario: sc}}
+	for want, tt := range map[string]struct {
+		seed uint64
+		plan matrix.Plan
+		shop string
+	}{
+		"run mine:pause --draw":          {1, matrix.Plan{Pairs: pairs}, ""},
+		"run mine:pause --seed 3 --draw": {3, matrix.Plan{Pairs: pairs}, ""},
+		"run mine:pause --shop-binary ./shop --redis-server /x --mysql-set a=1 --draw":                                                      {1, matrix.Plan{Pairs: pairs, RedisServer: "/x", MySQLSet: []string{"a=1"}}, "./shop"},
+		"run mine:pause --stock 30 --requests 120 --workers 12 --lease 2s --wait 1.5s --retry 2ms --work 0s --shops 3 --draw":               {1, matrix.Plan{Pairs: pairs, Lease: 2 * time.Second}, ""},
+		"run mine:pause --stock 30 --requests 120 --workers 12 --lease 500ms --wait 375ms --retry 2ms --work 0s --shops 3 --rate 50 --draw": {1, matrix.Plan{Pairs: pairs, Shape: shapeOf(t, "50")}, ""},
+	} {
+		if got := explaining(trial.Result{Strategy: "mine", Scenario: "pause", Seed: tt.seed}, tt.plan.OneServer(), tt.shop); !strings.HasSuffix(got, want) {
+			t.Errorf("it is explained by %s, want %s", got, want)
+		}
+	}
+}
+
+func shapeOf(t *testing.T, rate string) load.Shape {
+	t.Helper()
+	shape, err := load.ParseShape(rate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shape
 }
 
 // ownProgram is a process in which this test binary is the program.

@@ -110,21 +110,16 @@ func broke(c trial.Result) bool {
 	return c.Surprise() || verdict.Of(c.Verdict).Bad
 }
 
-// Next prints the commands to type after a run. program is how the user calls this one. saved is the
-// file with the result, empty for none.
-func (t Terminal) Next(r Report, program, saved string) {
+// Next prints the commands to type after a run: the one that explains a cell, and the one that runs the matrix.
+func (t Terminal) Next(r Report, explain func(trial.Result) string, all string) {
 	var lines []string
 	broken := cellsThat(broke, r.Cells)
 	if len(broken) > 0 {
 		// A surprise comes first, and then what a fault broke: contention needs no explanation.
-		explain := program + " run " + slices.MinFunc(broken, func(a, b trial.Result) int { return rank(a) - rank(b) }).Name() + " --draw"
-		if saved != "" {
-			explain += " --from " + saved
-		}
-		lines = append(lines, explain)
+		lines = append(lines, explain(slices.MinFunc(broken, func(a, b trial.Result) int { return rank(a) - rank(b) })))
 	}
 	if !r.isMatrix() {
-		lines = append(lines, program+" run all")
+		lines = append(lines, all)
 	}
 	if len(lines) > 0 {
 		next := t.say("report.next")
