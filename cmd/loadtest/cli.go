@@ -95,7 +95,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err != nil && strings.HasPrefix(err.Error(), "unexpected argument") && slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") }):
 		err = usage("%w: words come before flags; see loadtest --help", err)
 	case err != nil:
-		err = usage("%w; see loadtest --help", err)
+		err = usage("%w; see %s --help", err, program())
 	default:
 		s.lang = language(c.Lang, stdout)
 		err = parsed.Run(s)

@@ -50,10 +50,10 @@ func (c *exerciseCommand) Run(ctx context.Context, s streams) error {
 	}
 	if c.Lesson == 0 {
 		if c.Check || c.Hint > 0 || c.From != 0 {
-			return usage("--check, --hint and --from want a lesson: loadtest exercise 3 --check")
+			return usage("--check, --hint and --from want a lesson: %s exercise 3 --check", program())
 		}
 		for _, e := range exercise.All() {
-			fmt.Fprintf(s.out, "loadtest exercise %d  %s\n", e.Lesson, s.in().Say(e.Asks()))
+			fmt.Fprintf(s.out, "%s exercise %d  %s\n", program(), e.Lesson, s.in().Say(e.Asks()))
 		}
 		return nil
 	}
@@ -85,7 +85,7 @@ func (c *exerciseCommand) begin(s streams, e exercise.Exercise, root string) err
 			return usage("--from %d: want an exercise before that of lesson %d, both of lessons %d to %d", c.From, e.Lesson, exercise.FirstGrown, exercise.LastGrown)
 		}
 		if _, err := os.Stat(filepath.Join(root, before.File())); err != nil {
-			return usage("%s is not there: begin with loadtest exercise %d", before.File(), before.Lesson)
+			return usage("%s is not there: begin with %s exercise %d", before.File(), program(), before.Lesson)
 		}
 		from = &before
 	}
@@ -100,7 +100,7 @@ func (c *exerciseCommand) begin(s streams, e exercise.Exercise, root string) err
 	if written {
 		begun = "exercise.begin"
 	}
-	fmt.Fprintf(s.out, "%s\n%s\n%s\n", exerciseTitle(s, e), s.say(begun, "file", fromHere(root, e.File())), s.say("exercise.then", "n", e.Lesson))
+	fmt.Fprintf(s.out, "%s\n%s\n%s\n", exerciseTitle(s, e), s.say(begun, "file", fromHere(root, e.File())), s.say("exercise.then", "program", program(), "n", e.Lesson))
 	return nil
 }
 
@@ -124,13 +124,13 @@ func exerciseTitle(s streams, e exercise.Exercise) string {
 
 func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exercise, root string) error {
 	if _, err := os.Stat(filepath.Join(root, e.File())); errors.Is(err, os.ErrNotExist) {
-		return usage("%s is not there: loadtest exercise %d writes it", e.File(), e.Lesson)
+		return usage("%s is not there: %s exercise %d writes it", e.File(), program(), e.Lesson)
 	}
 	// The program stays, so that a schedule that fails can be played again.
-	program := filepath.Join(root, e.Folder(), "shop")
+	shop := filepath.Join(root, e.Folder(), "shop")
 	fmt.Fprintln(s.out, exerciseTitle(s, e))
 	built := s.late("compiling the shop")
-	err := exercise.Build(ctx, root, program, e.Mine())
+	err := exercise.Build(ctx, root, shop, e.Mine())
 	built()
 	if said, not := exercise.Compiler(err); not {
 		fmt.Fprintf(s.out, "  %s\n%s\n", s.say("exercise.does-not-build"), s.in().Say(said))
@@ -144,7 +144,7 @@ func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exerc
 		fmt.Fprintln(s.out, "  "+s.say("exercise.holds", "what", step))
 	}
 	done(words.Of("exercise.builds"))
-	checker, err := exercise.Open(ctx, program)
+	checker, err := exercise.Open(ctx, shop)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exerc
 		fmt.Fprintln(s.out, "  "+s.in().Say(line))
 	}
 	if v.Record != nil {
-		if again := v.StepCommand(); again != "" {
+		if again := v.StepCommand(program()); again != "" {
 			fmt.Fprintf(s.out, "%s --shop-binary %s --draw\n\n", again, fromHere(root, filepath.Join(e.Folder(), "shop")))
 		}
 		schedule.Draw(s.out, s.in(), *v.Record, widthOf(s.out))

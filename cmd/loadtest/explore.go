@@ -229,7 +229,7 @@ func printResult(s streams, r survey.Result, flags string) {
 		case r.Reservations:
 			as = asReservations
 		}
-		fmt.Fprintf(s.out, "\n  %s\n  %s\n\n", s.in().Say(found.Sentence()), found.Command(as)+flags)
+		fmt.Fprintf(s.out, "\n  %s\n  %s\n\n", s.in().Say(found.Sentence()), found.Command(program(), as)+flags)
 		schedule.Draw(s.out, s.in(), found, widthOf(s.out))
 		fmt.Fprintln(s.out)
 	}

@@ -46,7 +46,7 @@ func refuseReplaced(args []string) error {
 			case i == 0 && r.flag == "" && r.commands == arg:
 				return usage("there is no %s any more: want %s", arg, r.by)
 			case i > 0 && isFlag && r.flag == name && slices.Contains(strings.Fields(r.commands), args[0]):
-				return usage("there is no --%s any more: want loadtest %s %s", name, args[0], r.by)
+				return usage("there is no --%s any more: want %s %s %s", name, program(), args[0], r.by)
 			}
 		}
 	}

@@ -127,6 +127,25 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 	}
 }
 
+// TestTheProgramIsNamedAsItWasCalled: what is printed can be typed.
+func TestTheProgramIsNamedAsItWasCalled(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("LOADTEST_AS", "bin/loadtest")
+	for args, want := range map[string]string{
+		"exercise":         "bin/loadtest exercise 1 ",
+		"exercise --check": "want a lesson: bin/loadtest exercise 3 --check",
+		"try --init":       "then run bin/loadtest try service.yaml",
+		"try none.yaml":    "write one with bin/loadtest try --init",
+		"run --colour":     "see bin/loadtest --help",
+	} {
+		var out, errs bytes.Buffer
+		run(t.Context(), strings.Fields(args), &out, &errs)
+		if !strings.Contains(out.String()+errs.String(), want) {
+			t.Errorf("loadtest %s says %q, %q, want %q", args, out.String(), errs.String(), want)
+		}
+	}
+}
+
 // TestASoakHasNoEtcd: a strategy whose lock is there would sell nothing, which says nothing of it.
 func TestASoakHasNoEtcd(t *testing.T) {
 	c := soakCommand{Strategies: []string{"all"}, Shops: 1, Rate: 40, RecoverWithin: time.Second}

@@ -145,7 +145,7 @@ func (c *stepCommand) show(s streams, on step.As, record schedule.Record) error 
 		schedule.Print(people.out, s.in(), record)
 	}
 	fmt.Fprintln(people.out, s.in().Say(shown.Sentence()))
-	fmt.Fprintln(people.out, record.Command(c.As)+c.again())
+	fmt.Fprintln(people.out, record.Command(program(), c.As)+c.again())
 	return c.writeJSON(s, record)
 }
 
@@ -174,7 +174,7 @@ func (c *stepCommand) interact(ctx context.Context, s streams, on step.As, n int
 		if position.Ended {
 			fmt.Fprintln(s.out, s.in().Say(position.Sentence()))
 		}
-		fmt.Fprintln(s.out, schedule.Record{Strategy: c.Strategy, Schedule: plan, Customers: n}.Command(c.As)+c.again())
+		fmt.Fprintln(s.out, schedule.Record{Strategy: c.Strategy, Schedule: plan, Customers: n}.Command(program(), c.As)+c.again())
 		for i, option := range position.Options {
 			fmt.Fprintf(s.out, "  %d %s", i+1, option)
 		}

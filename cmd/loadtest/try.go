@@ -89,7 +89,7 @@ func (c *tryCommand) Run(ctx context.Context, s streams) error {
 	case errors.As(err, new(*service.Mistake)):
 		return usage("%w", err)
 	case errors.Is(err, fs.ErrNotExist):
-		return usage("%s is not there: write one with loadtest try --init", c.File)
+		return usage("%s is not there: write one with %s try --init", c.File, program())
 	case err != nil:
 		return usage("%w", err)
 	}
@@ -124,7 +124,7 @@ func (c *tryCommand) init(s streams) error {
 	if err = errors.Join(err, out.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "%s is written: edit it, then run loadtest try %s\n", c.File, quoted(c.File))
+	fmt.Fprintf(s.out, "%s is written: edit it, then run %s try %s\n", c.File, program(), quoted(c.File))
 	return nil
 }
 

@@ -41,7 +41,7 @@ func TestAnAnswerThatDoesNotCome(t *testing.T) {
 func TestACommandThatWouldHold(t *testing.T) {
 	for cause, want := range map[verdict.Cause]string{verdict.Unresolved: "", verdict.Unlocked: "", verdict.NoLock: "loadtest step mine --as one-shop"} {
 		v := Verdict{Cause: cause, OneShop: true, Record: &schedule.Record{Strategy: "mine"}}
-		if got := v.StepCommand(); got != want {
+		if got := v.StepCommand("loadtest"); got != want {
 			t.Errorf("%s: %q, want %q", cause, got, want)
 		}
 	}

@@ -21,7 +21,7 @@ func TestAnswersInFull(t *testing.T) {
 			v, err := c.Check(t.Context(), c.answers[a.name], func(step words.Text) { t.Log(step) })
 			holdToName(t, a.name, "a check", v, err)
 			if v.Record != nil {
-				t.Logf("%s: %s", v.Said, v.StepCommand())
+				t.Logf("%s: %s", v.Said, v.StepCommand("loadtest"))
 			} else if !v.Solved {
 				t.Log(v.Said)
 			}

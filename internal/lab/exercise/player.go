@@ -167,14 +167,14 @@ func (p player) unresolved(r schedule.Record) (verdict.Cause, words.Text) {
 	return "", words.Text{}
 }
 
-// StepCommand plays the schedule of v.Record again, with the shop's program as one more flag. It is empty where the
+// StepCommand is the command of a program that plays the schedule of v.Record again, with the shop's program as one more flag. It is empty where the
 // command would say that it held: it does not ask what only the exercise asks.
-func (v Verdict) StepCommand() string {
+func (v Verdict) StepCommand(program string) string {
 	switch {
 	case v.Cause == verdict.Unlocked || v.Cause == verdict.Unresolved:
 		return ""
 	case v.OneShop:
-		return v.Record.Command("one-shop")
+		return v.Record.Command(program, "one-shop")
 	}
-	return v.Record.Command("")
+	return v.Record.Command(program, "")
 }

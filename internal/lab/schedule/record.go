@@ -40,14 +40,14 @@ type Record struct {
 	timeless bool // see [Record.WithoutTimes]
 }
 
-// Command is the command that plays the run again, with customers who buy as one --as of loadtest step says. It names the
-// first step where the schedule lists nothing, which would ask what to do.
-func (r Record) Command(as string) string {
+// Command is the command of a program that plays the run again, with customers who buy as one --as of loadtest step says. It
+// names the first step where the schedule lists nothing, which would ask what to do.
+func (r Record) Command(program, as string) string {
 	plan := r.Schedule
 	if i := slices.IndexFunc(r.Played, Choice.IsStep); len(plan) == 0 && i >= 0 {
 		plan = r.Played[i : i+1]
 	}
-	line := strings.TrimSuffix("loadtest step "+r.Strategy+" "+plan.String(), " ")
+	line := strings.TrimSuffix(program+" step "+r.Strategy+" "+plan.String(), " ")
 	if as != "" {
 		line += " --as " + as
 	}

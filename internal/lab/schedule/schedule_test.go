@@ -40,13 +40,13 @@ func TestParse(t *testing.T) {
 // TestACommandNamesAStep: a command without one would ask what to do, on a terminal.
 func TestACommandNamesAStep(t *testing.T) {
 	for _, tt := range []struct{ schedule, played, as, want string }{
-		{"", "A.select A.update B.select", "", "loadtest step none A.select --customers 3"},
-		{"", "lag A.select", "one-shop", "loadtest step none A.select --as one-shop --customers 3"},
-		{"A.select wait B.select C.select", "A.select wait B.select C.select", "", "loadtest step none A.select wait B.select C.select"},
-		{"", "", "", "loadtest step none --customers 3"},
+		{"", "A.select A.update B.select", "", "bin/loadtest step none A.select --customers 3"},
+		{"", "lag A.select", "one-shop", "bin/loadtest step none A.select --as one-shop --customers 3"},
+		{"A.select wait B.select C.select", "A.select wait B.select C.select", "", "bin/loadtest step none A.select wait B.select C.select"},
+		{"", "", "", "bin/loadtest step none --customers 3"},
 	} {
 		r := Record{Strategy: "none", Customers: 3, Schedule: parsed(t, tt.schedule), Played: parsed(t, tt.played)}
-		if got := r.Command(tt.as); got != tt.want {
+		if got := r.Command("bin/loadtest", tt.as); got != tt.want {
 			t.Errorf("%q of %q: %s, want %s", tt.schedule, tt.played, got, tt.want)
 		}
 	}
