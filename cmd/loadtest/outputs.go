@@ -98,7 +98,7 @@ func (o outputs) writeJSON(s streams, v any) error {
 type reportOutputs struct {
 	outputs `embed:"" set:"forms=.json, from which loadtest report makes the others; .html, one page for a browser; .csv, a line a cell; .md, to paste into an issue; .xml, JUnit's"`
 	Format  string   `enum:"json,html,csv,md,xml" default:"json" help:"The form of --out -: ${enum}."`
-	FailIf  []string `sep:"none" placeholder:"CONDITION" help:"Exit with 1 when a cell meets this, such as 'oversold>0' or 'p99>50ms', once for each condition: ${metrics}."`
+	FailIf  []string `sep:"none" placeholder:"CONDITION" help:"Exit with 1 when a cell meets this, such as 'oversold>0' or 'p99>50ms', or no cell has the metric, once for each condition: ${metrics}."`
 
 	thresholds []report.Threshold
 }

@@ -22,6 +22,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/wholefile"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
 	"stocklock/internal/testserver"
@@ -143,6 +144,20 @@ func TestTheProgramIsNamedAsItWasCalled(t *testing.T) {
 		if !strings.Contains(out.String()+errs.String(), want) {
 			t.Errorf("loadtest %s says %q, %q, want %q", args, out.String(), errs.String(), want)
 		}
+	}
+}
+
+// TestWhatNoCellHasFails: a check of CI that has seen nothing is not green.
+func TestWhatNoCellHasFails(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r.json")
+	r := report.Report{Version: report.Version, Environment: report.Environment{Time: "2026-03-01T12:00:00Z"}, Cells: []trial.Result{{Strategy: "none", Scenario: trial.Contention, Verdict: verdict.Skipped, Expected: verdict.Oversold}}}
+	if err := wholefile.Write(file, r.JSON); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{"report", file, "--fail-if", "p99>50ms"}, &out, &errs)
+	if want := "--fail-if 'p99>50ms': no cell that ran has p99\n"; code != exitSurprised || !strings.HasSuffix(out.String(), want) {
+		t.Errorf("exit code %d, %q, %q, want %d and %q", code, out.String(), errs.String(), exitSurprised, want)
 	}
 }
 

@@ -74,12 +74,17 @@ func ParseThreshold(spec string) (Threshold, error) {
 }
 
 // Broken says what each cell has that meets the condition. A cell that was skipped or does not have
-// the metric meets none.
+// the metric meets none. Where no cell has it, Broken says that: what was not seen does not pass.
 func (t Threshold) Broken(r Report) []string {
 	var lines []string
+	seen := false
 	for _, c := range r.InOrder() {
 		v, ok := t.metric.value(c)
-		if c.Verdict == verdict.Skipped || !ok || !t.meets(cmp.Compare(v, t.limit)) {
+		if c.Verdict == verdict.Skipped || !ok {
+			continue
+		}
+		seen = true
+		if !t.meets(cmp.Compare(v, t.limit)) {
 			continue
 		}
 		unit := ""
@@ -87,6 +92,9 @@ func (t Threshold) Broken(r Report) []string {
 			unit = "ms"
 		}
 		lines = append(lines, fmt.Sprintf("--fail-if '%s': %s has %s %s%s", t.spec, c.Name(), t.metric.name, drawing.Short(v), unit))
+	}
+	if !seen {
+		lines = append(lines, fmt.Sprintf("--fail-if '%s': no cell that ran has %s", t.spec, t.metric.name))
 	}
 	return lines
 }
