@@ -58,7 +58,7 @@ type commands struct {
 	Soak     soakCommand     `cmd:"" help:"Sell for a long time while everything goes wrong at once, or a million units while shops are killed, and count."`
 	Exercise exerciseCommand `cmd:"" help:"Begin an exercise of the course, or check your solution. Needs Go and a checkout. With --shell, servers to type to."`
 	List     listCommand     `cmd:"" help:"Describe the strategies, their properties, and the scenarios."`
-	Lang     string          `enum:",en,zh" default:"" placeholder:"LANGUAGE" help:"The language of results, drawings, explanations and exercises: en or zh. Without it, on a terminal, the one of LANG. Help, errors and files are in English."`
+	Lang     string          `enum:",en,zh" default:"" placeholder:"LANGUAGE" help:"The language of results, drawings, explanations and exercises: en or zh. Without it, on a terminal, the one of LANG. Help, errors and files are in English, and so is all of try and soak."`
 	flags.VersionFlag
 }
 
@@ -92,8 +92,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case done:
 		return exitExpected
-	case err != nil && strings.HasPrefix(err.Error(), "unexpected argument") && slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") }):
-		err = usage("%w: words come before flags; see loadtest --help", err)
+	case err != nil && isBehindFlags(err, args):
+		err = usage("%w: words come before flags; see %s --help", err, program())
 	case err != nil:
 		err = usage("%w; see %s --help", err, program())
 	default:
@@ -110,6 +110,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "loadtest: interrupted:", err)
 	}
 	return code
+}
+
+// isBehindFlags says whether a command has taken a word behind flags for none of its own.
+func isBehindFlags(err error, args []string) bool {
+	word, unexpected := strings.CutPrefix(err.Error(), "unexpected argument ")
+	word, _, _ = strings.Cut(word, ",")
+	return unexpected && word != args[0] && slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") })
 }
 
 // parse reads the command line. Done says that there is nothing more to do.

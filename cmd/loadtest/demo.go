@@ -16,7 +16,7 @@ import (
 )
 
 type demoCommand struct {
-	Folder   string `arg:"" optional:"" default:"out" help:"The folder for report.html and result.json. It is made where it is missing."`
+	Folder   string `arg:"" optional:"" default:"out" help:"The folder for report.html and result.json. It is made where it is missing. Without it out."`
 	Seed     uint64 `default:"1" help:"The seed of the fault schedules."`
 	programs `embed:""`
 }

@@ -21,7 +21,7 @@ type exploreCommand struct {
 	Strategies []string `arg:"" name:"strategy" help:"Strategies of the shop, or all."`
 
 	Events    []string `placeholder:"EVENT" help:"What may happen once in a run, at every possible place: some of wait, forget, lose, pause, kill, cut, lag, failover, flushall, all, or none. Each is explored by itself."`
-	Customers int      `default:"0" min:"0" max:"3" placeholder:"N" help:"How many buy, with one unit less in stock: 2 or 3."`
+	Customers *int     `placeholder:"N" min:"2" max:"3" help:"How many buy, with one unit less in stock. Without it 2, and 3 where a third one can decide."`
 	Switches  *int     `placeholder:"N" min:"0" max:"20" help:"How often a run may interrupt a customer who could go on. 0 for no limit. Without it no limit for two customers, and 4 for three."`
 	Judge     bool     `help:"For authors of a lock: compare what the strategy declares with this and its scenarios. Each property agrees, contradicts, or is not decided."`
 	Scenarios bool     `default:"true" negatable:"" help:"With --judge: run the scenarios, too."`
@@ -166,12 +166,10 @@ func (c *exploreCommand) run(ctx context.Context, s streams, on *step.Shops, st 
 // surveys are those of a strategy: what is asked for, or else what its properties call for.
 func (c *exploreCommand) surveys(st declared.Strategy) (all []survey.Plan, err error) {
 	as, err := c.as(st)
-	usual := len(c.Events) == 0 && c.Customers == 0
+	usual := len(c.Events) == 0 && c.Customers == nil
 	switch {
 	case err != nil:
 		return nil, err
-	case c.Customers == 1:
-		return nil, usage("--customers is 1: want 2 to 3")
 	case as == asReservations && !usual:
 		return nil, usage("%s sells to two customers and a sweep, without an event: want it without --events and --customers", st.Name)
 	case as == asReservations:
@@ -181,13 +179,13 @@ func (c *exploreCommand) surveys(st declared.Strategy) (all []survey.Plan, err e
 	case usual && as == "":
 		all = survey.Default(st)
 	default:
-		one := survey.Plan{Strategy: st.Name, Customers: max(c.Customers, 2), Sales: salesOf(as)}
+		one := survey.Plan{Strategy: st.Name, Customers: max(given(c.Customers), 2), Sales: salesOf(as)}
 		if one.Customers > 2 {
 			one.Switches = survey.ThreeSwitches
 		}
 		if !slices.Equal(c.Events, []string{"none"}) {
 			if one.Events, err = schedule.ParseEvents(c.Events); err != nil {
-				return nil, usage("--events: %w", err)
+				return nil, usage("--events: %w, or none", err)
 			}
 		}
 		all = []survey.Plan{one}

@@ -112,6 +112,9 @@ func (o *reportOutputs) check(more ...string) error {
 	if err := o.outputs.check(slices.Concat(slices.Sorted(maps.Keys(reportForms)), more)...); err != nil {
 		return err
 	}
+	if o.Format != "" && o.Format != "json" && !slices.Contains(o.Out, toStdout) {
+		return usage("--format %s is the form of --out -: want --out -, or --out FILE.%s", o.Format, o.Format)
+	}
 	for _, spec := range o.FailIf {
 		t, err := report.ParseThreshold(spec)
 		if err != nil {

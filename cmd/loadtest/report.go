@@ -11,12 +11,26 @@ type reportCommand struct {
 	reportOutputs `embed:""`
 }
 
+// Help is shown under the flags.
+func (*reportCommand) Help() string {
+	return `Of two results, --fail-if is of the second one, and --out, which writes one result, wants one file.
+
+Examples:
+
+    loadtest report out/result.json --out out/report.html --out out/junit.xml
+    loadtest report before.json after.json --fail-if 'oversold>0'
+    loadtest run --out - | loadtest report - --out out/result.csv`
+}
+
 func (c *reportCommand) Run(s streams) error {
 	switch {
 	case len(c.Files) > 2:
 		return usage("report takes one file, or two to compare, not %d", len(c.Files))
 	case slices.Equal(c.Files, []string{"-", "-"}):
 		return usage("standard input is one file: want - once")
+	}
+	if len(c.Files) == 2 && len(c.Out) > 0 {
+		return usage("--out writes one result: want %s report %s --out %s", program(), quoted(c.Files[1]), quoted(c.Out[0]))
 	}
 	reports := make([]report.Report, len(c.Files))
 	for i, path := range c.Files {

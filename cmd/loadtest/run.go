@@ -188,9 +188,13 @@ func (c *runCommand) saved(s streams, parsed *kong.Context) error {
 	if err != nil {
 		return usage("%w", err)
 	}
-	i := slices.IndexFunc(r.Cells, func(cell trial.Result) bool { return cell.Name() == c.Words[0] })
+	name := c.Words[0]
+	if !strings.Contains(name, ":") {
+		name += ":" + trial.Contention // as a strategy is run
+	}
+	i := slices.IndexFunc(r.Cells, func(cell trial.Result) bool { return cell.Name() == name })
 	if i < 0 {
-		return usage("%s has no cell %s: %s report %s lists those that it has", c.From, c.Words[0], program(), c.From)
+		return usage("%s has no cell %s: %s report %s lists those that it has", c.From, name, program(), quoted(c.From))
 	}
 	s.terminal().Explain(r.Cells[i])
 	if r.Cells[i].Surprise() {
@@ -226,6 +230,9 @@ func (c *runCommand) choose(plan matrix.Plan, shop *catalog.Catalog, parsed *kon
 	}
 	if ofAFew(plan) && len(c.named(requestsEnd)) > 0 {
 		return plan, usage("the scenarios of baskets, reservations and topologies measure no requests: want --out with another end than %s", requestsEnd)
+	}
+	if len(plan.Given) > 0 && among([]string{"shops"}, parsed) != "" {
+		return plan, usage("--shops is for shops that loadtest starts: --shop (LOADTEST_SHOP) has given %d", len(plan.Given))
 	}
 	return plan, refuseSet(parsed, plan)
 }

@@ -95,6 +95,17 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"run --out a.gob --out b.gob", "one file with requests"},
 		{"step none --out out.html", "want - or a name that ends in .json"},
 		{"run --colour", "unknown flag"},
+		{"runn none --draw", `unexpected argument runn, did you mean "run"?; see loadtest --help`},
+		{"run --format csv", "--format csv is the form of --out -: want --out -, or --out FILE.csv"},
+		{"report ../../internal/lab/report/testdata/saved.json --format md --out out.csv", "--format md is the form of --out -"},
+		{"report before.json after.json --out d.md", "--out writes one result: want loadtest report after.json --out d.md"},
+		{"run --mysql u:p@tcp(127.0.0.1:1)/s --shop http://a:1 --shops 5", "--shops is for shops that loadtest starts: --shop (LOADTEST_SHOP) has given 1"},
+		{"try --init --only probe", "--only is for a service that is tried, and --init tries none"},
+		{"try --init --out x.json", "--out is for a service that is tried"},
+		{"try --spare", "--spare is of --step"},
+		{"try --step A.select --fast", "--fast is not for --step, which plays one schedule"},
+		{"try --step A.select --only probe", "--only is not for --step"},
+		{"try --for 0s", "--for is 0s"},
 		{"run none --stock 5 setnx", "unexpected argument setnx: words come before flags"},
 		{"list people", "want one of strategies"},
 		{"list scenarois", `did you mean "scenarios"?`},
@@ -143,6 +154,21 @@ func TestTheProgramIsNamedAsItWasCalled(t *testing.T) {
 		run(t.Context(), strings.Fields(args), &out, &errs)
 		if !strings.Contains(out.String()+errs.String(), want) {
 			t.Errorf("loadtest %s says %q, %q, want %q", args, out.String(), errs.String(), want)
+		}
+	}
+}
+
+// TestAStrategyOfASavedResultIsItsCellUnderContention, as it is of a run.
+func TestAStrategyOfASavedResultIsItsCellUnderContention(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r.json")
+	r := report.Report{Version: report.Version, Environment: report.Environment{Time: "2026-03-01T12:00:00Z"}, Cells: []trial.Result{{Strategy: "none", Scenario: trial.Contention, Runs: 1, Agreed: 1, Requests: 9, Oversold: 3, Verdict: verdict.Oversold, Expected: verdict.Oversold}}}
+	if err := wholefile.Write(file, r.JSON); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]int{"none": exitExpected, "none:contention": exitExpected, "none:pause": exitUsage, "mutex": exitUsage} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), []string{"run", args, "--draw", "--from", file}, &out, &errs); code != want {
+			t.Errorf("%s: exit code %d, %q, want %d", args, code, errs.String(), want)
 		}
 	}
 }
@@ -205,6 +231,10 @@ func TestHelpAndListAndExpectOnly(t *testing.T) {
 		{"--help", []string{"Examples:", "Exit codes"}},
 		{"--version", []string{flags.Version}},
 		{"run --help", []string{"--out", "telling", "semi-sync-timeout"}},
+		{"report --help", []string{"loadtest report before.json after.json", "loadtest report - "}},
+		{"serve --help", []string{"Without it 127.0.0.1:8080", "Without it out/runs"}},
+		{"demo --help", []string{"Without it out."}},
+		{"try --help", []string{"it service.yaml."}},
 		{"soak --help", []string{"--for=10m", "--seed", "--recover-within", "--kill-every=2s", "--shops=3", "--workers=200", "--mysql-set", "--shop-binary=FILE"}},
 		{"list", slices.Concat(ladder.Names(), scenario.Names(), []string{"docs/mistakes/README.md"})},
 		{"list properties", append(ladder.Names(), "pause-proof")},

@@ -15,15 +15,16 @@ import (
 	"stocklock/internal/lab/live"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/trial"
 )
 
 type serveCommand struct {
 	Words     []string `arg:"" optional:"" name:"word" help:"Run these cells first: words as of loadtest run, such as telling."`
-	Addr      string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the page listens. Port 0 takes a free one."`
+	Addr      string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the page listens. Without it 127.0.0.1:8080. Port 0 takes a free one."`
 	URL       []string `env:"LAB_URL" placeholder:"URL" help:"An address at which browsers find the page besides --addr, once for each: a published port, or a proxy. The first is printed."`
 	Classroom string   `env:"LAB_CLASSROOM" placeholder:"URL" help:"Where phones of a class vote, such as http://192.168.1.20:8080. They get that one page, by a QR code, and nothing else. It does not change where the page listens: see --addr."`
-	Keep      string   `default:"out/runs" placeholder:"DIR" help:"Keep the last 50 runs of cells here, of 200 MB at most, and show them when the page starts again. Empty for none. What visitors predicted is not kept."`
+	Keep      string   `default:"out/runs" placeholder:"DIR" help:"Keep the last 50 runs of cells here, of 200 MB at most, and show them when the page starts again. Without it out/runs; empty for none. What visitors predicted is not kept."`
 	Record    string   `placeholder:"DIR" help:"Keep what is seen of each cell here, a file of JSON lines for each run."`
 	Demo      string   `placeholder:"DIR" help:"Run the cells of loadtest demo first. Then print their table, and write report.html and result.json here."`
 	Tried     []string `placeholder:"FILE" help:"Also show this result of loadtest try --out, once for each."`
@@ -67,6 +68,9 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 		return usage("--addr: %w: name another one, such as 127.0.0.1:9080", err)
 	}
 	fmt.Fprintln(s.err, "The page is at this address. The part behind # starts cells: keep it from those who only watch. Ctrl-C ends everything.")
+	if class, err := url.Parse(c.Classroom); err == nil && c.Classroom != "" && unreached(listener.Addr(), class.Hostname()) {
+		fmt.Fprintf(s.err, "The page listens on %s: phones reach it only by a proxy or a published port, see --addr.\n", listener.Addr())
+	}
 	page := pageURL(listener.Addr())
 	if len(c.URL) > 0 {
 		page = strings.TrimRight(c.URL[0], "/")
@@ -142,6 +146,12 @@ func (c *serveCommand) withDemo(o live.Options, s streams) (live.Options, error)
 		}
 	}
 	return o, nil
+}
+
+// unreached reports whether a page that listens at an address needs something before it that others reach by a host.
+func unreached(addr net.Addr, host string) bool {
+	at, ok := addr.(*net.TCPAddr)
+	return ok && at.IP.IsLoopback() && !service.IsLoopback(host)
 }
 
 // pageURL is an address that a browser on this machine can open.

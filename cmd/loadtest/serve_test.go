@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -138,6 +139,22 @@ func TestADemoThatWasStopped(t *testing.T) {
 	for _, c := range cells {
 		if !slices.ContainsFunc(r.Strategies, func(s declared.Strategy) bool { return s.Name == c.Strategy && s.Doc != "" }) {
 			t.Errorf("the result does not say what %s is", c.Strategy)
+		}
+	}
+}
+
+// TestPhonesNeedAnAddress: a page that listens on loopback alone is out of their reach.
+func TestPhonesNeedAnAddress(t *testing.T) {
+	for _, tt := range []struct {
+		at, host string
+		want     bool
+	}{{"127.0.0.1:8080", "192.168.1.20", true}, {"127.0.0.1:8080", "localhost", false}, {"0.0.0.0:8080", "192.168.1.20", false}} {
+		addr, err := net.ResolveTCPAddr("tcp", tt.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := unreached(addr, tt.host); got != tt.want {
+			t.Errorf("%s and %s: %t, want %t", tt.at, tt.host, got, tt.want)
 		}
 	}
 }

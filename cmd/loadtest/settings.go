@@ -25,7 +25,7 @@ type settings struct {
 	Shops    int    `default:"${shops}" min:"1" max:"64" help:"How many shop processes sell at once."`
 	Stock    *int64 `placeholder:"UNITS" min:"1" max:"1000000" help:"Units to sell. Without it 100, nine tenths of the requests of a --rate with an end, and 30 where other scenarios than contention are run."`
 	Requests *int   `placeholder:"N" min:"1" max:"10000000" help:"Requests under contention, after which the load ends. Without it four times the stock, or what a --rate with an end sends. The other scenarios go on until all is sold."`
-	Workers  int    `default:"${workers}" min:"1" max:"1000" help:"Customers who buy at the same time. Each waits for an answer before the next try."`
+	Workers  int    `default:"${workers}" min:"1" max:"1000" help:"Customers who buy at the same time, without --rate. Each waits for an answer before the next try."`
 	Rate     string `placeholder:"SHAPE" help:"Requests a second, sent whether or not earlier ones were answered, by at most 1000 customers: ${shapes}. Without it as fast as the workers can."`
 	Seed     uint64 `default:"1" help:"The seed of the fault schedules. The same seed gives the same requests the same faults. In which order the requests are served is not kept, so counts differ from run to run."`
 

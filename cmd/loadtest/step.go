@@ -184,10 +184,12 @@ func (c *stepCommand) interact(ctx context.Context, s streams, on step.As, n int
 		select {
 		case line, more = <-lines:
 		case <-ctx.Done():
+			c.unwritten(s)
 			return context.Cause(ctx)
 		}
 		if !more || line == "q" {
 			fmt.Fprintln(s.out)
+			c.unwritten(s)
 			return nil
 		}
 		plan = c.choose(s, position, plan, line)
@@ -198,6 +200,13 @@ func (c *stepCommand) interact(ctx context.Context, s streams, on step.As, n int
 			}
 			return c.show(s, on, record)
 		}
+	}
+}
+
+// unwritten says that the files of a person who leaves were not written.
+func (c *stepCommand) unwritten(s streams) {
+	if len(c.Out) > 0 {
+		fmt.Fprintln(s.err, s.say("step.unwritten", "files", strings.Join(c.Out, ", ")))
 	}
 }
 

@@ -23,14 +23,25 @@ func TestSchedulesThatCannotBeAreOneLine(t *testing.T) {
 		{[]string{"step", "none", "A.select C.select", "--customers", "2"}, "the schedule needs 3 customers, and --customers is 2"},
 		{[]string{"step", "none", "A.select", "--transcript", "--draw"}, "want --transcript or --draw"},
 		{[]string{"explore", "none", "--events", "sleep"}, `--events: no event "sleep": want some of wait`},
+		{[]string{"explore", "none", "--events", "sleep"}, "or all, or none\n"},
 		{[]string{"explore", "none", "--customers", "1"}, "--customers is 1: want 2 to 3"},
-		{[]string{"explore", "none", "--customers", "4"}, "--customers is 4: want 0 to 3"},
+		{[]string{"explore", "none", "--customers", "4"}, "--customers is 4: want 2 to 3"},
 	} {
 		var stdout, stderr bytes.Buffer
 		code := run(t.Context(), tt.args, &stdout, &stderr)
 		if code != exitUsage || !strings.Contains(stderr.String(), tt.want) || strings.Count(stderr.String(), "\n") != 1 {
 			t.Errorf("%v: exit code %d, %q, want %d and one line with %q", tt.args, code, stderr.String(), exitUsage, tt.want)
 		}
+	}
+}
+
+// TestWhoLeavesHearsWhatIsNotWritten.
+func TestWhoLeavesHearsWhatIsNotWritten(t *testing.T) {
+	var stderr bytes.Buffer
+	(&stepCommand{}).unwritten(streams{err: &stderr})
+	(&stepCommand{outputs: outputs{Out: []string{"s.json"}}}).unwritten(streams{err: &stderr})
+	if want := "s.json not written: e plays to the end and writes it\n"; stderr.String() != want {
+		t.Errorf("said %q, want %q", stderr.String(), want)
 	}
 }
 

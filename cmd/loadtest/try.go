@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"stocklock/internal/lab/live"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
@@ -25,10 +27,10 @@ import (
 )
 
 type tryCommand struct {
-	File string `arg:"" optional:"" default:"service.yaml" help:"The description of the service. With --init it is written."`
+	File string `arg:"" optional:"" default:"service.yaml" help:"The description of the service. With --init it is written. Without it service.yaml."`
 
 	Init      bool          `help:"Write a commented description to begin with. A file that is there stays."`
-	For       time.Duration `default:"2m" help:"How long to look, shared by the parts. A part that is not finished then is invalid."`
+	For       time.Duration `default:"2m" min:"1ms" max:"24h" help:"How long to look, shared by the parts. A part that is not finished then is invalid."`
 	Only      []string      `placeholder:"PART" help:"Some of probe, contention, explore and faults. The probe comes first in any case."`
 	Require   []string      `placeholder:"PART" help:"The parts that must hold for exit code 0. Without it, those of --only, or all."`
 	Fast      bool          `help:"Each part ends at its first finding."`
@@ -63,7 +65,17 @@ Exit codes: 0 every part that applies decided and held, 1 a part found a failure
 // The parts of a try.
 var tryParts = []string{"probe", "contention", "explore", "faults"}
 
-func (c *tryCommand) Run(ctx context.Context, s streams) error {
+func (c *tryCommand) Run(ctx context.Context, s streams, parsed *kong.Context) error {
+	others, why := []string{"spare"}, "is of --step"
+	switch {
+	case c.Init:
+		others, why = []string{"for", "only", "require", "fast", "step", "spare", "seed", "allow-host", "out"}, "is for a service that is tried, and --init tries none"
+	case c.Step != "":
+		others, why = []string{"only", "require", "fast"}, "is not for --step, which plays one schedule"
+	}
+	if flag := among(others, parsed); flag != "" {
+		return usage("%s %s", flag, why)
+	}
 	if c.Init {
 		return c.init(s)
 	}

@@ -90,10 +90,10 @@ func New(o Options) (*Server, error) {
 		o.Token = rand.Text()
 	}
 	if len(o.Token) < 16 {
-		return nil, errors.New("the token is shorter than 16 characters: it could be guessed")
+		return nil, errors.New("LAB_TOKEN: the token is shorter than 16 characters: it could be guessed")
 	}
 	if !inLink.MatchString(o.Token) {
-		return nil, errors.New("the token has other characters than letters, digits and ._~+/=-: they do not stay as they are in a link")
+		return nil, errors.New("LAB_TOKEN: the token has other characters than letters, digits and ._~+/=-: they do not stay as they are in a link")
 	}
 	o.Plan.Seed = cmp.Or(o.Plan.Seed, 1)
 	o.Plan.Shops = cmp.Or(o.Plan.Shops, matrix.DefaultShops)
