@@ -82,7 +82,7 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 // server makes the page of a shop.
 func (c *serveCommand) server(shop *catalog.Catalog, hosts []string, s streams) (_ *live.Server, err error) {
 	again := func(cell trial.Result) string { return again(cell, shop.Given, string(c.RedisServer)) }
-	o := live.Options{Shop: shop, Again: again, Hosts: hosts, Token: os.Getenv("LAB_TOKEN"), Keep: c.Keep, Record: c.Record,
+	o := live.Options{Shop: shop, Program: program(), Again: again, Hosts: hosts, Token: os.Getenv("LAB_TOKEN"), Keep: c.Keep, Record: c.Record,
 		Plan: matrix.Plan{Shops: c.Shops, RedisServer: string(c.RedisServer)}}
 	for _, path := range c.Tried {
 		tried, err := report.ReadTried(path)

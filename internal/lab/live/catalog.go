@@ -22,6 +22,7 @@ import (
 
 // menu is what can be run.
 type menu struct {
+	Program    string         `json:"program"` // as its user calls loadtest
 	Strategies []strategyInfo `json:"strategies"`
 	Scenarios  []scenarioInfo `json:"scenarios"`
 	Baskets    groupMenu      `json:"baskets"`

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -304,6 +305,18 @@ func TestAStageThatFailed(t *testing.T) {
 		if kept := s.stage != nil; w.Code != tt.code || kept != tt.kept {
 			t.Errorf("%v: %d, want %d, and the stage is kept is %t, want %t", tt.with, w.Code, tt.code, kept, tt.kept)
 		}
+	}
+}
+
+// TestASearchWhoseTimeIsOver keeps what it has found, and the stage.
+func TestASearchWhoseTimeIsOver(t *testing.T) {
+	testserver.NeedsServers(t)
+	s := serve(t, Options{})
+	s.searchPatience = time.Millisecond
+	w := httptest.NewRecorder()
+	s.serveExploration(w, request("POST", "/api/explorations", `{"strategy":"none","customers":2}`))
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"explored.late"`) || s.stage == nil {
+		t.Errorf("%d, %s, and the stage is kept: %t", w.Code, w.Body, s.stage != nil)
 	}
 }
 

@@ -27,7 +27,7 @@ var mayBeStrings = strings.Fields(regexp.MustCompile(`(?m)#.*$`).ReplaceAllStrin
 	Entry.Sent Entry.Answer State.Lock State.Kept Sent.Server Sent.Sent Sent.Answer Sent.Source
 	Tried.OS partInfo.Output
 	# commands, addresses and mark-up
-	detail.Again partInfo.Line Tried.Command TriedPart.Replay TriedPart.Mends strategyInfo.Page scenarioInfo.Page
+	menu.Program detail.Again partInfo.Line Tried.Command TriedPart.Replay TriedPart.Mends strategyInfo.Page scenarioInfo.Page
 	triedInfo.Page classInfo.URL classInfo.Code partInfo.HTML courseInfo.Plan Interleaving.Shapes replay.Shapes
 	seen.Shapes seen.Lasting detail.Outcomes detail.Latency detail.Buckets position.Drawing
 	# English of what has a file of its own, and the catalogue the other languages by its name

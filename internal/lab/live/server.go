@@ -25,10 +25,11 @@ import (
 
 // Options are the settings of a [Server]. The zero value is a server for this machine alone.
 type Options struct {
-	Shop  *catalog.Catalog          // the shop program and its strategies
-	Again func(trial.Result) string // the command that runs a cell again, to which its conditions are added
-	Hosts []string                  // names by which the page is opened, besides the loopback ones
-	Token string                    // what starts something; empty makes one
+	Shop    *catalog.Catalog          // the shop program and its strategies
+	Again   func(trial.Result) string // the command that runs a cell again, to which its conditions are added
+	Program string                    // as its user calls loadtest, in commands to type; empty for its name
+	Hosts   []string                  // names by which the page is opened, besides the loopback ones
+	Token   string                    // what starts something; empty makes one
 	// Classroom is where phones vote, as [CheckClassroom] returns it; nil for no votes.
 	Classroom *url.URL
 	Keep      string        // a folder that keeps the last runs for a page that starts again; empty for none
@@ -53,8 +54,9 @@ type Server struct {
 	wake    chan struct{} // something waits
 	turn    chan struct{} // held by whatever uses the machine
 
-	heartbeat  time.Duration
-	background context.Context // of what outlives a request
+	heartbeat      time.Duration
+	searchPatience time.Duration
+	background     context.Context // of what outlives a request
 
 	// Of whoever has the turn.
 	sessions map[string]*matrix.Session // by what is played there: see sessionOf
@@ -104,12 +106,12 @@ func New(o Options) (*Server, error) {
 		}
 	}
 	s := &Server{o: o, menu: newMenu(o.Shop, o.Tried), feed: newFeed(), streams: make(chan struct{}, maxStreams), ended: make(chan struct{}),
-		wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), heartbeat: heartbeatEvery, background: context.Background(), sessions: map[string]*matrix.Session{}, predictions: map[cellName]string{}}
+		wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), heartbeat: heartbeatEvery, searchPatience: searchPatience, background: context.Background(), sessions: map[string]*matrix.Session{}, predictions: map[cellName]string{}}
 	if o.Classroom != nil {
 		s.class = newClassroom(o.Classroom)
 		s.menu.Classroom = &classInfo{URL: o.Classroom.String(), Code: s.class.picture()}
 	}
-	s.menu.Shops = o.Plan.Shops
+	s.menu.Shops, s.menu.Program = o.Plan.Shops, cmp.Or(o.Program, "loadtest")
 	if o.Keep != "" {
 		s.showKept()
 	}

@@ -181,16 +181,75 @@ func TestANumberThatDidNotCome(t *testing.T) {
 	b.Until(`document.querySelector('.load .v.oversold')`) // with the next heartbeat
 }
 
-// TestASearchOfALessonEnds when the lesson is left.
-func TestASearchOfALessonEnds(t *testing.T) {
+// TestEachViewStops what runs, and names the program as it was called.
+func TestEachViewStops(t *testing.T) {
+	t.Parallel()
+	s := unserved(t)
+	s.menu.Program = "bin/loadtest"
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.Navigate(addressOf(t, s) + "#token=" + testToken))
+	b.Until(matrixShown)
+	b.Until(`document.getElementById('strip').dataset.connected === 'true'`)
+	open(b, "#/mine")
+	b.Until(`document.querySelector('.mine .command')?.textContent.startsWith('bin/loadtest run ')`)
+	if _, err := s.enqueue([]wanted{{cellName{"none", "contention"}, 1, 0}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.Until(`document.getElementById('stop-all')`)
+	b.Run(click("#stop-all"))
+	b.Until(`!document.getElementById('stop-all')`)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if state := s.runs[0].State; state != dropped {
+		t.Errorf("the cell is %s after Stop", state)
+	}
+}
+
+// TestRunsOfTwoSeeds are not waited for.
+func TestRunsOfTwoSeeds(t *testing.T) {
+	t.Parallel()
+	s := unserved(t)
+	added, err := s.enqueue([]wanted{{cellName{"none", "pause"}, 1, 0}, {cellName{"conditional", "pause"}, 2, 0}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.publishEnd(added[0], verdict.Oversold)
+	s.publishEnd(added[1], verdict.Held)
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.Navigate(addressOf(t, s) + "#token=" + testToken))
+	b.Until(matrixShown)
+	b.Until(`document.getElementById('strip').dataset.connected === 'true'`)
+	open(b, "#/pair/pause/none/conditional")
+	b.Until(`document.querySelector('.pair-state + .soft')?.textContent.includes('different seeds, 1 and 2')`)
+}
+
+// TestAFirstRequestThatFailed can be made again, and how a schedule ends is heard.
+func TestAFirstRequestThatFailed(t *testing.T) {
 	t.Parallel()
 	b := browsertest.Open(t, time.Minute)
 	b.Run(chromedp.Navigate(unservedFor(t) + "#token=" + testToken))
 	b.Until(matrixShown)
-	open(b, "#/lessons/9/run")
-	b.Run(chromedp.Evaluate(`signals = []; fetch = (_, {signal}) => { signals.push(signal); return new Promise(() => {}); };
+	b.Run(chromedp.Evaluate(`fetch = async () => { throw new TypeError('no stage'); }`, nil))
+	open(b, "#/step/none/2")
+	b.Until(`document.getElementById('play-again')`)
+	b.Run(chromedp.Evaluate(`fetch = async () => new Response(JSON.stringify({entries: [], ended: true, outcome: {verdict: 'held', stock: 1, orders: [], answers: {}}}), {headers: {'Content-Type': 'application/json'}})`, nil), click("#play-again"))
+	b.Until(`document.getElementById('ending') && document.getElementById('heard').textContent === document.getElementById('ending').textContent`)
+}
+
+// TestASearchOfALessonEnds when the lesson is left. Until then it says how many orders were tried.
+func TestASearchOfALessonEnds(t *testing.T) {
+	t.Parallel()
+	s := unserved(t)
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.Navigate(addressOf(t, s) + "#token=" + testToken))
+	b.Until(matrixShown)
+	b.Until(`document.getElementById('strip').dataset.connected === 'true'`)
+	open(b, "#/lessons/1/run")
+	b.Run(chromedp.Evaluate(`signals = []; searches = []; fetch = (address, {signal, body}) => { signals.push(signal); if (address.includes('explorations')) searches.push(JSON.parse(body).strategy); return new Promise(() => {}); };
 		for (const begin of document.querySelectorAll('.begin')) begin.click()`, nil))
-	b.Until(`signals.some(s => s)`)
+	b.Until(`signals.some(s => s) && searches.length`)
+	s.searching(stepRequest{Strategy: browsertest.Says[string](b, `searches[0]`)}, "", 7)
+	b.Until(`[...document.querySelectorAll('.result')].some(r => r.textContent.includes(' 7 orders tried'))`)
 	b.Run(goTo("#/"))
 	b.Until(`signals.filter(s => s).every(s => s.aborted)`)
 }

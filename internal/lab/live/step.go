@@ -25,7 +25,7 @@ const (
 	stageLease = 300 * time.Millisecond
 	// positionPatience bounds one position, with the cell that is waited for.
 	positionPatience = 2 * time.Minute
-	// searchPatience bounds an exploration.
+	// searchPatience bounds an exploration, without the cell that is waited for.
 	searchPatience = 90 * time.Second
 )
 
@@ -238,11 +238,17 @@ func (s *Server) serveExploration(w http.ResponseWriter, r *http.Request) {
 			asking.Switches = survey.ThreeSwitches
 		}
 		var found explore.Found
-		err := asking.Run(ctx, on, func(_ survey.Result, done, _ int) { s.searching(asked, event, done) }, func(r survey.Result) { found = r.Found })
-		if err != nil {
+		searching, cancel := context.WithTimeout(ctx, s.searchPatience)
+		defer cancel()
+		err := asking.Run(searching, on, func(_ survey.Result, done, _ int) { s.searching(asked, event, done) }, func(r survey.Result) { found = r.Found })
+		late := searching.Err() != nil && ctx.Err() == nil // what was found until then stays
+		if err != nil && !late {
 			return nil, err
 		}
 		e := explored{stepRequest: asked, Runs: found.Runs, Bad: found.Bad, Unknown: found.Unknown()}
+		if err != nil {
+			e.Unknown = words.Of("explored.late", "s", int(s.searchPatience.Seconds()))
+		}
 		if all := found.Shortest; len(all) > 0 {
 			best := all[max(slices.IndexFunc(all, func(r schedule.Record) bool { return r.Outcome.Verdict == verdict.Oversold }), 0)]
 			e.Shortest, e.Outcome = best.Schedule.String(), &best.Outcome

@@ -2,7 +2,7 @@ import {entitled, fill, focused, h, hideHint} from './dom.js';
 import {chooseLanguage, language, languages, preferredLanguage, t, under} from './words.js';
 import {kept} from './kept.js';
 import {isSaved} from './saved.js';
-import {confirmToken, get, mayDrive, takeToken} from './api.js';
+import {ask, confirmToken, get, mayDrive, takeToken} from './api.js';
 import {connect, gridOf, on, runningRuns, store, take, waitingRuns} from './store.js';
 import {basketsView, matrixView, reservationsView, topologiesView} from './matrix.js';
 import {cellView} from './cell.js';
@@ -15,7 +15,7 @@ import {triedView} from './tried.js';
 
 const root = document.documentElement;
 const main = document.getElementById('main');
-document.body.prepend(h('a', {class: 'skip', href: '#main', id: 'skip'}), h('header', {id: 'header'}), h('div', {id: 'strip', role: 'status', 'aria-live': 'polite'}));
+document.body.prepend(h('a', {class: 'skip', href: '#main', id: 'skip'}), h('header', {id: 'header'}), h('div', {id: 'strip', role: 'status', 'aria-live': 'polite'}), h('p', {id: 'heard', role: 'status', 'aria-live': 'polite'}));
 const views = {'': matrixView, baskets: basketsView, reservations: reservationsView, topologies: topologiesView, cell: cellView, run: cellView, pair: pairView, load: loadView, step: stepView, mine: mineView, lessons: lessonsView, tried: triedView};
 // The tabs; a saved page has those that it can show.
 const tabs = () => [['lessons', !isSaved], ['', !isSaved || store.catalog.scenarios.length + store.catalog.topologies.length], ['baskets', store.catalog.baskets.scenarios.length],
@@ -90,15 +90,17 @@ function strip() {
   if (run) words.push(t('strip.running', {cell: under(run)}), others.length ? t('strip.together', {n: others.length}) : '', store.preparing ? t('preparing.' + store.preparing) : '');
   else if (store.preparing) words.push(t('preparing.' + store.preparing));
   if (waits) words.push(t('strip.waiting', {n: waits}));
-  const text = words.filter(Boolean).join(' · ');
+  const text = words.filter(Boolean).join(' · '), drives = mayDrive();
   document.getElementById('strip').dataset.connected = store.connected;
-  if (text === shown && document.getElementById('strip').lang === language()) return;
-  shown = text;
-  const element = document.getElementById('strip');
+  if (text + drives === shown && document.getElementById('strip').lang === language()) return;
+  shown = text + drives;
+  const element = document.getElementById('strip'), refocus = focused();
   element.lang = language();
   element.classList.toggle('cut', store.connected === false);
   fill(element, text && h('span', {class: 'pulse', 'aria-hidden': 'true'}), text,
-    run && !run.shops && h('a', {href: run.load ? '#/load' : `#/cell/${run.strategy}/${run.scenario}`}, t('watch')));
+    run && !run.shops && h('a', {href: run.load ? '#/load' : `#/cell/${run.strategy}/${run.scenario}`}, t('watch')),
+    drives && (run || waits > 0) && h('button', {type: 'button', class: 'plain', id: 'stop-all', onclick: () => ask('DELETE', 'api/runs').catch(e => element.append(' ', e.message))}, '■ ', t('stop')));
+  refocus();
 }
 
 root.dataset.theme = kept.getItem('theme') || '';

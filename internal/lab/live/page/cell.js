@@ -16,7 +16,7 @@ export function cellView(body, [strategyName, scenarioName]) {
   if (!s || !c || !isCell(s, c)) { fill(body, h('p', {}, t('no.such.cell'))); return null; }
   const said = h('p', {class: 'said', role: 'alert', hidden: true});
   const votes = classVotes({strategy: s.name, scenario: c.name});
-  const head = h('div', {class: 'cell-head'}), content = h('div', {class: 'cell-content'});
+  const head = h('div', {class: 'cell-head', 'aria-live': 'polite'}), content = h('div', {class: 'cell-content'});
   fill(body, h('p', {class: 'crumbs'}, h('a', {href: '#/' + of.back}, '← ', topology ? topology.name : t('tab.' + (of.tab || 'matrix')))), head, said, votes.element, content);
   let phase = '', end = null, live = null;
   const play = seed => start([{strategy: s.name, scenario: c.name, seed}]);

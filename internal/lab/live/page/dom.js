@@ -43,6 +43,9 @@ export const fill = (element, ...children) => {
   return element;
 };
 
+// hear has a screen reader say something. A region that is made anew is not read: this one stays.
+export const hear = words => { document.getElementById('heard').textContent = words; };
+
 // focused returns how to give the focus back to what has its id, when all is drawn anew.
 export function focused() {
   const {id} = document.activeElement;

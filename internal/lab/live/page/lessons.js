@@ -66,7 +66,7 @@ function commandCard({line, output, action}, leaving) {
   leaving.push(...votes.map(v => v.leave));
   const baskets = action && action.strategies && several(action.strategies[0]);
   const asked = strategy => ({strategy, customers: action.customers, schedule: action.schedule || '', baskets});
-  let results = [];
+  let results = [], searched = null;
   const away = new AbortController();
   leaving.push(() => away.abort());
   async function run() {
@@ -77,7 +77,8 @@ function commandCard({line, output, action}, leaving) {
       else if (action.explore) {
         results = [];
         for (const strategy of action.strategies) {
-          fill(out, results.map(exploredWords), h('p', {class: 'soft'}, h('span', {class: 'spinner'}), ' ', t('shortest.running', {runs: 0, event: kindsOf(action.events)})));
+          searched = {strategy, words: h('span', {'aria-live': 'off'}, t('shortest.running', {runs: 0, event: kindsOf(action.events)}))};
+          fill(out, results.map(exploredWords), h('p', {class: 'soft'}, h('span', {class: 'spinner'}), ' ', searched.words));
           results.push(await ask('POST', 'api/explorations', {...asked(strategy), events: action.events || []}, away.signal));
         }
         fill(out, results.map(exploredWords));
@@ -85,7 +86,7 @@ function commandCard({line, output, action}, leaving) {
         fill(out, h('p', {class: 'soft'}, h('span', {class: 'spinner'}), ' ', t('playing')));
         played({...asked(action.strategies[0]), position: await ask('POST', 'api/positions', {...asked(action.strategies[0]), to_end: true}, away.signal)});
       }
-    } catch (e) { say(e.message); if (!action.cells) fill(out); } finally { begin.disabled = false; }
+    } catch (e) { say(e.message); if (!action.cells) fill(out, results.map(exploredWords)); } finally { begin.disabled = false; searched = null; }
   }
   const kindsOf = events => (events || []).length ? events.map(e => t('event.' + e, {who: t('somebody')})).join(t('list')) : t('no.event');
   const exploredWords = e => h('div', {class: 'explored'}, h('p', {'data-bad': e.bad}, h('b', {}, t('lesson.explored', {strategy: e.strategy, runs: e.runs, bad: e.bad})), ' ', inWords(e.unknown)),
@@ -118,6 +119,7 @@ function commandCard({line, output, action}, leaving) {
       if (name === 'state') why.clear(); // of another lab, perhaps, whose runs have the same numbers
       if (action.cells && ['state', 'queued', 'running', 'ended', 'dropped'].includes(name) && (out.firstChild || action.cells.some(c => lastRun(c.strategy, c.scenario, shops)))) cells();
       else if (name === 'played' && action.schedule !== undefined && matches(data)) played(data);
+      else if (name === 'searching' && searched && searched.strategy === data.strategy) searched.words.textContent = t('shortest.running', {runs: data.runs, event: kindsOf(action.events)});
       else if (name === 'explored' && action.explore && !mayDrive() && action.strategies.includes(data.strategy)) fill(out, exploredWords(data));
     }));
   }

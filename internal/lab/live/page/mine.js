@@ -23,7 +23,7 @@ export function mineView(body, [open = '']) {
       h('span', {class: 'soft'}, t('mine.holds')), ' ', cell(a.twin, a.scenario), ' ',
       h('a', {class: 'button', href: `#/pair/${a.scenario}/${a.strategy}/${a.twin}`}, t('tab.pair'))),
     h('p', {class: 'soft'}, named(store.catalog.strategies, a.strategy), ' · ', named(store.catalog.strategies, a.twin), ' · ',
-      named(store.catalog.scenarios, a.scenario), ' · ', h('code', {class: 'command'}, `loadtest run ${a.strategy}:${a.scenario} --draw`)));
+      named(store.catalog.scenarios, a.scenario), ' · ', h('code', {class: 'command'}, `${store.catalog.program} run ${a.strategy}:${a.scenario} --draw`)));
   fill(body, h('div', {class: 'title'}, h('div', {}, h('h1', {}, t('tab.mine')), h('p', {class: 'lead'}, t('mine.lead')))),
     h('ol', {class: 'mine'}, store.catalog.questions.map(q => h('li', {id: 'mine-' + q.key},
       h('h2', {}, t('ask.' + q.key)), h('p', {class: 'soft'}, marked(t('look.' + q.key))), q.answers.map(answer)))),

@@ -1,5 +1,5 @@
 import {fill, h} from './dom.js';
-import {docOf, nameOf, t} from './words.js';
+import {docOf, nameOf, said as inWords, t} from './words.js';
 import {mayDrive, start} from './api.js';
 import {explained} from './columns.js';
 import {details} from './details.js';
@@ -33,8 +33,8 @@ export function pairView(body, asked) {
     if (!runs.every(r => r && r.state === 'ended') || runs[0].seed !== runs[1].seed) {
       if (replay) replay.stop();
       replay = null;
-      fill(place, h('div', {class: 'pair-state'}, runs.map((r, i) => h('section', {}, h('h2', {}, [a, b][i]), h('p', {}, !r ? t('state.empty') : r.state === 'ended' ? verdictChip(r) : [(r.state === 'running' || r.state === 'waiting') && h('span', {class: 'spinner'}), ' ', t('state.' + r.state), ' ',
-        r.state === 'running' && h('a', {href: `#/cell/${[a, b][i]}/${scenario}`}, t('watch'))])))), h('p', {class: 'soft'}, t('pair.waiting')));
+      fill(place, h('div', {class: 'pair-state'}, runs.map((r, i) => h('section', {}, h('h2', {}, [a, b][i]), h('p', {}, !r ? t('state.empty') : r.state === 'ended' ? verdictChip(r) : [(r.state === 'running' || r.state === 'waiting') && h('span', {class: 'spinner'}), ' ', inWords(r.error) || t('state.' + r.state), ' ',
+        r.state === 'running' && h('a', {href: `#/cell/${[a, b][i]}/${scenario}`}, t('watch'))])))), h('p', {class: 'soft'}, runs.every(r => r && r.state === 'ended') ? t('pair.seeds', {a: runs[0].seed, b: runs[1].seed}) : t('pair.waiting')));
       return;
     }
     const both = await Promise.all(runs.map(r => details(r.id))).catch(e => { notice(said, e.message); return null; });

@@ -1,4 +1,4 @@
-import {fill, h} from './dom.js';
+import {fill, h, hear} from './dom.js';
 import {session} from './kept.js';
 import {language, named, said as inWords, t} from './words.js';
 import {ask, mayDrive} from './api.js';
@@ -45,7 +45,7 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
   const select = h('select', {id: 'step-strategy', disabled: !mayDrive(), onchange: e => go(e.target.value, customers, '')}, choosable.map(([kind, title, of]) => h('optgroup', {label: t(title)}, of.strategies.filter(s => !s.not_stepped).map(s => h('option', {value: kind + s.name, selected: kind + s.name === strategy}, s.name)))));
   const number = h('select', {id: 'step-customers', disabled: !mayDrive(), onchange: e => go(strategy, e.target.value, '')}, [2, 3].map(n => h('option', {value: n, selected: n === customers}, n)));
   const find = h('button', {type: 'button', id: 'shortest', hidden: !mayDrive(), onclick: search}, t('shortest'));
-  const place = h('div', {class: 'step-place', 'aria-live': 'polite'});
+  const place = h('div', {class: 'step-place'});
   const choices = schedule.split(' ').filter(Boolean);
   let gone = false, searching = false;
   const leaving = new AbortController();
@@ -104,7 +104,8 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
       !p.ended && mayDrive() && h('div', {class: 'events'}, h('h2', {}, t('event.title')), events.map(choose), h('button', {type: 'button', id: 'to-end', class: 'choice event', onclick: () => { location.hash = linkOf(strategy, customers, schedule) + '/end'; }}, '⇥ ', t('to.end'))),
       ending,
       h('section', {}, h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('record')}, several ? h('pre', {class: 'drawing'}, p.drawing[language()]) : recordTable(p, customers)),
-        h('p', {class: 'soft'}, t('the.command'), t('colon'), h('code', {class: 'command'}, `loadtest step ${name} ${schedule}`.trim() + (several ? ' --as baskets --draw' : '') + (customers === 3 ? ' --customers 3' : '')))));
+        h('p', {class: 'soft'}, t('the.command'), t('colon'), h('code', {class: 'command'}, `${store.catalog.program} step ${name} ${schedule}`.trim() + (several ? ' --as baskets --draw' : '') + (customers === 3 ? ' --customers 3' : '')))));
+    hear(ending.textContent);
     const first = place.querySelector('.choice');
     if (first && session.getItem('step-keys') && document.activeElement === document.body) first.focus();
   }
@@ -125,7 +126,7 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
   if (!mayDrive()) { notice(said, t('drive.how')); follow(); }
   else {
     fill(place, h('p', {class: 'soft playing'}, h('span', {class: 'spinner'}), ' ', t('playing')));
-    ask('POST', 'api/positions', {strategy: name, baskets: several, customers, schedule, to_end: how === 'end'}, leaving.signal).then(p => { if (!gone) show(p); }, e => { if (!gone) { fill(place, h('a', {class: 'button', href: linkOf(strategy, customers, choices.slice(0, -1).join(' '))}, '↶ ', t('undo'))); notice(said, e.message); } });
+    ask('POST', 'api/positions', {strategy: name, baskets: several, customers, schedule, to_end: how === 'end'}, leaving.signal).then(p => { if (!gone) show(p); }, e => { if (!gone) { fill(place, choices.length && h('a', {class: 'button', href: linkOf(strategy, customers, choices.slice(0, -1).join(' '))}, '↶ ', t('undo')), !choices.length && h('button', {type: 'button', id: 'play-again', onclick: () => dispatchEvent(new Event('hashchange'))}, '↻ ', t('step.again'))); notice(said, e.message); } });
   }
   const off = on((name, data) => {
     if (!mayDrive() && (name === 'played' || name === 'state')) follow();
