@@ -273,8 +273,8 @@ func hasSeries(series map[string]float64, metric string, pairs, labels []string)
 		has := promLabel.FindAllString(rest, -1)
 		missing := slices.ContainsFunc(pairs, func(pair string) bool { return !slices.Contains(has, pair) }) ||
 			slices.ContainsFunc(labels, func(label string) bool {
-				// Prometheus adds the instance.
-				return label != "instance" && !slices.ContainsFunc(has, func(pair string) bool { return strings.HasPrefix(pair, label+"=") })
+				// Prometheus adds these.
+				return !slices.Contains([]string{"instance", "job", "namespace"}, label) && !slices.ContainsFunc(has, func(pair string) bool { return strings.HasPrefix(pair, label+"=") })
 			})
 		if !missing {
 			return true
