@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts the node of Galera that NODE names, of galera-1 to galera-3. Where none has data, the first one makes
-# the cluster. Where all have ended, the last one that did makes it again.
+# Starts the node of Galera that NODE names, of galera-1 to galera-3. With NEW_CLUSTER, the first one makes the cluster
+# if it has no data, and no other node answers. Where all have ended, the last one that did makes it again.
 set -eu
 data=/var/lib/mysql
 nodes="galera-1 galera-2 galera-3"
@@ -12,25 +12,27 @@ some_node_answers() {
 	return 1
 }
 
-state=$data/grastate.dat first=$data/makes-the-cluster
-if [ ! -d "$data/mysql" ]; then
-	mariadb-install-db --no-defaults --datadir="$data" --skip-test-db --auth-root-socket-user=mysql >/dev/null
-	# A first node whose data were lost joins the others.
-	[ "$NODE" != galera-1 ] || some_node_answers || touch "$first"
-elif [ -s "$state" ]; then # with zeros, too: Galera writes them while it changes the schema
-	rm -f "$first" # it has been a member
+state=$data/grastate.dat makes=
+[ -d "$data/mysql" ] || mariadb-install-db --no-defaults --datadir="$data" --skip-test-db --auth-root-socket-user=mysql >/dev/null
+if [ -d "$data/stocklock" ]; then
+	! grep -qs 'safe_to_bootstrap: 1' "$state" || makes=yes
+elif [ "$NODE" = galera-1 ] && [ -n "${NEW_CLUSTER:-}" ] && ! some_node_answers; then
+	# An empty node cannot know whether the others have data, which they would lose to a new cluster. So whoever starts
+	# them for the first time says so. An empty node otherwise tries to join, until it can.
+	makes=yes
+	rm -f "$state" # of a start that failed
 fi
-if [ -f "$first" ] || grep -qs 'safe_to_bootstrap: 1' "$state"; then
-	[ ! -f "$first" ] || rm -f "$state" # of a first start that failed
+if [ -n "$makes" ]; then
 	set -- --wsrep-new-cluster --init-file=/tmp/accounts.sql
 	(
 		umask 077
+		# The database is last: a node that has it is not empty.
 		cat >/tmp/accounts.sql <<-SQL
-			CREATE DATABASE IF NOT EXISTS stocklock;
 			CREATE USER IF NOT EXISTS migrate IDENTIFIED BY '$MYSQL_MIGRATE_PASSWORD';
 			GRANT ALL ON stocklock.* TO migrate WITH GRANT OPTION;
 			CREATE USER IF NOT EXISTS shop IDENTIFIED BY '$MYSQL_SHOP_PASSWORD';
 			CREATE USER IF NOT EXISTS checks;
+			CREATE DATABASE IF NOT EXISTS stocklock;
 		SQL
 	)
 fi

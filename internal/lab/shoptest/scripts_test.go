@@ -64,3 +64,59 @@ esac`,
 		t.Errorf("%v:\n%s", err, out)
 	}
 }
+
+// TestOnlyAnExplicitFirstStartMakesACluster: an empty node would otherwise replace the data of those that have some.
+func TestOnlyAnExplicitFirstStartMakesACluster(t *testing.T) {
+	text, err := os.ReadFile("../../../deploy/galera/node.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, node, first, has, state string
+		answers, makes                bool
+	}{
+		{name: "the first start", node: "galera-1", first: "yes", makes: true},
+		{name: "the first start, of another node", node: "galera-2", first: "yes"},
+		{name: "the first start, after one that failed", node: "galera-1", first: "yes", has: "mysql", makes: true},
+		{name: "the first start, where others have data", node: "galera-1", first: "yes", answers: true},
+		{name: "a lost disk, and no other node yet", node: "galera-1"},
+		{name: "a lost disk, and a try to join that failed", node: "galera-1", has: "mysql", state: "safe_to_bootstrap: 1"},
+		{name: "the last that ended", node: "galera-3", has: "stocklock", state: "safe_to_bootstrap: 1", makes: true},
+		{name: "one that ended before", node: "galera-1", first: "yes", has: "stocklock", state: "safe_to_bootstrap: 0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			data, answer := filepath.Join(dir, "data"), "exit 1"
+			if c.answers {
+				answer = "exit 0"
+			}
+			script := strings.NewReplacer("/var/lib/mysql", data, "/tmp/accounts.sql", filepath.Join(dir, "accounts.sql")).Replace(string(text))
+			for name, script := range map[string]string{
+				"node.sh": script, "is-synced.sh": "#!/bin/sh\n" + answer, "mariadbd": "#!/bin/sh\necho \"$@\"",
+				"mariadb-install-db": "#!/bin/sh\nmkdir " + data + "/mysql",
+			} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, database := range []string{"", "mysql", c.has} {
+				if database == "mysql" && c.has == "" {
+					continue
+				}
+				if err := os.MkdirAll(filepath.Join(data, database), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.WriteFile(filepath.Join(data, "grastate.dat"), []byte(c.state), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			node := exec.Command(filepath.Join(dir, "node.sh"))
+			node.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), "NODE="+c.node, "NEW_CLUSTER="+c.first,
+				"MYSQL_MIGRATE_PASSWORD=a", "MYSQL_SHOP_PASSWORD=b")
+			out, err := node.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "--wsrep-node-name="+c.node) || strings.Contains(string(out), "--wsrep-new-cluster") != c.makes {
+				t.Errorf("it makes a cluster: want %t: %v:\n%s", c.makes, err, out)
+			}
+		})
+	}
+}
