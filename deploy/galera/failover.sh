@@ -20,18 +20,18 @@ sql() {
 }
 
 stock=100000
-item=$(sql "INSERT INTO items (name, stock) VALUES ('failover', $stock) RETURNING id") ||
-	{ echo "failover.sh: no node of Galera answers: start it as docker-compose.galera.yml says" >&2; exit 2; }
-address=$(galera port haproxy 8080)
+address=$(galera port haproxy 8080) && item=$(sql "INSERT INTO items (name, stock) VALUES ('failover', $stock) RETURNING id") ||
+	{ echo "failover.sh: no HAProxy, or no node of Galera, answers: start it as docker-compose.galera.yml says" >&2; exit 2; }
 answers=$(mktemp)
 end=$answers.end
 customers=
 killed=
-# clean_up starts what was killed, too.
+# clean_up starts what was killed, too. It withdraws the item, which customers could buy.
 clean_up() {
 	touch "$end"
 	wait $customers 2>/dev/null || true
 	rm -f "$answers" "$end"
+	sql "UPDATE items SET withdrawn = COALESCE(withdrawn, 0) + stock, stock = 0 WHERE id = $item" || true
 	[ -z "$killed" ] || galera start $killed >/dev/null 2>&1
 }
 trap clean_up EXIT

@@ -44,6 +44,7 @@ func TestTheFailoverCountsOnMacOS(t *testing.T) {
 *redis-2*hostname*) echo 10.0.0.2 ;;
 *hostname*) echo 10.0.0.1 ;;
 *"SELECT request_id"*) cat "$DIR/sold" ;;
+*"UPDATE items"*) touch "$DIR/withdrawn" ;;
 *"SELECT stock"*) echo $((100000 - $(wc -l <"$DIR/sold"))) ;;
 esac`,
 	} {
@@ -62,6 +63,9 @@ esac`,
 	out, err := failover.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "galera-2 killed") || !strings.Contains(string(out), "redis-2 killed") {
 		t.Errorf("%v:\n%s", err, out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "withdrawn")); err != nil {
+		t.Error("its item stays on sale")
 	}
 }
 
