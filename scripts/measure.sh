@@ -6,7 +6,7 @@
 #   scripts/measure.sh lock soaks      these alone
 #   scripts/measure.sh peers           the locks of other libraries; also keeps cells in bench/results/peers
 #   scripts/measure.sh migration       three and six million orders, a quarter of an hour
-#   SHORT=yes scripts/measure.sh       a trial of a few minutes, whose numbers mean nothing
+#   SHORT=yes scripts/measure.sh       a trial of a few minutes, whose numbers mean nothing: it writes to out/results
 #   make docs                          makes the tables
 #
 # A file of bench/results has when, where and by which commands it was made, and then the results in the format of
@@ -17,8 +17,10 @@ cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- lock hot items crowds topologies baskets shops soaks
 
 repeat=3 seconds=0.5 each=800ms longer=2s crowd=5s soak='--for 1m' kills='--sales 100000' scenarios=all runs=3 millions='3 6'
-[ -z "${SHORT:-}" ] || repeat=1 seconds=0.1 each=200ms longer=200ms crowd=200ms soak='--for 6s' kills='--sales 4000 --kill-every 300ms' scenarios=crash,pause runs=1 millions=1
+results=bench/results
+[ -z "${SHORT:-}" ] || results=out/results repeat=1 seconds=0.1 each=200ms longer=200ms crowd=200ms soak='--for 6s' kills='--sales 4000 --kill-every 300ms' scenarios=crash,pause runs=1 millions=1
 
+mkdir -p $results/peers
 make ready
 scripts/lab-go.sh -C bench build -o ../bin/ . ./shops
 
@@ -60,7 +62,7 @@ peers() {
 		--events forget --lease 600ms --out out/peers-forget.json
 	surprised bin/loadtest explore --shop-binary bin/peershop rueidislock etcd etcd-fenced --events pause --out out/peers-pause.json
 	bin/peerspage --cells out/peers.json --again out/peers-again.json --sales out/peers-sales.json \
-		--explored out/peers-forget.json --explored out/peers-pause.json --keep bench/results/peers
+		--explored out/peers-forget.json --explored out/peers-pause.json --keep $results/peers
 }
 
 for name; do
@@ -102,5 +104,5 @@ for name; do
 		cat "$work/head"
 		echo
 		cat "$work/results"
-	} >"bench/results/$name.txt"
+	} >"$results/$name.txt"
 done
