@@ -16,7 +16,7 @@ import (
 var Etcd = Lock{
 	Name:   "etcd",
 	Doc:    "go.etcd.io/etcd/client/v3/concurrency v3.7.3: a Mutex under a lease; waiters queue by revision",
-	Tuning: "a Session for each hold, because a session is the holder",
+	Tuning: "a Session for each hold: a process that keeps one for each lock that it holds at the same time saves its two writes",
 	Etcd:   true,
 	Open: func(c Config) (Locker, error) {
 		client, err := etcd.New(etcd.Config{Endpoints: c.Etcd, DialTimeout: etcdDial, Logger: zap.NewNop()})
@@ -40,7 +40,8 @@ type etcdLock struct {
 	lease  time.Duration // in whole seconds, in which etcd counts
 }
 
-// lock acquires the lock with a session of its own.
+// lock acquires the lock with a session of its own: two holders of one session would hold its locks together. It is not kept for the
+// next hold.
 func (l etcdLock) lock(ctx, waiting context.Context, key string) (Hold, error) {
 	living, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(waiting, end)

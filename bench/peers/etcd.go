@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	etcdSource = "the package concurrency of the etcd client: NewSession, NewMutex, Lock, Unlock; a session for each sale, because a session is the holder"
+	etcdSource = "the package concurrency of the etcd client: NewSession, NewMutex, Lock, Unlock; a session for each sale, where a process could keep its sessions"
 	etcdWhy    = "https://etcd.io/docs/v3.5/learning/why/#notes-on-the-usage-of-lock-and-lease"
 )
 
@@ -59,7 +59,7 @@ func etcdPlain(s *Settings) Peer {
 			"partition": {
 				Says: "Both of the server and client measures passing of time with their own clocks. " +
 					"It allows a situation that the server revokes the lease but the client still claims it owns the lease.",
-				Where: etcdNotes + ". The client trusts a session that has had no answer yet for DialTimeout and a second, here 3 s. " +
+				Where: etcdNotes + ". The client trusts a session that has had no answer yet for DialTimeout and a second, here 3 s. Here, each sale has a new session, which often has had no answer. " +
 					"After the first answer it looks once a second whether the lease is over. An answer right before the cut hides it: the client then learns in time",
 				Mend: etcdMend,
 			},

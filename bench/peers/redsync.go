@@ -13,7 +13,8 @@ const polledLock = declared.DurableAnswers | declared.Once | declared.Exclusive 
 	declared.OwnerChecked | declared.AtomicRelease | declared.ClockFree
 
 var redsyncOne = Peer{
-	Module: redsyncModule,
+	Module:  redsyncModule,
+	Besides: notRenewed,
 	Rung: under(lock.Redsync, "redsync on one Redis server: SET NX PX with a random owner, freed by a script; not renewed", declared.Strategy{
 		Source:     "the README of redsync: NewMutex, Lock, Unlock",
 		Guard:      "redsync.NewMutex on one server",
@@ -32,7 +33,8 @@ var redsyncOne = Peer{
 }
 
 var redsyncFive = Peer{
-	Module: redsyncModule,
+	Module:  redsyncModule,
+	Besides: notRenewed,
 	Rung: under(lock.RedsyncFive, "redsync on a majority of five independent Redis servers; not renewed", declared.Strategy{
 		Source:     "the README of redsync, and the Redlock algorithm that it implements",
 		Guard:      "redsync.NewMutex on a majority of five",
@@ -47,6 +49,9 @@ var redsyncFive = Peer{
 	}),
 	Notes: map[string]Note{"overrun": redsyncExpiry, "partition": redsyncExpiry, "pause": fencing},
 }
+
+// notRenewed is for both rows of redsync, beside that of bsm/redislock.
+const notRenewed = "Nothing renews it here, as the lab's goroutine renews [bsm-redislock](#bsm-redislock)."
 
 // redsyncDelete is the SHA-1 of redsync's script that deletes a key of its owner. It also runs after
 // each try that failed.
