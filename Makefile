@@ -85,7 +85,7 @@ contract: servers ## hold the production shop to its OpenAPI contract with schem
 	@ARGS='$(ARGS)' scripts/contract/run.sh
 
 .PHONY: lock-on
-lock-on: servers ## run the lock's tests on this Redis, Redis 8 and Valkey 9, or on one: make lock-on SERVER=/opt/valkey/bin/valkey-server
+lock-on: servers ## run all tests of the lock on this Redis, Redis 8 and Valkey 9, or on one: make lock-on SERVER=/opt/valkey/bin/valkey-server
 	scripts/lock-on.sh $(SERVER)
 
 .PHONY: copy-lock

@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -112,6 +113,61 @@ func TestPlannedFailoverMakesOneHolder(t *testing.T) {
 			}
 		})
 	}
+}
+
+// split is an endpoint that splits reads: it sends subscriptions to a replica.
+type split struct {
+	*redis.Client
+	replica *redis.Client
+}
+
+func (s split) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
+	return s.replica.Subscribe(ctx, channels...)
+}
+
+// TestSubscriptionsOfAReplica: the primary counts nobody who waits there, and still grants them the lock.
+func TestSubscriptionsOfAReplica(t *testing.T) {
+	t.Parallel()
+	m := startMoving(t)
+	const lease = time.Minute // a heartbeat is far away
+	locker := func() *Locker { return closing(t, New(split{m.clients[0], m.clients[1]}, Options{Lease: lease})) }
+	_, first := acquire(t, locker(), within(t), t.Name())
+	one := asks(t, within(t), locker(), t.Name())
+	waitFor(t, m.servers[0].addr, t.Name(), 1)
+	other := asks(t, within(t), locker(), t.Name())
+	waitFor(t, m.servers[0].addr, t.Name(), 2)
+	release(t, first)
+	release(t, soon(t, one, lease/6))
+	release(t, soon(t, other, lease/6))
+}
+
+// TestARedisOutOfMemory refuses to note that somebody waits. That is sent together with the renewal of what is held,
+// which goes on. Nobody waits for it, so that its release needs no memory.
+func TestARedisOutOfMemory(t *testing.T) {
+	t.Parallel()
+	server, client := ownServer(t, "--maxmemory-policy", "noeviction")
+	ctx, leave := context.WithCancel(within(t))
+	l := closing(t, New(client, Options{Lease: 2 * time.Second, Hooks: Hooks{NotServed: func(context.Context, Event) { leave() }}}))
+	other := closing(t, New(client, Options{Lease: time.Minute}))
+	_, mine := acquire(t, l, within(t), t.Name())
+	_, theirs := acquire(t, other, within(t), "theirs")
+	waits := make(chan error, 1)
+	go func() {
+		_, _, err := l.Acquire(ctx, "theirs")
+		waits <- err
+	}()
+	waitFor(t, server.addr, "theirs", 1)
+	must(t, client.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	for who, err := range map[string]error{"a waiter": <-waits, "who asks": func() error { _, _, err := other.TryAcquire(within(t), "free"); return err }()} {
+		if !errors.Is(err, ErrUnavailable) || !strings.Contains(fmt.Sprint(err), "OOM") {
+			t.Errorf("%s gets %v, want ErrUnavailable and OOM", who, err)
+		}
+	}
+	isRenewed(t, mine)
+	release(t, mine)
+	must(t, client.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	release(t, theirs)
+	free(t, other)
 }
 
 // TestAPatternIsNoWaiter: a monitor's PSUBSCRIBE hears what is published to a dead waiter, and must
