@@ -64,7 +64,7 @@ func TestDoTellsWhatHappened(t *testing.T) {
 		}
 		release(t, lease)
 
-		l = k.new(t, Options{Lease: 1500 * time.Millisecond}) // the renewal that hears of the loss comes long before its end
+		l = k.new(t, Options{Lease: 4 * time.Second}) // the renewal that hears of the loss comes long before its end
 		for want, returns := range map[error]func(held context.Context) error{
 			nil: func(context.Context) error { return nil }, ours: func(context.Context) error { return ours }, ErrLost: context.Cause,
 		} {
