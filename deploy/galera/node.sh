@@ -1,6 +1,7 @@
 #!/bin/sh
 # Starts the node of Galera that NODE names, of galera-1 to galera-3. With NEW_CLUSTER, the first one makes the cluster
-# if it has no data, and no other node answers. Where all have ended, the last one that did makes it again.
+# if it has no data, and no other node answers. Where all have ended, the last one that did makes it again. Arguments are
+# mariadbd's.
 set -eu
 data=/var/lib/mysql
 nodes="galera-1 galera-2 galera-3"
@@ -23,7 +24,7 @@ elif [ "$NODE" = galera-1 ] && [ -n "${NEW_CLUSTER:-}" ] && ! some_node_answers;
 	rm -f "$state" # of a start that failed
 fi
 if [ -n "$makes" ]; then
-	set -- --wsrep-new-cluster --init-file=/tmp/accounts.sql
+	set -- "$@" --wsrep-new-cluster --init-file=/tmp/accounts.sql
 	(
 		umask 077
 		# The database is last: a node that has it is not empty.
