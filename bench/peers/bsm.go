@@ -30,7 +30,7 @@ var bsm = Peer{
 		},
 		Inapplicable: asksItself,
 	}),
-	Besides: "Renews and loss-aware are the lab's: its goroutine calls Refresh, and ends the sale when that fails. The library has neither, as redsync has not.",
+	Besides: "Renews and loss-aware are the lab's: its goroutine calls Refresh, and ends the sale when that fails. Neither library has them.",
 	Notes: map[string]Note{
 		"failover":      oneRedis("none in the library, which takes one client"),
 		"redis-restart": oneRedis("none in the library, which takes one client"),

@@ -51,7 +51,7 @@ var redsyncFive = Peer{
 }
 
 // notRenewed is for both rows of redsync, beside that of bsm/redislock.
-const notRenewed = "Nothing renews it here, as the lab's goroutine renews [bsm-redislock](#bsm-redislock)."
+const notRenewed = "Nothing renews it here. For [bsm-redislock](#bsm-redislock), a goroutine of the lab does."
 
 // redsyncDelete is the SHA-1 of redsync's script that deletes a key of its owner. It also runs after
 // each try that failed.

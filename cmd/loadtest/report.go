@@ -29,8 +29,8 @@ func (c *reportCommand) Run(s streams) error {
 	case slices.Equal(c.Files, []string{"-", "-"}):
 		return usage("standard input is one file: want - once")
 	}
-	if len(c.Files) == 2 && len(c.Out) > 0 {
-		return usage("--out writes one result: want %s report %s --out %s", program(), quoted(c.Files[1]), quoted(c.Out[0]))
+	if len(c.Files) == 2 && (len(c.Out) > 0 || c.Format != "json") {
+		return usage("--out and --format write one result: want %s report %s with them", program(), quoted(c.Files[1]))
 	}
 	reports := make([]report.Report, len(c.Files))
 	for i, path := range c.Files {

@@ -185,6 +185,13 @@ func TestWhatNoCellHasFails(t *testing.T) {
 	if want := "--fail-if 'p99>50ms': no cell that ran has p99\n"; code != exitSurprised || !strings.HasSuffix(out.String(), want) {
 		t.Errorf("exit code %d, %q, %q, want %d and %q", code, out.String(), errs.String(), exitSurprised, want)
 	}
+	r.Cells[0].Verdict, r.Cells[0].Expected, r.Cells[0].ByOutcome = verdict.Held, verdict.Held, map[load.Outcome]trial.Latency{load.Sold: {P99: 7}}
+	if err := wholefile.Write(file, r.JSON); err != nil {
+		t.Fatal(err)
+	}
+	if code := run(t.Context(), []string{"report", file, "--fail-if", "busy-p99>50ms"}, &out, &errs); code != exitExpected {
+		t.Errorf("nobody was rejected as busy: exit code %d, %s", code, errs.String())
+	}
 }
 
 // TestASoakHasNoEtcd: a strategy whose lock is there would sell nothing, which says nothing of it.

@@ -89,8 +89,8 @@
 // lock does not end the inner hold; losing the outer lock does. Under context.WithoutCancel(held) of the outer lock, the
 // inner hold tells of that loss by Err, and not by Done. After that release, the inner hold
 // ends with the context of the outer Acquire, or at the deadline of its own. It cannot notice that a
-// context between the two is cancelled later. Under a held context of another Locker, it ends with that one's release,
-// unless a hold of its own Locker is around that one.
+// context between the two is cancelled later. A hold under a held context of
+// another Locker ends when that context does, unless a hold of the first Locker is around both.
 //
 // # Several locks
 //
@@ -149,7 +149,8 @@
 // half the time on a fast network. With a ReadTimeout below zero and without ContextTimeoutEnabled, each request that meets a
 // silent Redis keeps a goroutine without a limit. With any client, Acquire returns when its context or its wait ends;
 // through one with ContextTimeoutEnabled, a cancel without a deadline is noticed within a second. A *redis.ClusterClient
-// first asks any node for COMMAND, for up to five seconds. Set its DisableRoutingPolicies, which keeps it from that.
+// of go-redis 9.23 asks any node for COMMAND before its first request, and after each failure of that. Its other requests
+// wait meanwhile, for up to five seconds. DisableRoutingPolicies keeps a client without ReadOnly from that.
 // The requests of Acquire and Release carry the values of the context that Acquire was called with. A
 // hook of the client, as for traces, can read them. Renewals carry none, because those of several
 // callers go out together.

@@ -31,6 +31,7 @@ type Locker struct {
 	closed       bool
 	locks        map[string]*lock
 	attempts     uint64               // the last attempt's number
+	had          uint64               // the newest attempt that became a hold, of any lock
 	events       []func()             // calls of hooks, for unlock
 	subscription *subscription        // nil before the first wait
 	ending       map[uint64]*lock     // attempts to be cancelled
@@ -171,10 +172,10 @@ func Do(ctx context.Context, l Locking, key string, fn func(held context.Context
 
 // Close ends every wait with [ErrClosed], lets nobody acquire a lock any more, and waits for its holders to release
 // theirs. It renews them meanwhile. If ctx ends first, Close returns its cause. Held contexts then end with [ErrLost] and
-// ErrClosed, and what is still held is left to its lease: its holder may still work. Nothing else of the Locker is left
-// when Close returns nil, but a timer of a second at most; after an error, its goroutines end by themselves. While Redis is silent, cancels take up to a
-// lease, and requests without ContextTimeoutEnabled the client's timeouts. Give ctx a bound: a lease that is never
-// released has none without MaxHold.
+// ErrClosed, and what is still held is left to its lease: its holder may still work. When Close returns nil, nothing
+// of the Locker is left but a timer, for a second at most. After an error, its goroutines end by themselves. While Redis
+// is silent, cancels take up to a lease, and requests without ContextTimeoutEnabled the client's timeouts. Give ctx a
+// bound: a lease that is never released has none without MaxHold.
 func (l *Locker) Close(ctx context.Context) error {
 	l.mu.Lock()
 	l.closed = true
@@ -247,7 +248,7 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 		}
 	case next.serve:
 		n.hold = newHoldLocked(l, n, w, from)
-		n.ends = n.hold.begun + w.MaxHold
+		l.had, n.ends = max(l.had, n.attempt), n.hold.begun+w.MaxHold
 		n.dismissLocked(w, result{hold: n.hold})
 		w = n.firstLocked()
 	}

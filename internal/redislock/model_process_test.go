@@ -188,7 +188,7 @@ const modelStart = instant(time.Hour)
 // machine is the shipped state machine of a process.
 func (m model) machine(p *process) machine {
 	lease := time.Duration(m.lease) * modelTick
-	x := machine{state: state(p.state), attempt: uint64(p.attempt), had: uint64(p.had), lease: lease, bound: modelStart - time.Duration(p.bound)*modelTick}
+	x := machine{state: state(p.state), attempt: uint64(p.attempt), lease: lease, bound: modelStart - time.Duration(p.bound)*modelTick}
 	switch x.state {
 	case idle:
 		x.attempt = 0
@@ -211,12 +211,12 @@ func (m model) settle(w *world, i int, x *machine, next todo, waits bool) {
 	if next.over != 0 {
 		w.send(message{kind: cancelRequest, owner: int8(i + 1), attempt: int8(next.over)})
 	}
-	p.state, p.had, p.due = int8(x.state), int8(x.had), m.fresh && x.due == modelStart
+	p.state, p.due = int8(x.state), m.fresh && x.due == modelStart
 	switch x.state {
 	case asking, waiting:
 		p.attempt, p.bound = int8(x.attempt), min(int8((modelStart-x.bound)/modelTick), m.lease)
 	case held:
-		p.epoch, p.n = int8(x.epoch), int8(x.passes)
+		p.had, p.epoch, p.n = int8(x.attempt), int8(x.epoch), int8(x.passes)
 		p.left = int8(max((x.deadline-modelStart+margin(x.lease))/modelTick, 0))
 	}
 	switch {
@@ -287,7 +287,7 @@ func (m model) read(w *world, msg message) {
 	switch msg.kind {
 	case push:
 		r.kind = replyHeld
-		next = x.pushed(uint64(msg.attempt), r, modelStart)
+		next = x.pushed(uint64(msg.attempt), uint64(p.had), r, modelStart)
 	case renewalAnswer:
 		next = x.renewed(uint64(msg.attempt), msg.more == 1, r, sent, modelStart)
 	default:

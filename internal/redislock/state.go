@@ -37,7 +37,6 @@ const never instant = math.MaxInt64 / 2
 type machine struct {
 	state   state
 	attempt uint64        // under which Redis knows this process; not while idle
-	had     uint64        // the newest attempt that became a hold
 	lease   time.Duration // of the attempt, or the last one
 	bound   instant       // asking, waiting: a grant that is pushed was made after this
 	others  int64         // other processes that wait, as far as is known
@@ -81,7 +80,7 @@ func interval(lease time.Duration) time.Duration { return min(third(lease), 10*t
 
 // ask begins an attempt.
 func (m *machine) ask(now instant, attempt uint64, lease time.Duration) {
-	*m = machine{state: asking, attempt: attempt, had: m.had, lease: lease, bound: now}
+	*m = machine{state: asking, attempt: attempt, lease: lease, bound: now}
 }
 
 // answered processes the reply to the request that began an attempt and was sent at sent. An
@@ -101,7 +100,7 @@ func (m *machine) answered(attempt uint64, r reply, queued bool, sent, now insta
 }
 
 // stop makes the machine idle. Either no attempt is left in Redis, or the caller ends it there.
-func (m *machine) stop() { *m = machine{had: m.had, lease: m.lease} }
+func (m *machine) stop() { *m = machine{lease: m.lease} }
 
 // granted begins a hold. Redis granted the lock at the time base, or later.
 func (m *machine) granted(r reply, base, now instant) todo {
@@ -109,17 +108,17 @@ func (m *machine) granted(r reply, base, now instant) todo {
 	if now >= deadline { // the answer took longer than the lease
 		return m.giveUp()
 	}
-	*m = machine{state: held, attempt: m.attempt, had: m.attempt, lease: m.lease, others: max(r.others, m.others), due: nextRenewal(m.lease, base),
+	*m = machine{state: held, attempt: m.attempt, lease: m.lease, others: max(r.others, m.others), due: nextRenewal(m.lease, base),
 		epoch: r.epoch, given: now, deadline: deadline, ends: never, ahead: instant(r.epoch)*time.Microsecond - base}
 	return todo{serve: true}
 }
 
 // pushed processes a grant from the channel. A grant that does not match the current attempt is
-// old, and nobody wants it.
-func (m *machine) pushed(attempt uint64, r reply, now instant) todo {
-	switch {
-	case attempt <= m.had: // it comes twice, and its holder may have left the lock by now: see [Lease.Leave]
-	case attempt != m.attempt || m.state == idle:
+// old, and nobody wants it. Had is the newest attempt that became a hold. One before it was ended when it was given up.
+func (m *machine) pushed(attempt, had uint64, r reply, now instant) todo {
+	switch old := attempt != m.attempt || m.state == idle; {
+	case m.state == held && !old, old && attempt <= had: // it comes twice. Its holder may have left the lock: see [Lease.Leave]
+	case old:
 		return todo{over: attempt}
 	case m.bound+m.lease-margin(m.lease)-now < third(m.lease):
 		// Little of the lease may be left. A heartbeat renews it before anybody works under it.

@@ -17,7 +17,7 @@ import (
 type subscription struct {
 	ctx          context.Context
 	close        context.CancelFunc
-	before       func()  // closes the one in whose place it is, which is read until this one is confirmed, or refused
+	before       func()  // closes the one that it replaces, which is read until this one is confirmed, or refused
 	begun, since instant // when it began, or was refused; when it was confirmed, if not zero
 	err          error   // why Redis does not let this Locker listen; then nobody reads it
 }
@@ -133,7 +133,7 @@ func (l *Locker) notConfirmed(s *subscription, err error) {
 	s.before()
 	s.since, s.begun, s.err = 0, l.now(), fmt.Errorf("%w: %w", errSubscribe, err)
 	for _, n := range l.locks {
-		if n.state != asking {
+		if n.state != asking && l.subscription == s {
 			l.refuseLocked(n, s.err)
 		}
 	}
@@ -169,7 +169,7 @@ func (l *Locker) hear(message string) {
 		if n == nil {
 			n = newLock(fields[3])
 		}
-		next := n.pushed(attempt, reply{kind: replyHeld, epoch: epoch, others: others}, l.now())
+		next := n.pushed(attempt, l.had, reply{kind: replyHeld, epoch: epoch, others: others}, l.now())
 		n.served()
 		l.settleLocked(n, next, Remote)
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,16 +29,20 @@ func TestWriteIsBlind(t *testing.T) {
 	if got := stockOf(t, store, item.ID); got != 9 {
 		t.Errorf("stock after two blind writes = %d, want 9: one update lost", got)
 	}
-	// The orders beyond so many units are found, as docs/operate.md has it.
-	for units, want := range []int{2, 1, 0} {
-		var beyond int
-		err := store.Pool().QueryRowContext(t.Context(), `SELECT COUNT(named.public_id) FROM (
-			SELECT *, SUM(quantity) OVER (ORDER BY id) AS sold FROM orders WHERE item_id = ? AND cancelled_at IS NULL
-		) AS standing JOIN orders AS named ON named.id = COALESCE(standing.line_of, standing.id)
-		WHERE standing.sold > ?`, item.ID, units).Scan(&beyond)
-		if err != nil || beyond != want {
-			t.Errorf("%d orders are beyond %d units, %v, want %d", beyond, units, err, want)
-		}
+	if _, err := store.Write(t.Context(), one(item), stock.Item{ID: item.ID}); !errors.Is(err, stock.ErrSoldOut) {
+		t.Errorf("one unit of none = %v, want ErrSoldOut", err)
+	}
+}
+
+// TestAWriteWithoutAnAnswer was carried out.
+func TestAWriteWithoutAnAnswer(t *testing.T) {
+	f := &failing{}
+	store := openFailing(t, f)
+	item := newItem(t, store, 1)
+	f.text, f.deliver = "COMMIT", true
+	f.number.Store(1180)
+	if _, err := store.Write(t.Context(), one(item), item); err != nil || f.number.Load() != 0 || stockOf(t, store, item.ID) != 0 {
+		t.Errorf("Write = %v, want that its order was found", err)
 	}
 }
 
@@ -103,4 +108,33 @@ func (noAnswer) ConnQueryContext(ctx context.Context, conn driver.QueryerContext
 		err = errors.Join(io.ErrUnexpectedEOF, rows.Close())
 	}
 	return ctx, nil, err
+}
+
+// TestATransactionIsOverBeforeTheNext on the connection of a lock begins: a BEGIN would commit it.
+func TestATransactionIsOverBeforeTheNext(t *testing.T) {
+	slow := &lateRollback{}
+	store := stocktest.OpenAt(t, testserver.Database(t), stock.WithExtraTime(-9*time.Second), stock.WithPool(testserver.Intercept(slow)))
+	over := false
+	_, err := store.GetLock(t.Context(), "lock", time.Second, func(on *stock.Store) error {
+		err := on.Transact(t.Context(), func(tx stock.Tx) error {
+			var slept []int64
+			return tx.Query(&slept, "SELECT SLEEP(1.3)")
+		})
+		over = slow.over.Load()
+		return err
+	})
+	if !errors.Is(err, context.DeadlineExceeded) || !over {
+		t.Errorf("a transaction whose time was over: %v, rolled back: %t", err, over)
+	}
+}
+
+type lateRollback struct {
+	sqlmw.NullInterceptor
+	over atomic.Bool
+}
+
+func (l *lateRollback) TxRollback(_ context.Context, tx driver.Tx) error {
+	time.Sleep(50 * time.Millisecond)
+	defer l.over.Store(true)
+	return tx.Rollback()
 }

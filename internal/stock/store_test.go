@@ -96,6 +96,27 @@ func TestItemsPageByPage(t *testing.T) {
 	}
 }
 
+// TestTheOrdersBeyondSoManyUnits are found, as docs/operate.md has it.
+func TestTheOrdersBeyondSoManyUnits(t *testing.T) {
+	store := stocktest.Open(t)
+	item := newItem(t, store, 2)
+	for range 2 {
+		if _, err := store.Decrement(t.Context(), one(item)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for units, want := range []int{2, 1, 0} {
+		var beyond int
+		err := store.Pool().QueryRowContext(t.Context(), `SELECT COUNT(named.public_id) FROM (
+			SELECT *, SUM(quantity) OVER (ORDER BY id) AS sold FROM orders WHERE item_id = ? AND cancelled_at IS NULL
+		) AS standing JOIN orders AS named ON named.id = COALESCE(standing.line_of, standing.id)
+		WHERE standing.sold > ?`, item.ID, units).Scan(&beyond)
+		if err != nil || beyond != want {
+			t.Errorf("%d orders are beyond %d units, %v, want %d", beyond, units, err, want)
+		}
+	}
+}
+
 // TestNoWriteMakesTheStockNegative writes what follows from a stock that the sale exceeds.
 func TestNoWriteMakesTheStockNegative(t *testing.T) {
 	store := stocktest.Open(t)

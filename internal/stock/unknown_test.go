@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"log/slog"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,30 +64,6 @@ func (lateBegin) ConnBeginTx(ctx context.Context, conn driver.ConnBeginTx, optio
 	time.Sleep(100 * time.Millisecond) // twice the time of the transaction
 	tx, err := conn.BeginTx(ctx, options)
 	return ctx, tx, err
-}
-
-// TestATransactionIsOverBeforeTheNext on its connection begins: a BEGIN would commit it.
-func TestATransactionIsOverBeforeTheNext(t *testing.T) {
-	slow := &lateRollback{}
-	store := stocktest.OpenAt(t, testserver.Database(t), stock.WithExtraTime(-9*time.Second), stock.WithPool(testserver.Intercept(slow)))
-	err := store.Transact(t.Context(), func(tx stock.Tx) error {
-		var slept []int64
-		return tx.Query(&slept, "SELECT SLEEP(1.3)")
-	})
-	if over := slow.over.Load(); !errors.Is(err, context.DeadlineExceeded) || !over {
-		t.Errorf("a transaction whose time was over: %v, rolled back: %t", err, over)
-	}
-}
-
-type lateRollback struct {
-	sqlmw.NullInterceptor
-	over atomic.Bool
-}
-
-func (l *lateRollback) TxRollback(_ context.Context, tx driver.Tx) error {
-	time.Sleep(50 * time.Millisecond)
-	defer l.over.Store(true)
-	return tx.Rollback()
 }
 
 // TestExtraTimeMovesTheEndOfATransaction takes nearly all of the ten seconds away: that shows the sum

@@ -98,9 +98,11 @@ func (s *Store) lookUp(ctx context.Context, err error, orders ...Order) error {
 	}
 }
 
-// WriteVersioned sets the stock of each line's item to what was read less the line's quantity, and records the order, in one
-// transaction. It is refused with [ErrConflict] if an item was written since the read. It compares the stock, too. After the failover to a replica that was behind, the same
-// version comes again, with another stock.
+// WriteVersioned sets the stock of each line's item to what was read less the line's quantity, and
+// records the order, in one transaction. It is refused with [ErrConflict] if an item was written since
+// the read. It compares the stock, too. After the failover to a replica that was behind, the same
+// version comes again, with another stock. A sale of more units than were read is refused with
+// [ErrSoldOut].
 func (s *Store) WriteVersioned(ctx context.Context, sale Sale, read ...Item) (Order, error) {
 	return s.writeWhere(ctx, sale, read, condition{ErrConflict, func(line Line, read Item) (string, []any) {
 		return "id = ? AND version = ? AND stock = ?", []any{line.ItemID, read.Version, read.Stock}
@@ -126,8 +128,8 @@ func (s *Store) RaiseFence(ctx context.Context, itemID uint64, token int64) erro
 	return ErrFenced
 }
 
-// WriteFenced is [Store.WriteVersioned] that is refused with [ErrFenced] instead, if a fence is not the line's token any
-// more.
+// WriteFenced writes as [Store.WriteVersioned] does, where each item's fence is the line's token. It
+// is refused with [ErrFenced] elsewhere. It compares neither version nor stock.
 func (s *Store) WriteFenced(ctx context.Context, sale Sale, read ...Item) (Order, error) {
 	return s.writeWhere(ctx, sale, read, underFence)
 }

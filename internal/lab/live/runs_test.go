@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -9,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -312,11 +312,19 @@ func TestAStageThatFailed(t *testing.T) {
 func TestASearchWhoseTimeIsOver(t *testing.T) {
 	testserver.NeedsServers(t)
 	s := serve(t, Options{})
-	s.searchPatience = time.Millisecond
-	w := httptest.NewRecorder()
-	s.serveExploration(w, request("POST", "/api/explorations", `{"strategy":"none","customers":2}`))
-	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"explored.late"`) || s.stage == nil {
-		t.Errorf("%d, %s, and the stage is kept: %t", w.Code, w.Body, s.stage != nil)
+	for s.searchPatience = 50 * time.Millisecond; ; s.searchPatience *= 2 {
+		w := httptest.NewRecorder()
+		s.serveExploration(w, request("POST", "/api/explorations", `{"strategy":"set-ex-nx","customers":2,"events":["pause"]}`))
+		var found explored
+		if err := json.Unmarshal(w.Body.Bytes(), &found); err != nil || w.Code != http.StatusOK || s.stage == nil {
+			t.Fatalf("%d, %s, %v, and the stage is kept: %t", w.Code, w.Body, err, s.stage != nil)
+		}
+		switch late := found.Unknown.Key == "explored.late"; {
+		case !late:
+			t.Fatalf("it has tried all orders in %s: %s", s.searchPatience, w.Body)
+		case found.Runs > 0:
+			return
+		}
 	}
 }
 

@@ -52,7 +52,7 @@ func TestWhatIsShownStays(t *testing.T) {
 	s.searching(stepRequest{Strategy: "none"}, "", 1)
 	s.feed.publish("votes", s.class.tally())
 	s.say("MySQL")
-	b.Until(`document.getElementById('strip').textContent !== ''`) // it came behind them
+	b.Until(`document.getElementById('going').textContent !== ''`) // it came behind them
 	if n := browsertest.Says[int](b, `painted`); n != 0 {
 		t.Errorf("a search and a vote have changed the matrix %d times", n)
 	}

@@ -23,9 +23,9 @@ const (
 	maxSchedule = 2000
 	// stageLease is the lease of every lock on the stage, unless one of the shop's needs a longer one.
 	stageLease = 300 * time.Millisecond
-	// positionPatience bounds one position, with the cell that is waited for.
+	// positionPatience bounds one position, and before it the wait for the machine.
 	positionPatience = 2 * time.Minute
-	// searchPatience bounds an exploration, without the cell that is waited for.
+	// searchPatience bounds an exploration, without the wait for the machine.
 	searchPatience = 90 * time.Second
 )
 
@@ -96,14 +96,16 @@ func (s *Server) onStage(w http.ResponseWriter, r *http.Request, patience time.D
 		refuse(w, http.StatusBadRequest, "malformed", err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
-	defer cancel()
-	release, err := s.machine(ctx)
+	waiting, cancel := context.WithTimeout(r.Context(), positionPatience)
+	release, err := s.machine(waiting)
+	cancel()
 	if err != nil {
 		refuse(w, http.StatusServiceUnavailable, "busy", errBusy)
 		return
 	}
 	defer release()
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
 	on, err := s.openStage(s.background)
 	var found any
 	if err == nil {

@@ -54,8 +54,8 @@ var metrics = []metric{
 	{name: "corrected-max", of: number(func(r trial.Result) float64 { return r.Corrected.Max }), ms: true, better: less},
 	{name: "sold-p50", of: byOutcome(load.Sold, func(l trial.Latency) float64 { return l.P50 }), ms: true, better: less},
 	{name: "sold-p99", of: byOutcome(load.Sold, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
-	{name: "busy-p99", of: byOutcome(load.Busy, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
-	{name: "sold-out-p99", of: byOutcome(load.SoldOut, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
+	{name: "busy-p99", of: byOutcome(load.Busy, func(l trial.Latency) float64 { return l.P99 }), rare: true, ms: true, better: less},
+	{name: "sold-out-p99", of: byOutcome(load.SoldOut, func(l trial.Latency) float64 { return l.P99 }), rare: true, ms: true, better: less},
 	{name: "redis-per-sale", of: perSale(func(c trial.Cost) float64 { return c.Redis }), better: less, shown: onPage | inComparing, leave: 7},
 	{name: "database-per-sale", of: perSale(func(c trial.Cost) float64 { return c.Database }), better: less, shown: onPage | inComparing, leave: 6},
 	{name: "deadlocks", of: deadlocks, shown: inTerminal | onPage | inComparing, leave: 7},
@@ -71,6 +71,7 @@ type metric struct {
 	latency func(trial.Latency) float64
 	outOf   func(trial.Result) int64 // what it is a part of, nil for nothing
 	bad     bool                     // more than 0 is an error of the strategy or of the lab
+	rare    bool                     // a cell whose answers were timed may have none of the kind
 	ms      bool                     // milliseconds; the limits of --fail-if are durations
 	better  direction
 	shown   places

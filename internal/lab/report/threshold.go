@@ -80,11 +80,11 @@ func (t Threshold) Broken(r Report) []string {
 	seen := false
 	for _, c := range r.InOrder() {
 		v, ok := t.metric.value(c)
-		if c.Verdict == verdict.Skipped || !ok {
+		if c.Verdict == verdict.Skipped {
 			continue
 		}
-		seen = true
-		if !t.meets(cmp.Compare(v, t.limit)) {
+		seen = seen || ok || t.metric.rare && len(c.ByOutcome) > 0
+		if !ok || !t.meets(cmp.Compare(v, t.limit)) {
 			continue
 		}
 		unit := ""

@@ -437,8 +437,7 @@ func TestFaultsOfLocks(t *testing.T) {
 // TestATryThatTookSomething is in the record, though it looks like the polls before it.
 func TestATryThatTookSomething(t *testing.T) {
 	t.Parallel()
-	path := described(t, "scripted", "")
-	sells(t, path, "~redis EVAL return_redis.call('EXISTS','lock:'..ARGV[1])==0_and_#redis.call('SET','sold:'..ARGV[1],ARGV[2]).ok-1_or_0 0 {item} {customer}",
+	path := selling(t, "~redis EVAL return_redis.call('EXISTS','lock:'..ARGV[1])==0_and_#redis.call('SET','sold:'..ARGV[1],ARGV[2]).ok-1_or_0 0 {item} {customer}",
 		"?redis SET lock:{item} {customer} NX PX 1000", read, write, order, unlock)
 	r, err := openFile(t, path).Fault(t.Context(), schedule.Kill, 2, false)
 	if err != nil || !slices.ContainsFunc(r.Entries, func(e schedule.Entry) bool { return e.Customer == "B" && e.Choice.Step == "eval2" && e.Answer == "1" }) {
@@ -470,10 +469,8 @@ func TestALeaseOfAnHour(t *testing.T) {
 // TestTwoLeasesThatEndAtOnce end in one wait of the two that a search has needed.
 func TestTwoLeasesThatEndAtOnce(t *testing.T) {
 	t.Parallel()
-	path := described(t, "scripted", "")
 	both := "?redis EVAL return_redis.call('SET','lock:'..ARGV[1],'x','NX','PX',1500)_and_redis.call('SET','beside:'..ARGV[1],'x','PX',1500) 0 {item}"
-	sells(t, path, both, read, write, order, unlock)
-	r, err := openFile(t, path).InTime(t.Context(), "", 2, steptest.Parse(t, "A.eval wait wait B.eval B.select"))
+	r, err := openFile(t, selling(t, both, read, write, order, unlock)).InTime(t.Context(), "", 2, steptest.Parse(t, "A.eval wait wait B.eval B.select"))
 	if err != nil || r.Outcome.Verdict != verdict.Oversold {
 		t.Errorf("%+v %v", r.Outcome, err)
 	}
@@ -498,17 +495,7 @@ func TestStockInOneKey(t *testing.T) {
 		{"ZADD stock {stock} {item}", "ZSCORE stock {item}", "'ZSCORE','stock',ARGV[1]", "'ZINCRBY','stock',-1,ARGV[1]"},
 	} {
 		takes := "%redis EVAL local_n=tonumber(redis.call(" + tt.has + ")_or_0)_if_n>0_then_redis.call(" + tt.takes + ")_end_return_n>0 0 {item}"
-		path := described(t, "scripted", "")
-		sells(t, path, takes, order)
-		text, err := os.ReadFile(path)
-		if err == nil {
-			err = os.WriteFile(path, []byte(strings.NewReplacer(
-				"set: REPLACE INTO items (id, stock) VALUES ({item}, {stock})", "set_redis: "+tt.set,
-				"left: SELECT stock FROM items WHERE id = {item}", "left_redis: "+tt.left).Replace(string(text))), 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := edited(t, selling(t, takes, order), stockInRedis(tt.set, "left_redis: "+tt.left)...)
 		on := started(t, path)
 		for item := range 40 {
 			set := strings.Fields(strings.NewReplacer("{item}", fmt.Sprintf("%04d", item), "{stock}", "0").Replace(tt.set))
@@ -529,14 +516,7 @@ func TestStockInOneKey(t *testing.T) {
 // TestAProcessDiesWithItsWorkers: what a shell, php -S or gunicorn has started sells no more.
 func TestAProcessDiesWithItsWorkers(t *testing.T) {
 	t.Parallel()
-	path := described(t, "family", "")
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = os.WriteFile(path, []byte(strings.Replace(string(text), "command: [", `command: ["/bin/sh", "-c", "$0 & wait", `, 1)), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := edited(t, described(t, "family", ""), "command: [", `command: ["/bin/sh", "-c", "$0 & wait", `)
 	r, err := openFile(t, path).Fault(t.Context(), schedule.Kill, 1, false)
 	if err != nil || r.Outcome.Verdict != verdict.Left || r.Outcome.Answers["A"] != load.NoAnswer {
 		t.Errorf("%+v %v", r.Outcome, err)

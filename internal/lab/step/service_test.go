@@ -52,14 +52,12 @@ func TestMain(m *testing.M) {
 //	late       the order is written half a second after the answer, or when the next customer comes to the process; it is counted then, the first one a second later
 //	hash       a sale reads fields of a hash in Redis, and one of them three times, and counts its stock there
 //	warming    each process reads an item and a setting all the time, as each sale does when it has taken a unit
-//	lease      a lock in Redis with a lease of a second
-//	counting   the same lock, by INCR and PEXPIRE
+//	scripted   what the lines of a file say: see [scripted]
 //	gives up   the same, and it sells nothing any more when Redis is another server than before
 //	panics     a sale that finds no unit where it read one panics
 //	redis      the stock is in Redis, less than zero for none, and a service that is asked for it looks there
 //	queue      a customer is answered that it is decided later, by a worker of its process that waits for a list
 //	beating    each process writes a heartbeat every two seconds
-//	tables     a sale locks its tables
 //	outbox     a sale notes and counts its order, and a worker of the second process writes it twice a second
 //	impatient  a customer whose sale has lost its lock is told that it is busy, and the sale goes on; who has the lock next waits for that
 //	relayed    the same, in a table, from which each process writes what was noted a second ago
@@ -100,7 +98,14 @@ func serve(mode string) error {
 			return err
 		}
 		switch mode {
-		case "scripted", "unnamed", "multiplexed":
+		case "scripted", "unnamed", "multiplexed", "gives up":
+			if mode == "gives up" {
+				text, err := cache.Do(ctx, "INFO", "server").Text()
+				_, id, _ := strings.Cut(text, "run_id:")
+				if was, _ := known.LoadOrStore("server", id[:min(40, len(id))]); err != nil || was != id[:40] {
+					return false, nil, cmp.Or(err, errors.New("it has given up"))
+				}
+			}
 			sold, err = scripted(ctx, db, cache, item, customer)
 			return sold, nil, err
 		case "blocking":
@@ -113,43 +118,6 @@ func serve(mode string) error {
 				return false, nil, cmp.Or(token.Err, errors.New("no token"))
 			}
 			defer cache.Do(ctx, "LPUSH", "token:"+item, "t")
-			var stock int
-			if err := db.QueryRowContext(ctx, "SELECT stock FROM items WHERE id = ?", item).Scan(&stock); err != nil || stock < 1 {
-				return false, nil, err
-			}
-			if _, err := db.ExecContext(ctx, "UPDATE items SET stock = ? WHERE id = ?", stock-1, item); err != nil {
-				return false, nil, err
-			}
-			return true, nil, take()
-		case "lease", "gives up", "counting":
-			lock := "lock:" + item
-			if mode == "gives up" {
-				text, err := cache.Do(ctx, "INFO", "server").Text()
-				_, id, _ := strings.Cut(text, "run_id:")
-				if was, _ := known.LoadOrStore("server", id[:min(40, len(id))]); err != nil || was != id[:40] {
-					return false, nil, cmp.Or(err, errors.New("it has given up"))
-				}
-			}
-			for {
-				var taken redisconn.Reply
-				if mode != "counting" {
-					taken = cache.Do(ctx, "SET", lock, customer, "NX", "PX", 1000)
-				} else {
-					if taken = cache.Do(ctx, "INCR", lock); taken.Value == int64(1) {
-						taken = cache.Do(ctx, "PEXPIRE", lock, 1000)
-					} else {
-						taken.Value = nil
-					}
-				}
-				if taken.Err != nil {
-					return false, nil, taken.Err
-				}
-				if taken.Value != nil {
-					break
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
-			defer cache.Do(context.WithoutCancel(ctx), "DEL", lock)
 			var stock int
 			if err := db.QueryRowContext(ctx, "SELECT stock FROM items WHERE id = ?", item).Scan(&stock); err != nil || stock < 1 {
 				return false, nil, err
@@ -213,25 +181,6 @@ func serve(mode string) error {
 				return false, nil, err
 			}
 			return true, nil, take()
-		case "tables":
-			conn, err := db.Conn(ctx)
-			if err != nil {
-				return false, nil, err
-			}
-			defer conn.Close()
-			if _, err := conn.ExecContext(ctx, "LOCK TABLES items WRITE, orders WRITE"); err != nil {
-				return false, nil, err
-			}
-			defer conn.ExecContext(context.WithoutCancel(ctx), "UNLOCK TABLES")
-			result, err := conn.ExecContext(ctx, "UPDATE items SET stock = stock - 1 WHERE id = ? AND stock >= 1", item)
-			if err != nil {
-				return false, nil, err
-			}
-			if n, _ := result.RowsAffected(); n == 0 {
-				return false, nil, nil
-			}
-			_, err = conn.ExecContext(ctx, "INSERT INTO orders (item_id, customer) VALUES (?, ?)", item, customer)
-			return true, nil, err
 		case "regretful":
 			var left int
 			tx, err := db.BeginTx(ctx, nil)
@@ -515,17 +464,17 @@ func TestLateSales(t *testing.T) {
 // one whose sale fails. Where nobody is sold anything, the place decides nothing.
 func TestWhoComesAfterAServerBroke(t *testing.T) {
 	t.Parallel()
-	s := openFile(t, described(t, "lease", ""))
+	s := openFile(t, leased(t, "scripted"))
 	for _, event := range []schedule.Event{schedule.Restart, schedule.Failover} {
 		if r, err := s.Fault(t.Context(), event, 2, false); err != nil || r.Outcome.Cause != verdict.Forgotten || !r.Leaves || r.Behind != "A.select" {
 			t.Errorf("%s: %+v, %v: both were to sell", event, r.Outcome, err)
 		}
 	}
-	s = openFile(t, described(t, "counting", ""))
+	s = openFile(t, selling(t, "~redis INCR lock:{item}", "redis PEXPIRE lock:{item} 1000", read, write, order, unlock))
 	if r, err := s.Fault(t.Context(), schedule.Kill, 2, false); err != nil || r.Outcome.Bad() || r.Undecided() != "" || r.Outcome.Answers["B"] != "sold" {
 		t.Errorf("who counts the lock up until it ends: %+v, undecided: %q, %v", r.Outcome, r.Undecided(), err)
 	}
-	s = openFile(t, described(t, "gives up", ""))
+	s = openFile(t, leased(t, "gives up"))
 	r, err := s.Fault(t.Context(), schedule.Restart, 3, false)
 	if err != nil || r.Outcome.Bad() || r.Undecided() != "B was answered with 500" || r.Outcome.Answers["A"] != "sold" {
 		t.Errorf("who gives up: %+v, undecided: %q, %v", r.Outcome, r.Undecided(), err)
@@ -590,36 +539,24 @@ func TestACrashIsFound(t *testing.T) {
 // nothing is held; a worker decides; a heartbeat and locked tables hinder nothing.
 func TestServicesThatDecideElsewhere(t *testing.T) {
 	t.Parallel()
-	stockBy := func(left string) func(string) string {
-		return func(text string) string {
-			return strings.NewReplacer("  set: REPLACE INTO items (id, stock) VALUES ({item}, {stock})", "  set_redis: SET stock:{item} {stock}",
-				"  left: SELECT stock FROM items WHERE id = {item}", left).Replace(text)
-		}
-	}
 	for name, tt := range map[string]struct {
-		mode    string
-		changed func(string) string
-		fault   schedule.Event
-		want    verdict.Kind
+		mode  string
+		texts []string // that are edited
+		more  string
+		fault schedule.Event
+		want  verdict.Kind
 	}{
-		"counted in Redis":     {"redis", stockBy("  left_redis: GET stock:{item}"), schedule.FlushAll, verdict.Left},
-		"counted by a request": {"redis", stockBy(`  left_request: {path: "/items/{item}", value: left}`), schedule.Kill, verdict.Left},
-		"decided by a worker": {"queue", func(text string) string {
-			return strings.Replace(text, "/items/{item}/orders", "/queue/{item}", 1) + "answers: {accepted: {status: [202]}, sold: {status: [410]}, sold_out: {status: [409]}}\noutcome: {path: \"/queue/{customer}\"}\n"
-		}, schedule.Lose, verdict.Left},
-		"with a heartbeat":    {"beating", func(text string) string { return text }, schedule.Lose, verdict.Held},
-		"written by a worker": {"outbox", func(text string) string { return text + "background: [^LPOP outbox, ^INSERT INTO orders]\n" }, schedule.Kill, verdict.Left},
-		"with locked tables":  {"tables", func(text string) string { return text }, schedule.Lose, verdict.Left},
+		"counted in Redis":     {"redis", stockInRedis("SET stock:{item} {stock}", "left_redis: GET stock:{item}"), "", schedule.FlushAll, verdict.Left},
+		"counted by a request": {"redis", stockInRedis("SET stock:{item} {stock}", `left_request: {path: "/items/{item}", value: left}`), "", schedule.Kill, verdict.Left},
+		"decided by a worker": {"queue", []string{"/items/{item}/orders", "/queue/{item}"},
+			"answers: {accepted: {status: [202]}, sold: {status: [410]}, sold_out: {status: [409]}}\noutcome: {path: \"/queue/{customer}\"}", schedule.Lose, verdict.Left},
+		"with a heartbeat":    {"beating", nil, "", schedule.Lose, verdict.Held},
+		"written by a worker": {"outbox", nil, "background: [^LPOP outbox, ^INSERT INTO orders]", schedule.Kill, verdict.Left},
+		"with locked tables":  {"scripted", nil, "", schedule.Lose, verdict.Left},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := described(t, tt.mode, "")
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(tt.changed(string(text))), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			path := edited(t, described(t, tt.mode, tt.more), tt.texts...)
+			sells(t, path, "LOCK TABLES items WRITE, orders WRITE", "UPDATE items SET stock = stock - 1 WHERE id = {item} AND stock >= 1", order, "-UNLOCK TABLES")
 			s := openFile(t, path)
 			if found := explored(t, s); found.Bad > 0 || !found.Decided().Held() {
 				t.Errorf("%d of %d are bad: %v, %s", found.Bad, found.Runs, found.Causes(), found.Decided())
@@ -640,15 +577,7 @@ func TestServicesThatDecideElsewhere(t *testing.T) {
 // TestStockInAnotherDatabase of Redis, which a client selects when the first customer comes.
 func TestStockInAnotherDatabase(t *testing.T) {
 	t.Parallel()
-	path := described(t, "redis", "")
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = os.WriteFile(path, []byte(strings.NewReplacer("{redis}", "{redis}/2", "set: REPLACE INTO items (id, stock) VALUES ({item}, {stock})", "set_redis: SET stock:{item} {stock}",
-			"left: SELECT stock FROM items WHERE id = {item}", "left_redis: GET stock:{item}").Replace(string(text))), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := edited(t, described(t, "redis", ""), append(stockInRedis("SET stock:{item} {stock}", "left_redis: GET stock:{item}"), "{redis}", "{redis}/2")...)
 	if p, err := started(t, path).Probe(t.Context()); err != nil || p.Judgement.Kind != verdict.Held {
 		t.Errorf("%+v %v", p, err)
 	}
@@ -725,15 +654,7 @@ func TestWhatTheIdleServiceSendsToo(t *testing.T) {
 // TestReadsAreNoPolls, however often a sale reads the same key: another customer can come between, and a fault.
 func TestReadsAreNoPolls(t *testing.T) {
 	t.Parallel()
-	path := described(t, "hash", "")
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = os.WriteFile(path, []byte(strings.NewReplacer("set: REPLACE INTO items (id, stock) VALUES ({item}, {stock})", "set_redis: HSET item:{item} price 5 stock {stock}",
-			"left: SELECT stock FROM items WHERE id = {item}", "left_redis: HGET item:{item} stock").Replace(string(text))), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := edited(t, described(t, "hash", ""), stockInRedis("HSET item:{item} price 5 stock {stock}", "left_redis: HGET item:{item} stock")...)
 	s := openFile(t, path)
 	if found := explored(t, s); !found.Shows([]verdict.Cause{verdict.NoLock}) {
 		t.Errorf("%d of %d are bad: %v", found.Bad, found.Runs, found.Causes())
@@ -759,7 +680,7 @@ func TestThreeCustomers(t *testing.T) {
 // TestAStageThatDidNotOpen is none.
 func TestAStageThatDidNotOpen(t *testing.T) {
 	t.Parallel()
-	on := started(t, described(t, "lease", ""))
+	on := started(t, leased(t, "scripted"))
 	probe, err := on.Probe(t.Context())
 	if err == nil {
 		_, err = on.DB.ExecContext(t.Context(), "DROP TABLE items")
@@ -770,6 +691,40 @@ func TestAStageThatDidNotOpen(t *testing.T) {
 	if s, err := step.OpenService(t.Context(), on, probe); err == nil || s != nil {
 		t.Errorf("%v, and an error: %v", s, err)
 	}
+}
+
+// edited replaces texts of a description, in pairs of the old one and the new one.
+func edited(t *testing.T, path string, texts ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, []byte(strings.NewReplacer(texts...).Replace(string(text))), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// stockInRedis are the texts for [edited] of a service that keeps its stock in Redis, which is asked for by left.
+func stockInRedis(set, left string) []string {
+	return []string{"set: REPLACE INTO items (id, stock) VALUES ({item}, {stock})", "set_redis: " + set, "left: SELECT stock FROM items WHERE id = {item}", left}
+}
+
+// selling describes a service that sells by lines of [scripted].
+func selling(t *testing.T, lines ...string) string {
+	t.Helper()
+	path := described(t, "scripted", "")
+	sells(t, path, lines...)
+	return path
+}
+
+// leased describes a service that sells under a lock with a lease of a second.
+func leased(t *testing.T, mode string) string {
+	t.Helper()
+	path := described(t, mode, "")
+	sells(t, path, "~redis SET lock:{item} {customer} NX PX 1000", read, write, order, unlock)
+	return path
 }
 
 // openFile opens a stage on a described service.

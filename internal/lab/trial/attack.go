@@ -233,7 +233,7 @@ func (a *attack) next(ctx context.Context) (load.Order, bool) {
 	}
 	if a.holdsBeforeCommit(h) {
 		h.nested, h.fault = false, labmode.Fault{Point: sale.Released, Action: labmode.Hold, For: holdAtMost}
-		h.wait = playPatience // one that gives up reads nothing
+		h.wait = playPatience // one that gives up reads nothing; its shop gives up earlier than that
 	}
 	if h.late {
 		h.fault = labmode.Fault{Point: sale.Read, Action: labmode.Hold, For: holdAtMost}

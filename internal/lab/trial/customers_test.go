@@ -70,8 +70,8 @@ func TestNoPurchaseMeetsItself(t *testing.T) {
 	}
 }
 
-// TestWhoIsToReadBeforeACommitWaits for the lock until the play gives up. A few milliseconds more than the usual wait, and
-// all were rejected as busy.
+// TestWhoIsToReadBeforeACommitWaits for the lock as long as its shop lets it. Where a stall outlasted the usual wait, all
+// were rejected as busy.
 func TestWhoIsToReadBeforeACommitWaits(t *testing.T) {
 	a := attackOf(Options{Workers: 1})
 	a.Shops, a.traces, a.Of = make([]Shop, 1), make([]traceFile, 1), declared.Strategy{ReleasesFirst: true}

@@ -1,4 +1,4 @@
-import {entitled, fill, focused, h, hideHint} from './dom.js';
+import {entitled, fill, focused, h, hear, hideHint} from './dom.js';
 import {chooseLanguage, language, languages, preferredLanguage, t, under} from './words.js';
 import {kept} from './kept.js';
 import {isSaved} from './saved.js';
@@ -15,7 +15,7 @@ import {triedView} from './tried.js';
 
 const root = document.documentElement;
 const main = document.getElementById('main');
-document.body.prepend(h('a', {class: 'skip', href: '#main', id: 'skip'}), h('header', {id: 'header'}), h('div', {id: 'strip', role: 'status', 'aria-live': 'polite'}), h('p', {id: 'heard', role: 'status', 'aria-live': 'polite'}));
+document.body.prepend(h('a', {class: 'skip', href: '#main', id: 'skip'}), h('header', {id: 'header'}), h('div', {id: 'strip'}, h('span', {id: 'going', role: 'status', 'aria-live': 'polite'}), h('button', {type: 'button', class: 'plain', id: 'stop-all', hidden: true, onclick: stop})), h('p', {id: 'heard', role: 'status', 'aria-live': 'polite'}));
 const views = {'': matrixView, baskets: basketsView, reservations: reservationsView, topologies: topologiesView, cell: cellView, run: cellView, pair: pairView, load: loadView, step: stepView, mine: mineView, lessons: lessonsView, tried: triedView};
 // The tabs; a saved page has those that it can show.
 const tabs = () => [['lessons', !isSaved], ['', !isSaved || store.catalog.scenarios.length + store.catalog.topologies.length], ['baskets', store.catalog.baskets.scenarios.length],
@@ -37,6 +37,7 @@ function show() {
   const refocus = focused();
   if (leave) leave();
   hideHint();
+  hear('');
   const {name, rest} = route();
   const body = h('div', {class: 'view view-' + (name || 'matrix')});
   fill(main, body);
@@ -81,6 +82,10 @@ function score() {
   if (element) fill(element, store.score.of ? t('score', store.score) : '');
 }
 
+function stop() {
+  ask('DELETE', 'api/runs').catch(e => document.getElementById('going').append(' ', e.message));
+}
+
 // The strip says what goes on, on every view.
 let shown = '';
 function strip() {
@@ -94,12 +99,16 @@ function strip() {
   document.getElementById('strip').dataset.connected = store.connected;
   if (text + drives === shown && document.getElementById('strip').lang === language()) return;
   shown = text + drives;
-  const element = document.getElementById('strip'), refocus = focused();
+  const element = document.getElementById('strip'), button = document.getElementById('stop-all'), refocus = focused();
   element.lang = language();
+  element.classList.toggle('on', Boolean(text));
   element.classList.toggle('cut', store.connected === false);
-  fill(element, text && h('span', {class: 'pulse', 'aria-hidden': 'true'}), text,
-    run && !run.shops && h('a', {href: run.load ? '#/load' : `#/cell/${run.strategy}/${run.scenario}`}, t('watch')),
-    drives && (run || waits > 0) && h('button', {type: 'button', class: 'plain', id: 'stop-all', onclick: () => ask('DELETE', 'api/runs').catch(e => element.append(' ', e.message))}, '■ ', t('stop')));
+  fill(document.getElementById('going'), text && h('span', {class: 'pulse', 'aria-hidden': 'true'}), text,
+    run && !run.shops && h('a', {href: run.load ? '#/load' : `#/cell/${run.strategy}/${run.scenario}`}, t('watch')));
+  // The button stays the same one: a press that began before a change is still one.
+  fill(button, '■ ', t('stop'));
+  if (document.activeElement === button && !(drives && (run || waits))) main.focus();
+  button.hidden = !(drives && (run || waits));
   refocus();
 }
 

@@ -62,7 +62,7 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
     notice(said, t('shortest.running', {runs, event: t('no.event')}));
     try {
       for (const event of store.catalog.searches.filter(e => !several || ['', 'pause', 'kill'].includes(e))) {
-        if (best && searched.length === 1) break;
+        if (best && searched.length + left.length === 1) break;
         const found = Date.now() < until && await ask('POST', 'api/explorations', {strategy: name, baskets: several, customers, schedule: '', events: event ? [event] : []}, leaving.signal).catch(e => { if (!best) throw e; });
         if (gone) return;
         (found && !found.unknown ? searched : left).push(event);
@@ -71,7 +71,7 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
         const counts = found.shortest && (several || found.outcome.verdict === 'oversold');
         if (counts && (!best || found.shortest.split(' ').length < best.split(' ').length)) best = found.shortest;
       }
-      notice(said, [best || searched.length ? t(best ? 'shortest.found' : 'shortest.none', {runs, kinds: kinds(searched)}) : '', left.length ? t('shortest.left', {kinds: kinds(left)}) : ''].join(' '));
+      notice(said, [best || searched.length ? t(best ? 'shortest.found' : 'shortest.none', {runs, kinds: kinds(searched.length ? searched : left)}) : '', left.length ? t('shortest.left', {kinds: kinds(left)}) : ''].join(' '));
       if (best && location.hash !== linkOf(strategy, customers, best)) { session.setItem('step-said', said.textContent); go(strategy, customers, best); }
     } catch (e) { notice(said, e.message); } finally { find.disabled = searching = false; }
   }
