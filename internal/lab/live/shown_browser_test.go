@@ -195,9 +195,9 @@ func TestEachViewStops(t *testing.T) {
 	if _, err := s.enqueue([]wanted{{cellName{"none", "contention"}, 1, 0}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	b.Until(`document.getElementById('stop-all')`)
+	b.Until(`!document.getElementById('stop-all').hidden`)
 	b.Run(click("#stop-all"))
-	b.Until(`!document.getElementById('stop-all')`)
+	b.Until(`document.getElementById('stop-all').hidden`)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if state := s.runs[0].State; state != dropped {
