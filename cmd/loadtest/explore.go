@@ -14,6 +14,7 @@ import (
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/survey"
+	"stocklock/internal/lab/words"
 	"stocklock/internal/strategy/declared"
 )
 
@@ -57,7 +58,8 @@ Examples:
     loadtest explore set-ex-nx --judge                  # is what it declares true?
     loadtest explore fenced --judge --as baskets
 
-Exit codes: 0 what the strategies' properties let expect, 1 a surprise, or a property that something contradicts.`
+Exit codes: 0 what the strategies' properties let expect, 1 a surprise, a property that something contradicts, or a search
+that decides nothing.`
 }
 
 func (c *exploreCommand) Run(ctx context.Context, s streams, parsed *kong.Context) error {
@@ -112,7 +114,7 @@ func (c *exploreCommand) search(ctx context.Context, s streams, on *step.Shops, 
 	var results []survey.Result
 	for _, st := range strategies {
 		why, err := unplayable(ctx, on, st)
-		if err == nil && why != "" {
+		if err == nil && !why.IsZero() {
 			fmt.Fprintln(s.err, s.say("explore.skipped", "name", st.Name, "why", why))
 			continue
 		}
@@ -136,18 +138,19 @@ func (c *exploreCommand) search(ctx context.Context, s streams, on *step.Shops, 
 		fmt.Fprintln(people.out, s.say("explore.left-out", "name", st.Name, "what", survey.LeftOut(s.in(), st, surveys)))
 	}
 	if len(results) == 0 {
-		return usage("none of these can be explored here")
+		return errNoneExplored
 	}
 	return s.failed(slices.ContainsFunc(results, func(r survey.Result) bool { return len(r.Surprises) > 0 }), c.writeJSON(s, results))
 }
 
+var errNoneExplored = usage("none of these can be explored here")
+
 // unplayable says why a strategy cannot be explored on a stage, empty where it can.
-func unplayable(ctx context.Context, on *step.Shops, st declared.Strategy) (string, error) {
-	if why := step.Unplayable(st); why != "" {
+func unplayable(ctx context.Context, on *step.Shops, st declared.Strategy) (words.Text, error) {
+	if why := step.Unplayable(st); !why.IsZero() {
 		return why, nil
 	}
-	why, err := on.Lacks(ctx, st)
-	return why.String(), err
+	return on.Lacks(ctx, st)
 }
 
 // run explores a strategy under its surveys.
@@ -207,16 +210,7 @@ func progress(s streams) func(survey.Result, int, int) {
 
 // printResult prints what was found, with the flags of a command that plays it again.
 func printResult(s streams, r survey.Result, flags string) {
-	name := r.Strategy + s.say("comma") + s.in().Say(r.Name())
-	if !r.Skipped.IsZero() {
-		fmt.Fprintln(s.out, s.say("explore.skipped", "name", name, "why", r.Skipped))
-		return
-	}
-	facts := []any{"name", name, "runs", r.Found.Runs, "bad", r.Found.Bad}
-	if n := r.Found.Deadlocks; n > 0 {
-		facts = append(facts, "deadlocks", n)
-	}
-	fmt.Fprintln(s.out, s.say("explore.result", facts...))
+	fmt.Fprintln(s.out, resultLine(s, r))
 	for _, found := range r.Found.Shortest {
 		as := ""
 		switch {
@@ -232,7 +226,7 @@ func printResult(s streams, r survey.Result, flags string) {
 		fmt.Fprintln(s.out)
 	}
 	for _, once := range r.Found.Once {
-		fmt.Fprintln(s.out, "  "+s.say("explore.once", "what", once.String()))
+		fmt.Fprintln(s.out, "  "+s.say("explore.once", "cause", string(once.Cause), "runs", once.Runs, "replays", once.Replays))
 	}
 	if r.Starved > 0 {
 		fmt.Fprintln(s.out, "  "+s.say("explore.starved", "runs", r.Starved))
@@ -241,6 +235,22 @@ func printResult(s streams, r survey.Result, flags string) {
 		fmt.Fprintln(s.out, "  "+s.say("explore.unreached", "what", place))
 	}
 	for _, surprise := range r.Surprises {
-		fmt.Fprintf(s.out, "  !! %s\n", surprise)
+		fmt.Fprintf(s.out, "  !! %s\n", s.in().Say(surprise))
 	}
+}
+
+func resultLine(s streams, r survey.Result) string {
+	name := r.Strategy + s.say("comma") + s.in().Say(r.Name())
+	if !r.Skipped.IsZero() {
+		return s.say("explore.skipped", "name", name, "why", r.Skipped)
+	}
+	facts := []any{"name", name, "runs", r.Found.Runs, "bad", r.Found.Bad}
+	if n := r.Found.Deadlocks; n > 0 {
+		facts = append(facts, "deadlocks", n)
+	}
+	line := s.say("explore.result", facts...)
+	if r.NotMet() {
+		line += s.say("explore.not-met", "event", string(r.Event))
+	}
+	return line
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
@@ -12,7 +13,6 @@ import (
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/survey"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
@@ -54,30 +54,35 @@ func (c *exploreCommand) judge(ctx context.Context, s streams, shop *catalog.Cat
 		}
 		addCells(judgements, r)
 	}
-	return c.rule(s, judgements, survey.Unexplained(of, results))
+	undecided := slices.ContainsFunc(results, func(r survey.Result) bool { return !r.Found.Unknown().IsZero() })
+	return c.rule(s, judgements, survey.Unexplained(of, results), undecided)
 }
 
-// explored returns what the strategy declares for the MySQL of the stage, and what was found there.
+// explored returns what the strategy declares for the MySQL of the stage, and what was found there. Each search has its line when
+// it is over.
 func (c *exploreCommand) explored(ctx context.Context, s streams, shop *catalog.Catalog, of declared.Strategy) (declared.Strategy, []survey.Result, error) {
-	if why := step.Unplayable(of); why != "" {
-		fmt.Fprintf(s.err, "%s: not explored: %s\n", of.Name, why)
-		return of, nil, nil
-	}
 	stage, err := c.open(ctx, s, shop, 0, of)
 	if err != nil {
 		return of, nil, err
 	}
 	defer stage.Close()
-	switch why, err := unplayable(ctx, stage, of); {
-	case err != nil:
+	why, err := unplayable(ctx, stage, of)
+	if err != nil {
 		return of, nil, err
-	case why != "":
-		fmt.Fprintf(s.err, "%s: not explored: it %s\n", of.Name, why)
+	}
+	if !why.IsZero() {
+		fmt.Fprintln(s.err, s.say("explore.skipped", "name", of.Name, "why", why))
+		if !c.Scenarios {
+			return of, nil, errNoneExplored
+		}
 		return of, nil, nil
 	}
 	var results []survey.Result
-	_, err = c.run(ctx, s, stage, of, func(r survey.Result) { results = append(results, r) })
-	return stage.Declared(of), results, err
+	_, err = c.run(ctx, s, stage, of, func(r survey.Result) {
+		results = append(results, r)
+		fmt.Fprintln(s.err, resultLine(s, r))
+	})
+	return stage.Declared(of, schedule.Sales{}), results, err
 }
 
 // addCells rules on the properties that scenarios attack. A cell that does not do what is expected
@@ -101,8 +106,8 @@ func addCells(judgements []survey.Judgement, r report.Report) {
 	}
 }
 
-// rule prints the judgement.
-func (c *exploreCommand) rule(s streams, judgements []survey.Judgement, unexplained []schedule.Record) error {
+// rule prints the judgement. It fails where something contradicts, and where a search decides nothing.
+func (c *exploreCommand) rule(s streams, judgements []survey.Judgement, unexplained []schedule.Record, failed bool) error {
 	for _, bad := range unexplained {
 		by := words.Of("judge.unexplained", "verdict", bad.Outcome.Verdict, "cause", string(bad.Outcome.Cause), "schedule", bad.Schedule.String())
 		judgements = append(judgements, survey.Judgement{Ruling: survey.Contradicts, By: by})
@@ -116,13 +121,12 @@ func (c *exploreCommand) rule(s streams, judgements []survey.Judgement, unexplai
 		By       string            `json:"by"`
 	}
 	var lines []line
-	contradicted := false
 	for _, j := range judgements {
-		contradicted = contradicted || j.Ruling == survey.Contradicts
+		failed = failed || j.Ruling == survey.Contradicts
 		name := j.Property.String() // empty for all of them together
 		t.AppendRow(table.Row{cmp.Or(name, s.say("judge.together")), s.in().Named("declares", string(j.Declared)), s.in().Named("ruling", string(j.Ruling)), s.in().Say(j.By)})
 		lines = append(lines, line{name, cmp.Or(j.Declared, declared.NotApplicable), j.Ruling, j.By.String()})
 	}
 	fmt.Fprintln(c.beside(s).out, t.Render())
-	return s.failed(contradicted, c.writeJSON(s, lines))
+	return s.failed(failed, c.writeJSON(s, lines))
 }

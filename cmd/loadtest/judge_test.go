@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -79,9 +80,14 @@ func TestTheJudgementIsSaidInChinese(t *testing.T) {
 	judgements[0].By = words.Of("judge.cell", "scenario", "pause", "verdict", verdict.Held, "expected", verdict.Oversold)
 	var out strings.Builder
 	c := exploreCommand{}
-	err := c.rule(streams{out: &out, err: &out, lang: words.Chinese}, judgements, []schedule.Record{{Outcome: schedule.Outcome{Verdict: verdict.Lied, Cause: verdict.NoOrder}}})
+	err := c.rule(streams{out: &out, err: &out, lang: words.Chinese}, judgements, []schedule.Record{{Outcome: schedule.Outcome{Verdict: verdict.Lied, Cause: verdict.NoOrder}}}, false)
 	if err != errSurprised {
 		t.Errorf("a schedule that nothing explains is no surprise: %v", err)
+	}
+	for undecided, want := range map[bool]error{true: errSurprised, false: nil} {
+		if err := c.rule(streams{out: io.Discard, err: io.Discard}, judgements, nil, undecided); err != want {
+			t.Errorf("a search that decides nothing: %v: %v, want %v", undecided, err, want)
+		}
 	}
 	said := out.String()
 	for _, name := range append(declared.AllProperties(), declared.ReadsSource) {

@@ -240,7 +240,7 @@ func inExploration(t *testing.T, m mutated, args []string) string {
 	for _, r := range results {
 		for _, surprise := range r.Surprises {
 			t.Logf("%s: %s", r.Name(), surprise)
-			if by := unexplained.FindStringSubmatch(surprise); by != nil {
+			if by := unexplained.FindStringSubmatch(surprise.String()); by != nil {
 				causes = append(causes, by[1])
 			}
 		}

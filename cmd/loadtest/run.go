@@ -157,7 +157,7 @@ func search(ctx context.Context, of matrix.Pair, shop *catalog.Catalog, started 
 	way := of.Strategy
 	events, drawn := drawnBy[of.Scenario.Attacks]
 	circles := len(events) > 0 && !way.Baskets.Meets(declared.Crossable) // each schedule with an event would show a circle
-	if !of.Scenario.OfBaskets() || !drawn || circles || way.Baskets.Meets(of.Scenario.Attacks) || step.Unplayable(way) != "" {
+	if !of.Scenario.OfBaskets() || !drawn || circles || way.Baskets.Meets(of.Scenario.Attacks) || !step.Unplayable(way).IsZero() {
 		return nil
 	}
 	stage := stageSettings{servers: started, Lease: stageLease}

@@ -62,7 +62,7 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 		switch why := step.Unplayable(of); {
 		case c.As == asReservations && (c.Customers == 2 || len(plan.Events()) > 0):
 			return of, usage("reservations are of three customers, the last of whom sweeps, and without an event")
-		case why != "":
+		case !why.IsZero():
 			return of, usage("%s cannot be stepped through: %s", of.Name, why)
 		}
 		return of, nil

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"stocklock/internal/lab/catalog"
@@ -200,20 +199,15 @@ func (c *Checker) found(ctx context.Context, a Answer, s Search, on player) (exp
 		return found, err
 	}
 	plan := a.plan(s)
-	var met atomic.Bool
 	play := func(ctx context.Context, choose func() explore.Chooser) (schedule.Record, error) {
-		record, err := on.Play(ctx, plan, choose)
-		if record.Played.Has(s.Event) {
-			met.Store(true)
-		}
-		return record, err
+		return on.Play(ctx, plan, choose)
 	}
 	found, err := explore.Explore(ctx, play, explore.Search{Switches: s.Switches, Slots: on.Slots(plan.Events)}, func(done, left int) {
 		if c.Progress != nil {
 			c.Progress(s.text(), done, left)
 		}
 	})
-	if err == nil && s.Event != "" && !met.Load() && len(found.Shortest) == 0 && found.Unknown().IsZero() {
+	if err == nil && s.Event != "" && found.Met == 0 && len(found.Shortest) == 0 && found.Unknown().IsZero() {
 		return found, failure{verdict.NotSeen, words.Of("exercise.not-met", "event", s.Event)}
 	}
 	if err == nil {

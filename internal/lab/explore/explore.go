@@ -49,6 +49,7 @@ type Search struct {
 type Found struct {
 	Runs int `json:"runs"` // schedules that were run to the end
 	Bad  int `json:"bad"`  // of them
+	Met  int `json:"met"`  // of them, those in which an event happened
 	// Deadlocks is in how many of them MySQL ended a transaction that waited in a circle. That is no failure.
 	Deadlocks int      `json:"deadlocks,omitempty"`
 	Partial   int      `json:"partial"`  // runs that were not finished, because the rest of them had been seen
@@ -126,7 +127,7 @@ func (f Found) Shows(causes []verdict.Cause) bool {
 type node struct {
 	past   schedule.Schedule
 	asleep []Option // what leads from here only to what is seen elsewhere
-	failed string   // why its run was postponed
+	failed error    // why its run was postponed
 }
 
 // maxGivenUp is how many runs may be given up before an exploration ends.
@@ -160,8 +161,13 @@ func Explore(ctx context.Context, play Player, s Search, progress func(done, lef
 		e.last, e.nodes, e.postponed = true, e.postponed, nil
 		err = e.workers(ctx, 1)
 	}
-	for _, n := range e.postponed { // that are not tried alone
-		e.found.GivenUp = append(e.found.GivenUp, n.failed)
+	for _, n := range e.nodes {
+		if n.failed != nil { // the search ended before it could be tried alone
+			e.giveUp(n.past, n.failed)
+		}
+	}
+	for _, n := range e.postponed {
+		e.found.GivenUp = append(e.found.GivenUp, n.failed.Error())
 	}
 	e.found.limited = e.found.limited || err != nil
 	for _, few := range e.found.candidates {
@@ -215,16 +221,12 @@ func (e *exploration) work(ctx context.Context) error {
 			e.found.Partial++
 			err = nil
 		case errors.Is(err, ErrGivenUp) && !e.last:
-			n.failed = err.Error()
+			n.failed = err
 			e.postponed = append(e.postponed, n)
 			e.failing = e.failing || len(e.postponed) > maxGivenUp+e.found.Runs/20 // so many may be postponed: a twentieth more
 			err, more = nil, nil
-		case errors.As(err, new(unreachedError)) && e.last:
-			e.found.Unreached = append(e.found.Unreached, n.past.String())
-			e.found.decided.Unreached(n.past)
-			err, more = nil, nil
 		case errors.Is(err, ErrGivenUp):
-			e.found.GivenUp = append(e.found.GivenUp, err.Error())
+			e.giveUp(n.past, err)
 			e.failing = len(e.found.GivenUp) > maxGivenUp
 			err, more = nil, nil
 		case err == nil:
@@ -263,6 +265,16 @@ func (e *exploration) next(ctx context.Context) (node, bool) {
 	return n, true
 }
 
+// giveUp notes what a run would have shown. It is called with mu.
+func (e *exploration) giveUp(past schedule.Schedule, why error) {
+	if errors.As(why, new(unreachedError)) {
+		e.found.Unreached = append(e.found.Unreached, past.String())
+		e.found.decided.Unreached(past)
+		return
+	}
+	e.found.GivenUp = append(e.found.GivenUp, why.Error())
+}
+
 // keep counts a run. It is called with mu.
 func (e *exploration) keep(r schedule.Record) {
 	e.found.Runs++
@@ -270,6 +282,9 @@ func (e *exploration) keep(r schedule.Record) {
 	e.found.Outcomes[kind(r.Outcome)]++
 	if r.Deadlocks() > 0 {
 		e.found.Deadlocks++
+	}
+	if !r.Played.Quiet() {
+		e.found.Met++
 	}
 	if !r.Outcome.Bad() {
 		return

@@ -229,6 +229,24 @@ func TestARunThatFailedIsTriedOnceMore(t *testing.T) {
 	}
 }
 
+// TestWhatWasNotTriedAlone before the search ended is not known, or was not reached again.
+func TestWhatWasNotTriedAlone(t *testing.T) {
+	for _, why := range []error{ErrGivenUp, fmt.Errorf("%w: %w", ErrGivenUp, unreachedError("there"))} {
+		runs := 0
+		found, err := Explore(t.Context(), func(ctx context.Context, choose func() Chooser) (schedule.Record, error) {
+			r, err := model{customers: 2}.play(ctx, choose)
+			if runs++; err == nil && runs == 3 {
+				err = why
+			}
+			return r, err
+		}, Search{Unpruned: true, Enough: func() bool { return runs >= 4 }}, nil)
+		unreached := why != ErrGivenUp
+		if err != nil || !found.Limited() || len(found.GivenUp) > 0 == unreached || len(found.Unreached) > 0 != unreached {
+			t.Errorf("%v: given up %v, unreached %v, %d runs, limited %v, %v", why, found.GivenUp, found.Unreached, runs, found.Limited(), err)
+		}
+	}
+}
+
 // TestWhatWasFoundStays although the search cannot go on: too many runs are given up, beside each other or alone, or one fails.
 func TestWhatWasFoundStays(t *testing.T) {
 	broken := errors.New("no server")

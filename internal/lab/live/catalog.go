@@ -127,7 +127,7 @@ func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
 func ways(of []declared.Strategy) []strategyInfo {
 	all := make([]strategyInfo, 0, len(of))
 	for _, s := range of {
-		notStepped := s.NeedsQuorum || s.State.Scattered() || s.AnswersFirst || s.OnlyBaskets && step.Unplayable(s) != ""
+		notStepped := s.NeedsQuorum || s.State.Scattered() || s.AnswersFirst || s.OnlyBaskets && !step.Unplayable(s).IsZero()
 		all = append(all, strategyInfo{Name: s.Name, Doc: s.Doc, Guard: s.Guard, Decrement: s.Decrement, Telling: s.Telling, NotStepped: notStepped})
 	}
 	return all

@@ -105,7 +105,7 @@ func TestWhatIsRefusedIsSaidInChinese(t *testing.T) {
 		_, err := s.checkStep(asked)
 		all = append(all, err)
 	}
-	all = append(all, lackError{words.Of("refused.lacks", "strategy", "owner-delex", "why", words.Of("unfit.command", "commands", "DELEX", "version", "7"))})
+	all = append(all, words.Of("refused.lacks", "strategy", "owner-delex", "why", words.Of("unfit.command", "commands", "DELEX", "version", "7")))
 	cell := cellName{"none", "contention"}
 	if _, err := s.enqueue([]wanted{{cell, 1, 0}}, nil); err != nil {
 		t.Fatal(err)

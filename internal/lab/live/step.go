@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/step"
@@ -106,17 +106,19 @@ func (s *Server) onStage(w http.ResponseWriter, r *http.Request, patience time.D
 	defer release()
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	on, err := s.openStage(s.background)
+	var why words.Text
 	var found any
-	if err == nil {
-		err = lacks(ctx, on, s.o.Shop, asked.Strategy)
+	of, err := s.o.Shop.Any(asked.Strategy)
+	on, unopened := s.openStage(s.background)
+	if err = cmp.Or(err, unopened); err == nil {
+		why, err = on.Lacks(ctx, of)
 	}
-	if err == nil {
+	if err == nil && why.IsZero() {
 		found, err = play(ctx, on, asked, plan)
 	}
 	switch {
-	case errors.As(err, new(lackError)):
-		refuse(w, http.StatusConflict, "skipped", err)
+	case !why.IsZero():
+		refuse(w, http.StatusConflict, "skipped", words.Of("refused.lacks", "strategy", of.Name, "why", why))
 	case errors.Is(err, explore.ErrCannot):
 		refuse(w, http.StatusConflict, "cannot", err)
 	case err != nil:
@@ -127,23 +129,6 @@ func (s *Server) onStage(w http.ResponseWriter, r *http.Request, patience time.D
 	default:
 		answer(w, http.StatusOK, found)
 	}
-}
-
-// lackError is why the Redis of the stage cannot run a strategy.
-type lackError struct{ error }
-
-func (e lackError) Unwrap() error { return e.error }
-
-func lacks(ctx context.Context, on *step.Shops, shop *catalog.Catalog, name string) error {
-	of, err := shop.Any(name)
-	if err != nil {
-		return err
-	}
-	why, err := on.Lacks(ctx, of)
-	if err == nil && !why.IsZero() {
-		err = lackError{words.Of("refused.lacks", "strategy", name, "why", why)}
-	}
-	return err
 }
 
 func (s *Server) checkStep(asked stepRequest) (schedule.Schedule, error) {

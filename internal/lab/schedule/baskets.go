@@ -17,7 +17,7 @@ import (
 // decideBaskets is for customers each of whom buys one unit of each item, and there are enough for all. In the end
 // ordinary customers have bought until one was refused.
 func (r *Record) decideBaskets() {
-	o, quiet := &r.Outcome, r.Played.quiet()
+	o, quiet := &r.Outcome, r.Played.Quiet()
 	purchases := o.purchases()
 	f := count.Facts(maps.Values(purchases))
 	f.Stock = o.Stock

@@ -121,7 +121,7 @@ func (d *Decided) Unreached(past Schedule) {
 }
 
 func placeOf(behind string, played Schedule) string {
-	if played.quiet() {
+	if played.Quiet() {
 		behind += ", without an event"
 	}
 	return behind

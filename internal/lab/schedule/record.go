@@ -174,11 +174,11 @@ func (r *Record) crashes() (n int64) {
 
 func (r *Record) crashed(c Customer) bool {
 	answer := r.Outcome.Answers[c.String()]
-	return r.Played.quiet() && Failed(answer) || !r.Wire && !r.hit(c) && (answer == load.NoAnswer || inShort(answer) == "500")
+	return r.Played.Quiet() && Failed(answer) || !r.Wire && !r.hit(c) && (answer == load.NoAnswer || inShort(answer) == "500")
 }
 
 // quiet says whether nothing but the steps of the sales happened.
-func (s Schedule) quiet() bool {
+func (s Schedule) Quiet() bool {
 	return !slices.ContainsFunc(s, func(c Choice) bool { return !c.IsStep() && c.Event != Arrive })
 }
 
@@ -265,7 +265,7 @@ func (r *Record) keptByTime() bool {
 // described service may reject who comes while another one buys.
 func (r *Record) turnedAway(c Customer) bool {
 	answer := r.Outcome.Answers[c.String()]
-	return !r.Wire && r.Played.quiet() && !decides(answer) && !Failed(answer)
+	return !r.Wire && r.Played.Quiet() && !decides(answer) && !Failed(answer)
 }
 
 func (o *Outcome) ordered(customer string) (n int64) {

@@ -11,7 +11,7 @@ import (
 // LocalClock says whether a strategy goes by other times than those of keys in Redis, as far as it
 // declares: by the clock of its process, or by times in rows of its own.
 func LocalClock(of declared.Strategy) bool {
-	return of.Standing(declared.ClockFree) == declared.Lacks || of.Standing(declared.LossAware) == declared.Has || of.State.Scattered() || of.Lease.Kept == declared.LeaseInMySQL
+	return of.Standing(declared.ClockFree) == declared.Lacks || of.Standing(declared.LossAware) == declared.Has || of.Lease.Kept == declared.LeaseInMySQL
 }
 
 // Inapplicable says why an event says nothing about a strategy, and nothing where it does.
@@ -26,8 +26,6 @@ func Inapplicable(of declared.Strategy, as schedule.Sales, e schedule.Event) wor
 		return words.Of("inapplicable.etcd")
 	case of.NeedsQuorum && breaksRedis:
 		return words.Of("inapplicable.quorum")
-	case of.State.Scattered() && e == schedule.Cut:
-		return words.Of("inapplicable.holds")
 	case of.Lease.Kept == declared.LeaseInMySQL && e == schedule.Cut:
 		return words.Of("inapplicable.lease")
 	}
@@ -35,14 +33,14 @@ func Inapplicable(of declared.Strategy, as schedule.Sales, e schedule.Event) wor
 }
 
 // Unplayable says why schedules of a strategy cannot be played, and nothing where they can.
-func Unplayable(of declared.Strategy) string {
+func Unplayable(of declared.Strategy) words.Text {
 	switch {
 	case of.ByChance:
-		return "it draws lots, and a schedule has to end alike each time"
+		return words.Of("unplayable.chance")
 	case len(of.State.Locks) > 0 && !strings.Contains(of.State.Locks[0], "%s"):
-		return "its lock is one for all items, and runs side by side would wait for each other"
+		return words.Of("unplayable.one-lock")
 	case of.Background:
-		return "goroutines beside the sales write its orders, and a schedule has the requests of the sales"
+		return words.Of("unplayable.background")
 	}
-	return ""
+	return words.Text{}
 }

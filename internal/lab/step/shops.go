@@ -85,15 +85,18 @@ func OpenShops(ctx context.Context, shop *catalog.Catalog, o Options) (_ *Shops,
 	if s.reports, err = openReports(); err != nil {
 		return nil, err
 	}
+	if s.reports.isolation, err = levelOf(ctx, s.servers.Store.Pool()); err != nil {
+		return s, err
+	}
 	s.snapshotIsolation, err = audit.SnapshotIsolation(ctx, s.servers.Store)
 	return s, err
 }
 
 const turnsPerCore = 2
 
-// Declared is what a strategy declares for the MySQL of the stage.
-func (s *Shops) Declared(of declared.Strategy) declared.Strategy {
-	return of.Under(declared.Circumstances{SnapshotIsolation: s.snapshotIsolation})
+// Declared is what a strategy declares for the MySQL of the stage, and for such sales.
+func (s *Shops) Declared(of declared.Strategy, sales schedule.Sales) declared.Strategy {
+	return of.Under(declared.Circumstances{OneProcess: sales.OneShop, SnapshotIsolation: s.snapshotIsolation})
 }
 
 // Slots is how many runs with these events can be played at a time.

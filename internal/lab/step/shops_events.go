@@ -12,6 +12,7 @@ import (
 	"stocklock/internal/lab/words"
 	"stocklock/internal/redisconn"
 	"stocklock/internal/shop/labmode"
+	"stocklock/internal/strategy/declared"
 )
 
 func (r *shopsRun) inapplicable(e schedule.Event) words.Text {
@@ -54,7 +55,7 @@ func (r *shopsRun) canHit(e schedule.Event, b *buyer) bool {
 	case schedule.Lose:
 		return b.atStep()
 	case schedule.Pause:
-		return (r.lock.Locked() || r.timed || r.of.State.Scattered()) && b.last != nil
+		return (r.lock.Locked() || r.timed || r.of.Lease.Kept == declared.LeaseInMySQL) && b.last != nil
 	case schedule.Cut:
 		// A customer that is held after its last look at the lock is late with or without Redis, as
 		// after pause.
@@ -171,7 +172,7 @@ func (r *shopsRun) oneLease() time.Duration {
 	switch {
 	case r.of.NeedsEtcd:
 		return r.slot.oneLease() + etcdLate
-	case !r.of.State.Scattered():
+	case r.of.Lease.Kept != declared.LeaseInMySQL:
 		return r.slot.oneLease()
 	}
 	return r.slot.oneLease() + r.lease/2

@@ -213,7 +213,7 @@ func (s *Shops) playOn(ctx context.Context, l *slot, p Plan, of declared.Strateg
 
 func (s *Shops) newRun(l *slot, p Plan, of declared.Strategy, schema schedule.Schema, units int64, items []uint64) *shopsRun {
 	r := &shopsRun{run: newRun(p, schema, units, pace{
-		lease: l.lease, strict: true, renews: of.Standing(declared.Renews) == declared.Has, leased: of.State.Scattered(), certain: l.lease >= certainFrom*s.options.Lease,
+		lease: l.lease, strict: true, renews: of.Standing(declared.Renews) == declared.Has, leased: of.Lease.Kept == declared.LeaseInMySQL, certain: l.lease >= certainFrom*s.options.Lease,
 		patience: max(l.patience(), p.MaxSilence), restLimit: cmp.Or(p.MaxSilence, restLimit), lookLimit: restLimit, starved: &s.starved,
 	}), shops: s, slot: l, of: of, items: items}
 	r.run.source, r.unseen = r, of.AtPoints()

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"database/sql"
 	"encoding/json"
 	"net"
 	"regexp"
@@ -17,7 +18,8 @@ import (
 
 // reports is where the shops connect: they report what they hold, and it lets that go on.
 type reports struct {
-	*rig.Connections // closing them lets everything go that is held
+	*rig.Connections        // closing them lets everything go that is held
+	isolation        string // of transactions that ask for none
 
 	mu       sync.Mutex // guards the rest
 	followed map[subject]func(heldReport)
@@ -69,6 +71,9 @@ func (s *reports) read(conn net.Conn) {
 			s.scripts[r.SHA] = r.Script
 			s.mu.Unlock()
 		default:
+			if r.Isolation == sql.LevelDefault.String() {
+				r.Isolation = s.isolation
+			}
 			s.pass(heldReport{StepReport: r, shop: shop, from: out, at: time.Now()})
 		}
 	}
@@ -82,11 +87,11 @@ func (s *reports) pass(r heldReport) {
 	if to == nil && r.Hold == 0 {
 		to = s.followed[subject{testbed, itemIn(r.Text)}]
 	}
-	s.mu.Unlock()
-	switch {
-	case to != nil:
+	if to != nil { // with mu: a run that follows no more lets go what it has
 		to(r)
-	case r.Hold != 0:
+	}
+	s.mu.Unlock()
+	if to == nil && r.Hold != 0 {
 		r.release(false)
 	}
 }

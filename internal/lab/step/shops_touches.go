@@ -51,5 +51,5 @@ func (r *shopsRun) keepsTime(request schedule.Request) bool {
 // keepsElsewhere says whether the strategy declares that something else than a lock in Redis keeps others
 // out.
 func (r *shopsRun) keepsElsewhere() bool {
-	return len(r.of.State.Keys) > 0 || r.of.State.Scattered() || r.of.Lease.Kept == declared.LeaseInMySQL
+	return len(r.of.State.Keys) > 0 || r.of.Lease.Kept == declared.LeaseInMySQL
 }

@@ -76,7 +76,7 @@ func (r *shopsRun) whole(h *held, step string) bool {
 // listen looks at what a silent customer can wait for.
 func (r *shopsRun) listen(ctx context.Context, b *buyer, s *silence) error {
 	at := r.at(b)
-	s.long, s.dropped, s.cut, s.refused = s.since > r.lease, s.since > max(r.lease, dropAfter), at.cut, at.refused
+	s.long, s.dropped, s.cut, s.refused = s.quiet > r.lease, s.since > max(r.lease, dropAfter), at.cut, at.refused
 	if s.locking = s.since > lockAfter && (b.flying == nil && !s.answered || r.acquires(b)); !s.locking {
 		return nil
 	}

@@ -78,7 +78,6 @@ func judge(a schedule.Attack, explaining []schedule.Attack, j Judgement, p decla
 			j.By = words.Of("judge.within")
 			continue
 		}
-		all.add(r)
 		for _, bad := range r.Found.Shortest {
 			if !slices.Contains(a.Causes, bad.Outcome.Cause) || explainedBesides(a, explaining, p, bad.Outcome.Cause) {
 				continue
@@ -90,6 +89,11 @@ func judge(a schedule.Attack, explaining []schedule.Attack, j Judgement, p decla
 			}
 			return j
 		}
+		if r.NotMet() {
+			j.By = words.Of("judge.not-met", "event", string(r.Event))
+			continue
+		}
+		all.add(r)
 	}
 	switch {
 	case all.runs == 0:

@@ -14,7 +14,7 @@ import (
 )
 
 func badBy(c verdict.Cause, v verdict.Kind) explore.Found {
-	return explore.Found{Runs: 9, Bad: 1, Shortest: []schedule.Record{{Schedule: schedule.Schedule{{Customer: 'A', Step: "set"}}, Outcome: schedule.Outcome{Verdict: v, Cause: c}}}}
+	return explore.Found{Runs: 9, Met: 9, Bad: 1, Shortest: []schedule.Record{{Schedule: schedule.Schedule{{Customer: 'A', Step: "set"}}, Outcome: schedule.Outcome{Verdict: v, Cause: c}}}}
 }
 
 // TestJudge rules on each property from what explorations found.
@@ -31,18 +31,19 @@ func TestJudge(t *testing.T) {
 		by       string
 	}{
 		{"it lacks it, and a schedule shows it", lock, Result{Event: schedule.Pause, Customers: 2, Found: badBy(verdict.LateWrite, verdict.Oversold)}, declared.PauseProof, Agrees, "late-write: A.set"},
-		{"it lacks it, and none shows it", lock, Result{Event: schedule.Pause, Customers: 2, Found: explore.Found{Runs: 9}}, declared.PauseProof, Contradicts, "none of 9 schedules"},
-		{"the database refuses what would show it", fenced, Result{Event: schedule.Pause, Customers: 2, Found: explore.Found{Runs: 9}}, declared.PauseProof, NotDecided, "the database"},
+		{"it lacks it, and none shows it", lock, Result{Event: schedule.Pause, Customers: 2, Found: explore.Found{Runs: 9, Met: 8}}, declared.PauseProof, Contradicts, "none of 9 schedules"},
+		{"the database refuses what would show it", fenced, Result{Event: schedule.Pause, Customers: 2, Found: explore.Found{Runs: 9, Met: 8}}, declared.PauseProof, NotDecided, "the database"},
 		{"it has it, and none shows the contrary", lock, Result{Customers: 2, Found: explore.Found{Runs: 1}}, declared.Exclusive, Agrees, "the only schedule"},
 		{"it has it, and a schedule shows the contrary", lock, Result{Customers: 2, Found: badBy(verdict.NoLock, verdict.Oversold)}, declared.Exclusive, Contradicts, "no-lock"},
 		{"some could not be played", lock, Result{Customers: 2, Found: explore.Found{Runs: 9, GivenUp: []string{"busy"}}}, declared.Exclusive, NotDecided, "could not be played"},
-		{"another event was explored", lock, Result{Event: schedule.Wait, Customers: 2, Found: explore.Found{Runs: 9}}, declared.PauseProof, NotDecided, "no exploration"},
-		{"too few customers for it to show", lock, Result{Event: schedule.Wait, Customers: 2, Found: explore.Found{Runs: 9}}, declared.OwnerChecked, NotDecided, "no exploration"},
-		{"the storage is checked, and all held", fenced, Result{Event: schedule.Kill, Customers: 2, Found: explore.Found{Runs: 9}}, declared.StorageChecked, Agrees, "none of 9"},
+		{"the event met nothing", lock, Result{Event: schedule.Wait, Customers: 2, Found: explore.Found{Runs: 9}}, declared.ClockFree, NotDecided, "wait happened in no run"},
+		{"another event was explored", lock, Result{Event: schedule.Wait, Customers: 2, Found: explore.Found{Runs: 9, Met: 8}}, declared.PauseProof, NotDecided, "no exploration"},
+		{"too few customers for it to show", lock, Result{Event: schedule.Wait, Customers: 2, Found: explore.Found{Runs: 9, Met: 8}}, declared.OwnerChecked, NotDecided, "no exploration"},
+		{"the storage is checked, and all held", fenced, Result{Event: schedule.Kill, Customers: 2, Found: explore.Found{Runs: 9, Met: 8}}, declared.StorageChecked, Agrees, "none of 9"},
 		{"the storage is checked, and one did not hold", fenced, Result{Event: schedule.Kill, Customers: 2, Found: badBy(verdict.Unexplained, verdict.Stuck)}, declared.StorageChecked, Contradicts, "unexplained"},
 		{"the storage is checked, and cannot know of a sale that is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: badBy(verdict.UnknownCommit, verdict.Twice)}, declared.StorageChecked, Agrees, "none of"},
 		{"a sale is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: badBy(verdict.UnknownCommit, verdict.Twice)}, declared.Once, Agrees, "unknown-commit"},
-		{"none is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: explore.Found{Runs: 9}}, declared.Once, Contradicts, "none of 9"},
+		{"none is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: explore.Found{Runs: 9, Met: 8}}, declared.Once, Contradicts, "none of 9"},
 		{"it is not, and took a late write", lock, Result{Event: schedule.Pause, Customers: 2, Found: badBy(verdict.LateWrite, verdict.Oversold)}, declared.StorageChecked, Agrees, "late-write"},
 	} {
 		all := Judge(declared.Strategy{Properties: tt.of}, schedule.Sales{}, []Result{tt.result})
@@ -84,7 +85,7 @@ func TestJudgeBaskets(t *testing.T) {
 		{"two wait for each other, as declared", lock, unsorted, Result{Customers: 2, Found: crossed}, declared.Crossable, Agrees, "crossed-locks: A.set"},
 		{"two wait for each other, against what is declared", lock, sorted, Result{Customers: 2, Found: crossed}, declared.Crossable, Contradicts, "crossed-locks"},
 		{"none wait for each other, against what is declared", lock, unsorted, Result{Customers: 2, Found: explore.Found{Runs: 9}}, declared.Crossable, Contradicts, "none of 9"},
-		{"none is torn", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: explore.Found{Runs: 9}}, declared.Whole, Agrees, "none of 9"},
+		{"none is torn", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: explore.Found{Runs: 9, Met: 8}}, declared.Whole, Agrees, "none of 9"},
 		{"an order is torn", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: badBy(verdict.TornOrder, verdict.HalfSold)}, declared.Whole, Contradicts, "torn-order"},
 		{"units are abandoned", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: badBy(verdict.Abandoned, verdict.Unclaimed)}, declared.Whole, Contradicts, "abandoned"},
 		{"a late write of a way that is not pause-proof either", lock, overtakeProof, Result{Event: schedule.Pause, Customers: 2, Found: late}, declared.OvertakeProof, Agrees, "none of 9"},

@@ -140,9 +140,12 @@ type Result struct {
 	Found    explore.Found `json:"found"`
 	// Starved are the runs that were made again because the machine made a renewal late. They were seen, and
 	// not judged.
-	Starved   int64    `json:"starved,omitempty"`
-	Surprises []string `json:"surprises,omitempty"`
+	Starved   int64        `json:"starved,omitempty"`
+	Surprises []words.Text `json:"surprises,omitempty"`
 }
+
+// NotMet says whether the event happened in no run: there was never a lock, or a time, that it could have ended.
+func (r Result) NotMet() bool { return r.Event != "" && r.Found.Runs > 0 && r.Found.Met == 0 }
 
 // Name is what a result is about, in a few words.
 func (r Result) Name() words.Text {
@@ -196,12 +199,12 @@ func (p Plan) Run(ctx context.Context, on *step.Shops, progress func(of Result, 
 		result.Found, result.Starved = found, on.Starved()-starved
 		if err != nil {
 			if found.Runs > 0 {
-				result.Surprises = []string{"it was not finished: " + strings.Split(err.Error(), "\n")[0]}
+				result.Surprises = []words.Text{words.Of("survey.unfinished", "why", strings.Split(err.Error(), "\n")[0])}
 				each(result)
 			}
 			return fmt.Errorf("%s, %s: %w", p.Strategy, result.Name(), err)
 		}
-		expected := schedule.Expected(on.Declared(of), p.Sales, plan.Events, p.Customers)
+		expected := schedule.Expected(on.Declared(of, p.Sales), p.Sales, plan.Events, p.Customers)
 		if result.AtPoints {
 			expected.Wanted = slices.DeleteFunc(expected.Wanted, func(a schedule.Attack) bool { return a.Within })
 		}
@@ -212,19 +215,18 @@ func (p Plan) Run(ctx context.Context, on *step.Shops, progress func(of Result, 
 }
 
 // surprises says where what was found differs from what is expected, in both directions.
-func surprises(expected schedule.Expectation, f explore.Found) []string {
-	var all []string
+func surprises(expected schedule.Expectation, f explore.Found) (all []words.Text) {
 	if why := f.Unknown(); !why.IsZero() {
-		all = append(all, why.String())
+		all = append(all, why)
 	}
 	for _, a := range expected.Wanted {
 		if !f.Shows(a.Causes) {
-			all = append(all, fmt.Sprintf("it lacks %s, and no schedule shows it", a.Property))
+			all = append(all, words.Of("survey.not-shown", "property", a.Property.String()))
 		}
 	}
 	for _, r := range f.Shortest {
 		if c := r.Outcome.Cause; !slices.Contains(expected.Allowed, c) {
-			all = append(all, fmt.Sprintf("%s by %s: no property that it lacks explains that", r.Outcome.Verdict, c))
+			all = append(all, words.Of("survey.unexplained", "verdict", r.Outcome.Verdict, "cause", string(c)))
 		}
 	}
 	return all

@@ -10,6 +10,8 @@ import (
 	"stocklock/internal/lab/step"
 	"stocklock/internal/lab/step/steptest"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/ladder"
 )
 
 // TestExplorations explores on real servers what stops no process.
@@ -19,19 +21,21 @@ func TestExplorations(t *testing.T) {
 		for _, tt := range []struct {
 			strategy string
 			events   []schedule.Event
+			oneShop  bool
 			causes   []verdict.Cause
 		}{
-			{"none", nil, []verdict.Cause{verdict.NoLock}},
-			{"lock-in-transaction", nil, []verdict.Cause{verdict.LateCommit}},
-			{"snapshot-before-lock", nil, []verdict.Cause{verdict.OldSnapshot}},
-			{"lock-then-for-update", nil, nil},
-			{"conditional", []schedule.Event{schedule.Wait, schedule.Forget, schedule.Lose}, nil},
-			{"get-lock", []schedule.Event{schedule.Lose}, nil},
-			{"owner-get-del", []schedule.Event{schedule.Wait}, []verdict.Cause{verdict.Overrun}},
-			{"fenced", []schedule.Event{schedule.Lag}, []verdict.Cause{verdict.ReadBehind}},
-			{"fenced-relative", []schedule.Event{schedule.Lag}, nil},
+			{"none", nil, false, []verdict.Cause{verdict.NoLock}},
+			{"lock-in-transaction", nil, false, []verdict.Cause{verdict.LateCommit}},
+			{"snapshot-before-lock", nil, false, []verdict.Cause{verdict.OldSnapshot}},
+			{"lock-then-for-update", nil, false, nil},
+			{"conditional", []schedule.Event{schedule.Wait, schedule.Forget, schedule.Lose}, false, nil},
+			{"get-lock", []schedule.Event{schedule.Lose}, false, nil},
+			{"owner-get-del", []schedule.Event{schedule.Wait}, false, []verdict.Cause{verdict.Overrun}},
+			{"fenced", []schedule.Event{schedule.Lag}, false, []verdict.Cause{verdict.ReadBehind}},
+			{"mutex", nil, true, nil},
+			{"fenced-relative", []schedule.Event{schedule.Lag}, false, nil},
 		} {
-			v := Plan{Strategy: tt.strategy, Events: tt.events, Customers: 2}
+			v := Plan{Strategy: tt.strategy, Events: tt.events, Customers: 2, Sales: schedule.Sales{OneShop: tt.oneShop}}
 			err := v.Run(t.Context(), s, func(Result, int, int) {}, func(r Result) {
 				if !slices.Equal(r.Found.Causes(), tt.causes) || len(r.Surprises) > 0 || r.Found.Runs == 0 {
 					t.Errorf("%s, %s: %d runs, causes %v, surprises %v, want causes %v", r.Strategy, r.Name(), r.Found.Runs, r.Found.Causes(), r.Surprises, tt.causes)
@@ -49,4 +53,15 @@ func TestExplorations(t *testing.T) {
 			t.Errorf("%d runs, %v, %v, want 24", found.Runs, found.Outcomes, err)
 		}
 	})
+}
+
+// TestUnitsInRowsDoNotEndByTime, but where a reservation holds them: only then is a place for each event worth its time.
+func TestUnitsInRowsDoNotEndByTime(t *testing.T) {
+	for _, s := range ladder.All() {
+		of := s.Describe()
+		held := of.Lease.Kept == declared.LeaseInMySQL
+		if of.State.Scattered() && (step.LocalClock(of) != held || step.Inapplicable(of, schedule.Sales{}, schedule.Cut).IsZero() == held) {
+			t.Errorf("%s holds units for a time: %v, and goes by a clock: %v", of.Name, held, step.LocalClock(of))
+		}
+	}
 }
