@@ -65,6 +65,11 @@ func measured(t *testing.T, args ...string) ([]measure.Table, string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "bench.txt")
 	var out, log bytes.Buffer
+	t.Cleanup(func() {
+		if t.Failed() { // why a lock failed
+			t.Log(&log)
+		}
+	})
 	if code := run(t.Context(), append(args, "--repeat", "1", "--save", file), &out, &log); code != exitMeasured {
 		t.Fatalf("exit code %d\n%s\n%s", code, &out, &log)
 	}

@@ -22,7 +22,7 @@ func (r *run) look(ctx context.Context, by schedule.Customer, event schedule.Eve
 		return err
 	}
 	r.lock = now
-	r.leased = r.leased || now.Locked()
+	r.leased = r.leased || now.Locked() || now.Ends
 	if now.Kept != before.Kept {
 		r.change(r.wrote, by)
 	}

@@ -470,7 +470,7 @@ func TestWhoComesAfterAServerBroke(t *testing.T) {
 			t.Errorf("%s: %+v, %v: both were to sell", event, r.Outcome, err)
 		}
 	}
-	s = openFile(t, selling(t, "~redis INCR lock:{item}", "redis PEXPIRE lock:{item} 1000", read, write, order, unlock))
+	s = openFile(t, selling(t, "~redis INCR lock:{item}", "redis PEXPIRE lock:{item} 3000", read, write, order, unlock))
 	if r, err := s.Fault(t.Context(), schedule.Kill, 2, false); err != nil || r.Outcome.Bad() || r.Undecided() != "" || r.Outcome.Answers["B"] != "sold" {
 		t.Errorf("who counts the lock up until it ends: %+v, undecided: %q, %v", r.Outcome, r.Undecided(), err)
 	}

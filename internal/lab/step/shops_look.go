@@ -2,7 +2,6 @@ package step
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -88,33 +87,28 @@ func lookAtEtcd(ctx context.Context, server *testserver.Etcd, item uint64) (sche
 }
 
 func lookAtRedis(ctx context.Context, server *testserver.Redis, items []uint64, besides declared.State) (schedule.State, error) {
-	held, err := seen.Keys(ctx, server.Client, heldKeys(items, besides)...)
+	locks := heldKeys(items, besides)
+	found, err := seen.Keys(ctx, server.Client, slices.Concat(locks, keptKeys(items, besides))...)
 	if err != nil {
 		return schedule.State{}, err
 	}
+	look := noLock
 	var kept []string
-	for _, key := range keptKeys(items, besides) {
-		switch value := server.Client.Do(ctx, "GET", key); {
-		case value.Err != nil:
-			return schedule.State{}, fmt.Errorf("look at %s: %w", key, value.Err)
-		case value.Value != nil:
-			kept = append(kept, fmt.Sprint(key, " ", value.Value))
-		}
-	}
-	look := schedule.State{TTLMS: -2, Kept: strings.Join(kept, ", ")}
-	for _, key := range held {
-		if look.Locked() { // of several items
+	for _, key := range found {
+		switch {
+		case !slices.Contains(locks, key.Name):
+			kept = append(kept, key.Name+" "+key.Text)
+			look.Ends = look.Ends || key.Left() >= 0
+		case !look.Locked():
+			look.Lock, look.TTLMS = key.Text, -1
+			if left := key.Left(); left >= 0 {
+				look.TTLMS = left.Milliseconds()
+			}
+		case len(items) > 1:
 			look.Lock += ", " + key.Text
-			continue
-		}
-		look.Lock, look.TTLMS = key.Text, -1
-		if left := key.Left(); left >= 0 {
-			look.TTLMS = left.Milliseconds()
-		}
-		if len(items) == 1 {
-			break
 		}
 	}
+	look.Kept = strings.Join(kept, ", ")
 	return look, nil
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/testserver"
 )
 
 // TestALateRenewalSpoilsARun: a lease that ended because the machine was busy is no finding. One that a
@@ -36,6 +38,39 @@ func TestALateRenewalSpoilsARun(t *testing.T) {
 		}
 		if got := r.slow.why != ""; got != tt.spoiled {
 			t.Errorf("%s: spoiled by %q, want %t", tt.what, r.slow.why, tt.spoiled)
+		}
+	}
+}
+
+// TestAMarkThatEndsSpoilsASlowRun as the end of a lock does: what a strategy keeps for a time is gone then.
+func TestAMarkThatEndsSpoilsASlowRun(t *testing.T) {
+	redis, err := testserver.Start(t).Redis(t.Context(), testserver.RedisOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := declared.State{Keys: []string{"%s:left"}, RareKeys: []string{"%s:loading"}}
+	for px, spoiled := range map[string]bool{"PERSIST": false, "PEXPIRE": true} {
+		keys := keptKeys([]uint64{7}, of)
+		for _, key := range keys {
+			if err := redis.Client.Do(t.Context(), "SET", key, 1).Err; err != nil {
+				t.Fatal(err)
+			}
+		}
+		mark := []any{px, keys[1], 60_000}
+		if px == "PERSIST" {
+			mark = mark[:2]
+		}
+		if err := redis.Client.Do(t.Context(), mark...).Err; err != nil {
+			t.Fatal(err)
+		}
+		look, err := lookAtRedis(t.Context(), redis, []uint64{7}, of)
+		if want := keys[0] + " 1, " + keys[1] + " 1"; err != nil || look.Kept != want || look.Locked() {
+			t.Fatalf("%+v, %v, want %s", look, err, want)
+		}
+		r := newRun(Plan{}, nil, 1, pace{lease: time.Nanosecond, strict: true})
+		r.leased = look.Ends
+		if r.endSegment(); r.slow.why != "" != spoiled {
+			t.Errorf("%s: spoiled by %q, want %t", px, r.slow.why, spoiled)
 		}
 	}
 }
