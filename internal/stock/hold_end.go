@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -48,22 +49,28 @@ func (s *Store) read(ctx context.Context, dest any, query string, args ...any) e
 	return err
 }
 
-// endHolds ends those of these holds that are overdue, and in one of the states. Where it waits too long for an item, it
-// ends those that have none of the items that are locked.
+// endHolds ends those of these holds that are overdue, and in one of the states. It begins with those that have no unit of an
+// item that others have locked. Then it waits for one such item: that of a crowd is never free at a look. It locks no
+// other one meanwhile, because a row can stay locked for a minute.
 func (s *Store) endHolds(ctx context.Context, shop string, ids []uint64, in ...HoldState) (int, error) {
-	ended, err := s.endThose(ctx, shop, ids, false, in)
-	if _, number := classOf(err); number == waited {
-		ended, err = s.endThose(ctx, shop, ids, true, in)
+	ended, left, err := s.endThose(ctx, shop, ids, 0, in)
+	if len(left) > 0 {
+		item, n := left[rand.IntN(len(left))].ItemID, 0
+		left = slices.DeleteFunc(left, func(l HoldLine) bool { return l.ItemID != item })
+		n, _, err = s.endThose(ctx, shop, each(left, func(l HoldLine) uint64 { return l.HoldID }), item, in)
+		ended += n
 	}
 	if errors.Is(err, ErrConflict) { // another sweep, or a sale, was faster: the next round comes
-		return 0, nil
+		err = nil
 	}
 	return ended, wrapped("end overdue reservations", err)
 }
 
-func (s *Store) endThose(ctx context.Context, shop string, ids []uint64, skipLocked bool, in []HoldState) (int, error) {
+// endThose is endHolds that waits for no item but this one, or for none if it is 0. It returns how many it ended, and of those that it
+// left the lines whose items others have locked.
+func (s *Store) endThose(ctx context.Context, shop string, ids []uint64, item uint64, in []HoldState) (n int, left []HoldLine, err error) {
 	var holds []Hold
-	err := s.Transact(ctx, func(tx Tx) error {
+	err = s.Transact(ctx, func(tx Tx) error {
 		err := tx.Query(&holds, "SELECT id, state, steps FROM holds WHERE id IN ? AND state IN ? AND live_until < UTC_TIMESTAMP(6) ORDER BY id FOR UPDATE SKIP LOCKED", ids, in)
 		if err != nil || len(holds) == 0 {
 			return cmp.Or(err, errUnwritten)
@@ -72,20 +79,24 @@ func (s *Store) endThose(ctx context.Context, shop string, ids []uint64, skipLoc
 		if err := tx.Query(&lines, "SELECT hold_id, item_id, quantity FROM hold_lines WHERE hold_id IN ?", each(holds, func(h Hold) uint64 { return h.ID })); err != nil {
 			return err
 		}
-		if skipLocked {
-			var free []uint64
-			if err := tx.Query(&free, "SELECT id FROM items FORCE INDEX (PRIMARY) WHERE id IN ? FOR UPDATE SKIP LOCKED", each(lines, func(l HoldLine) uint64 { return l.ItemID })); err != nil {
+		var free []uint64
+		if item != 0 {
+			if err := tx.Query(&free, "SELECT id FROM items WHERE id = ?"+forUpdate, item); err != nil {
 				return err
 			}
-			holds = slices.DeleteFunc(holds, func(h Hold) bool {
-				return slices.ContainsFunc(lines, func(l HoldLine) bool { return l.HoldID == h.ID && !slices.Contains(free, l.ItemID) })
-			})
-			lines = slices.DeleteFunc(lines, func(l HoldLine) bool {
-				return !slices.ContainsFunc(holds, func(h Hold) bool { return h.ID == l.HoldID })
-			})
-			if len(holds) == 0 {
-				return errUnwritten
-			}
+		}
+		if err := tx.Query(&free, "SELECT id FROM items FORCE INDEX (PRIMARY) WHERE id IN ? FOR UPDATE SKIP LOCKED", each(lines, func(l HoldLine) uint64 { return l.ItemID })); err != nil {
+			return err
+		}
+		free = append(free, item) // also where an operator has deleted it
+		left = slices.DeleteFunc(slices.Clone(lines), func(l HoldLine) bool { return slices.Contains(free, l.ItemID) })
+		isLeft := func(id uint64) bool {
+			return slices.ContainsFunc(left, func(l HoldLine) bool { return l.HoldID == id })
+		}
+		holds = slices.DeleteFunc(holds, func(h Hold) bool { return isLeft(h.ID) })
+		lines = slices.DeleteFunc(lines, func(l HoldLine) bool { return isLeft(l.HoldID) })
+		if len(holds) == 0 {
+			return errUnwritten
 		}
 		now := tx.db.NowFunc()
 		ended, steps := make([]uint64, len(holds)), make([]HoldStep, len(holds))
@@ -106,9 +117,9 @@ func (s *Store) endThose(ctx context.Context, shop string, ids []uint64, skipLoc
 		return tx.db.Create(&steps).Error
 	})
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	return len(holds), nil
+	return len(holds), left, nil
 }
 
 // ClearHoldKeys is [Store.ClearKeys] for the keys of holds.

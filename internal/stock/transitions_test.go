@@ -273,3 +273,46 @@ func TestEraseHolds(t *testing.T) {
 		t.Errorf("the hold is %+v, %v, want it released", now, err)
 	}
 }
+
+// TestASweepThatWaitsForAnItemLocksNoOther: the item has the higher id, and the reservations of both items and of it wait, too.
+func TestASweepThatWaitsForAnItemLocksNoOther(t *testing.T) {
+	dsn := stocktest.Database(t)
+	store := stocktest.OpenAt(t, dsn)
+	sweeper := stocktest.OpenAt(t, dsn+"?innodb_lock_wait_timeout=60&readTimeout=2m", stock.WithExtraTime(time.Minute))
+	free, stuck := newItem(t, store, 3), newItem(t, store, 2)
+	for i, items := range [][]stock.Item{{free, stuck}, {stuck}, {free}} {
+		var lines []stock.Line
+		for _, item := range items {
+			lines = append(lines, stock.Line{ItemID: item.ID, Quantity: 1})
+		}
+		wanted := stock.Sale{Subject: "ann", IdempotencyKey: fmt.Sprint(i), RequestID: "r", Holds: true}
+		wanted.SetLines(lines)
+		if _, err := store.Hold(t.Context(), wanted, 0, transTerms); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := make(chan error, 1)
+	err := store.Transact(t.Context(), func(tx stock.Tx) error {
+		if _, err := tx.Take(stuck.ID, 0); err != nil {
+			return err
+		}
+		go func() {
+			n, _, _, err := sweeper.EndHolds(t.Context(), "shop", 64)
+			if n != 3 {
+				err = errors.Join(err, fmt.Errorf("%d holds were ended, want all 3", n))
+			}
+			ended <- err
+		}()
+		stocktest.AwaitLockWait(t, store) // the sweep
+		if _, err := store.Decrement(t.Context(), one(free)); err != nil {
+			t.Errorf("a sale of the other item: %v", err)
+		}
+		return nil
+	})
+	if err := errors.Join(err, <-ended); err != nil {
+		t.Error(err)
+	}
+	if units := [2]int64{stockOf(t, store, free.ID), stockOf(t, store, stuck.ID)}; units != [2]int64{2, 2} {
+		t.Errorf("%d units are left, want all but the one that was sold", units)
+	}
+}
