@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"net/http"
 	"regexp"
@@ -397,7 +398,11 @@ func (s *Shop) confirm(c *gin.Context) error {
 	} // the rest is sent again
 	if recorded != "" && body.Reference != "" {
 		s.metrics.refusedPayments.WithLabelValues(recorded).Inc()
-		s.money.WarnContext(c.Request.Context(), "a payment was not taken", "reservation", c.Param("reservation"), "reference", body.Reference,
+		level := slog.LevelWarn
+		if recorded == "no" { // it is in no table, so a log of errors alone must have it
+			level = slog.LevelError
+		}
+		s.money.Log(c.Request.Context(), level, "a payment was not taken", "reservation", c.Param("reservation"), "reference", body.Reference,
 			"error", err, "request", requestID(c))
 	}
 	return err

@@ -3,6 +3,7 @@ package shop
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"net/http"
 	"slices"
@@ -444,6 +445,20 @@ func TestNoMoneyIsMissingInTheLog(t *testing.T) {
 		if !strings.Contains(r.log.String(), reference) {
 			t.Errorf("%s is not in the log", reference)
 		}
+	}
+}
+
+// TestALogOfErrorsHasMoneyThatIsInNoTable, and not what is in one.
+func TestALogOfErrorsHasMoneyThatIsInNoTable(t *testing.T) {
+	log := &logBuffer{}
+	r := openReserving(t, func(cfg *Config) {
+		cfg.Log = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelError}))
+	})
+	_, id := r.in(stock.Expired)
+	r.backend("/reservations/"+uuid.NewString()+"/confirmation", `{"reference": "of-a-lost-one"}`)
+	r.backend("/reservations/"+id+"/confirmation", `{"reference": "late"}`)
+	if got := log.String(); !strings.Contains(got, "of-a-lost-one") || strings.Contains(got, `"late"`) {
+		t.Errorf("the log has %q, want the money of a reservation that is lost", got)
 	}
 }
 
