@@ -507,7 +507,7 @@ func (s *Shop) endReservations(ctx context.Context) {
 				s.advise(ctx, err)
 			}
 		}
-		if more && err == nil {
+		if more {
 			continue
 		}
 		select {

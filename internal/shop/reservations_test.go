@@ -759,6 +759,33 @@ func TestShopsEndWhatIsOverdue(t *testing.T) {
 	}
 }
 
+// TestOneReservationThatCannotBeEndedKeepsNoOther: its history has the next entry already, as where tables were restored at
+// different ages. It is the longest overdue, more are than one round ends, and the next look is in an hour.
+func TestOneReservationThatCannotBeEndedKeepsNoOther(t *testing.T) {
+	store := stocktest.Open(t)
+	item, err := store.CreateItem(t.Context(), "item", sweepBatch+10)
+	var holds []stock.Hold
+	for i := 0; i < sweepBatch+10 && err == nil; i++ {
+		var h stock.Hold
+		h, err = store.Hold(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, Subject: "ann", IdempotencyKey: fmt.Sprint(i), Holds: true}, 0, stock.Terms{Open: sweepBatch + 10})
+		holds = append(holds, h)
+	}
+	if err == nil {
+		_, err = store.Pool().ExecContext(t.Context(), "INSERT INTO hold_history (hold_id, n, was, becomes, at, done_by, reason, request_id) VALUES (?, 2, 'held', 'held', UTC_TIMESTAMP(6), '', '', '')", holds[0].ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := openReserving(t, func(cfg *Config) { cfg.Deps.Store, cfg.SweepInterval = store, time.Hour })
+	testserver.Await(t, "the others to be ended", func() bool {
+		now, err := store.Read(t.Context(), item.ID)
+		return err == nil && now.Stock == sweepBatch+9
+	})
+	if want := fmt.Sprintf("end overdue reservations [%d]", holds[0].ID); !strings.Contains(r.log.String(), want) {
+		t.Errorf("the log does not name the one: %q", want)
+	}
+}
+
 // TestAShopThatCannotSweep still counts what is held, and says which job fails.
 func TestAShopThatCannotSweep(t *testing.T) {
 	store := stocktest.Open(t)

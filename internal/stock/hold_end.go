@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -53,21 +54,35 @@ func (s *Store) read(ctx context.Context, dest any, query string, args ...any) e
 // item that others have locked. Then it waits for one such item: that of a crowd is never free at a look. It locks no
 // other one meanwhile, because a row can stay locked for a minute.
 func (s *Store) endHolds(ctx context.Context, shop string, ids []uint64, in ...HoldState) (int, error) {
-	ended, left, err := s.endThose(ctx, shop, ids, 0, in)
+	ended, left, err := s.endEach(ctx, shop, ids, 0, in)
 	if len(left) > 0 {
-		item, n := left[rand.IntN(len(left))].ItemID, 0
+		item := left[rand.IntN(len(left))].ItemID
 		left = slices.DeleteFunc(left, func(l HoldLine) bool { return l.ItemID != item })
-		n, _, err = s.endThose(ctx, shop, each(left, func(l HoldLine) uint64 { return l.HoldID }), item, in)
-		ended += n
+		n, _, failed := s.endEach(ctx, shop, each(left, func(l HoldLine) uint64 { return l.HoldID }), item, in)
+		ended, err = ended+n, errors.Join(err, failed)
+	}
+	return ended, err
+}
+
+// endEach is endThose, where one that the server refuses to end keeps no other.
+func (s *Store) endEach(ctx context.Context, shop string, ids []uint64, item uint64, in []HoldState) (ended int, left []HoldLine, err error) {
+	ended, left, err = s.endThose(ctx, shop, ids, item, in)
+	if is, _ := classOf(err); is == refused && len(ids) > 1 {
+		err = nil
+		for _, id := range ids {
+			n, more, failed := s.endEach(ctx, shop, []uint64{id}, item, in)
+			ended, left, err = ended+n, append(left, more...), errors.Join(err, failed)
+		}
+		return ended, left, err
 	}
 	if errors.Is(err, ErrConflict) { // another sweep, or a sale, was faster: the next round comes
 		err = nil
 	}
-	return ended, wrapped("end overdue reservations", err)
+	return ended, left, wrapped(fmt.Sprint("end overdue reservations ", ids), err)
 }
 
-// endThose is endHolds that waits for no item but this one, or for none if it is 0. It returns how many it ended, and of those that it
-// left the lines whose items others have locked.
+// endThose ends holds in one transaction. It waits for no item but this one, or for none if it is 0. It returns how many it ended, and of
+// those that it left the lines whose items others have locked.
 func (s *Store) endThose(ctx context.Context, shop string, ids []uint64, item uint64, in []HoldState) (n int, left []HoldLine, err error) {
 	var holds []Hold
 	err = s.Transact(ctx, func(tx Tx) error {
