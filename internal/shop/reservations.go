@@ -246,7 +246,7 @@ func (s *Shop) reserve(c *gin.Context) error {
 		c.Set(outcomeKey, "replayed")
 		c.Header(ReplayedHeader, "true")
 	} else {
-		s.metrics.reservations.WithLabelValues(string(stock.Held)).Inc()
+		s.metrics.reservations[stock.Held].Inc()
 	}
 	c.Header("Location", ReservationsPath+"/"+h.PublicID)
 	c.JSON(http.StatusCreated, showReservation(h))
@@ -432,7 +432,7 @@ func (s *Shop) moveBy(c *gin.Context, of *slots, move func(ctx context.Context, 
 		return err
 	}
 	if h.Moved {
-		s.metrics.reservations.WithLabelValues(string(h.State)).Inc()
+		s.metrics.reservations[h.State].Inc()
 	}
 	c.JSON(http.StatusOK, showReservation(h))
 	return nil
@@ -518,13 +518,12 @@ func (s *Shop) endReservations(ctx context.Context) {
 }
 
 func (s *Shop) endOverdue(ctx context.Context) (more bool, err error) {
-	ended, late, more, err := s.store.EndHolds(ctx, s.Name, sweepBatch)
+	_, late, more, err := s.store.EndHolds(ctx, s.Name, sweepBatch)
 	lateness := late.Seconds()
 	if err != nil && late == 0 { // it could not look
 		lateness = math.NaN()
 	}
 	s.metrics.lateness.Set(lateness)
-	s.metrics.reservations.WithLabelValues(string(stock.Expired)).Add(float64(ended))
 	return more, err
 }
 

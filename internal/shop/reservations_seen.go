@@ -64,7 +64,7 @@ var reservationAnswers = []answerTo{
 
 // reservationMetrics are those of a shop that offers reservations.
 type reservationMetrics struct {
-	reservations     *prometheus.CounterVec
+	reservations     map[stock.HoldState]prometheus.Counter // but expired, which the store counts
 	liveReservations *prometheus.GaugeVec
 	heldUnits        *prometheus.GaugeVec
 	lateness         prometheus.Gauge
@@ -81,7 +81,14 @@ func (m *reservationMetrics) open(s *Shop, registry *prometheus.Registry) {
 	auto, byState := promauto.With(registry), []string{"state"}
 	counter := func(name, help string) prometheus.CounterOpts { return prometheus.CounterOpts{Name: name, Help: help} }
 	gauge := func(name, help string) prometheus.GaugeOpts { return prometheus.GaugeOpts{Name: name, Help: help} }
-	m.reservations = auto.NewCounterVec(counter("shop_reservations_total", "Transitions of reservations that this shop has made, by the state that they led to."), byState)
+	m.reservations = map[stock.HoldState]prometheus.Counter{}
+	transitions := counter("shop_reservations_total", "Transitions of reservations that this shop has made, by the state that they led to.")
+	for _, state := range []stock.HoldState{stock.Held, stock.Paying, stock.Confirmed, stock.Released} {
+		transitions.ConstLabels = prometheus.Labels{"state": string(state)}
+		m.reservations[state] = auto.NewCounter(transitions)
+	}
+	transitions.ConstLabels = prometheus.Labels{"state": string(stock.Expired)}
+	auto.NewCounterFunc(transitions, func() float64 { return float64(s.store.Expired()) })
 	m.liveReservations = auto.NewGaugeVec(gauge("shop_reservations_live", "Reservations of all shops that hold units, by state: held or paying; NaN before this shop has counted."), byState)
 	m.heldUnits = auto.NewGaugeVec(gauge("shop_reserved_units", "Units that reservations of all shops hold, by state: held or paying; NaN before this shop has counted."), byState)
 	for _, state := range []stock.HoldState{stock.Held, stock.Paying} { // there before the first count, too, and not as 0
@@ -97,7 +104,4 @@ func (m *reservationMetrics) open(s *Shop, registry *prometheus.Registry) {
 		m.refusedPayments.WithLabelValues(recorded)
 	}
 	m.sweepFailures = auto.NewCounter(counter("shop_reservation_sweep_failures_total", "Rounds of ending overdue reservations that failed. Another shop may end them."))
-	for _, state := range []stock.HoldState{stock.Held, stock.Paying, stock.Confirmed, stock.Released, stock.Expired} {
-		m.reservations.WithLabelValues(string(state))
-	}
 }

@@ -603,6 +603,7 @@ func TestOthersHoldTheUnits(t *testing.T) {
 			if got := ben(); got.status != http.StatusCreated { // the sale itself ends what is overdue
 				t.Errorf("a sale of what was held too long: %d %s", got.status, got.body)
 			}
+			r.measures(`shop_reservations_total{state="expired"} 1`)
 			for range 2 {
 				if got := ben(); got.problem() != "sold-out" {
 					t.Errorf("a sale of what is sold: %d %s", got.status, got.body)

@@ -134,8 +134,12 @@ func (s *Store) endThose(ctx context.Context, shop string, ids []uint64, item ui
 	if err != nil {
 		return 0, nil, err
 	}
+	s.expired.Add(int64(len(holds)))
 	return len(holds), left, nil
 }
+
+// Expired returns how many holds the store has ended because they were overdue.
+func (s *Store) Expired() int64 { return s.expired.Load() }
 
 // ClearHoldKeys is [Store.ClearKeys] for the keys of holds.
 func (s *Store) ClearHoldKeys(ctx context.Context, ttl time.Duration, limit int) (int, error) {

@@ -29,6 +29,7 @@ type Store struct {
 	extra  time.Duration // see WithExtraTime
 
 	commits *commits
+	expired *atomic.Int64 // the holds that it has ended because they were overdue
 	repeats *atomic.Int64 // how often batches still look for orders under their keys first
 	ahead   *atomic.Int64 // by how many nanoseconds the database's clock is ahead of the process's
 
@@ -181,7 +182,7 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	apart.SetMaxOpenConns(1)
 	apart.SetConnMaxLifetime(connLifetime)
 	apart.SetConnMaxIdleTime(idleConn)
-	return &Store{db: db, pool: pool, apart: apart, addr: cfg.Addr, config: cfg, extra: how.extra, commits: &commits{}, repeats: &atomic.Int64{}, ahead: ahead, leftAt: &atomic.Int64{}}, nil
+	return &Store{db: db, pool: pool, apart: apart, addr: cfg.Addr, config: cfg, extra: how.extra, commits: &commits{}, expired: &atomic.Int64{}, repeats: &atomic.Int64{}, ahead: ahead, leftAt: &atomic.Int64{}}, nil
 }
 
 // driverLog receives the lines that the driver would print to standard error.
