@@ -26,8 +26,8 @@ const requestMargin = 5 * time.Second
 // errOverdue ends a request that took too long before it wrote anything.
 var errOverdue = refusal{Unavailable, "the request took too long before anything was written: nothing was done"}
 
-// slots are for requests under way. Sales, reads and changes by staff have slots apart, so none takes the
-// places of others.
+// slots are for requests under way. Sales, reads, changes by staff and payments have slots apart, so none takes
+// the places of others.
 type slots struct {
 	*semaphore.Weighted
 	waiting atomic.Int64 // requests in the queue for a slot
@@ -35,7 +35,7 @@ type slots struct {
 
 func newSlots(most int64) *slots { return &slots{Weighted: semaphore.NewWeighted(most)} }
 
-// maxReads is how many reads may be under way. Most connections to MySQL are left to sales.
+// maxReads is how many reads may be under way. A quarter of the connections to MySQL, or more, is left to sales.
 func (s *Shop) maxReads() int64 {
 	return max(1, min(s.MaxInFlight, int64(s.store.Pool().Stats().MaxOpenConnections)/4))
 }

@@ -75,9 +75,12 @@ func newMetrics(s *Shop) *metrics {
 	m.registry.MustRegister(
 		m.requests, m.lockWait, m.lockHold, m.logDropped, m.notCleared, m.batchSize, m.batchWait,
 		newGauge("shop_requests_in_flight", "API requests under way.", nil, func() float64 { return float64(s.inFlight.Load()) }),
-		newGauge("shop_requests_in_flight_max", "API requests that may be under way: sales, reads, and changes by staff, each in places apart.", nil, func() float64 {
+		newGauge("shop_requests_in_flight_max", "API requests that may be under way: sales, reads, changes by staff, and payments, each in places apart.", nil, func() float64 {
 			most := s.MaxInFlight + s.maxReads()
 			if s.Staff != nil {
+				most += s.maxReads()
+			}
+			if s.payments != nil {
 				most += s.maxReads()
 			}
 			return float64(most)

@@ -53,9 +53,10 @@ const (
 	oneReservation   = "/reservations/:reservation"
 )
 
-// offerReservations has items shown with what is held of them.
+// offerReservations has items shown with what is held of them, and places kept for payments.
 func (s *Shop) offerReservations() {
 	if s.Reservations != nil {
+		s.payments = newSlots(s.maxReads())
 		s.view, s.list, s.holds = s.store.View, s.store.ViewItems, remembering{s.store, s.seller}
 	}
 }
@@ -374,15 +375,16 @@ func (s *Shop) extend(c *gin.Context) error {
 }
 
 func (s *Shop) beginPayment(c *gin.Context) error {
-	return s.move(c, s.changes, stock.BeginPayment(s.Reservations.Terms))
+	return s.move(c, s.payments, stock.BeginPayment(s.Reservations.Terms))
 }
 
+// failPayment is among the changes: it waits for the items.
 func (s *Shop) failPayment(c *gin.Context) error { return s.move(c, s.changes, stock.Fail()) }
 
 func (s *Shop) confirm(c *gin.Context) error {
 	body, err := readBody[confirmation](c)
 	if err == nil {
-		err = s.moveBy(c, s.changes, func(ctx context.Context, by stock.Author, id string) (stock.Hold, error) {
+		err = s.moveBy(c, s.payments, func(ctx context.Context, by stock.Author, id string) (stock.Hold, error) {
 			paid := stock.Sale{RequestID: by.RequestID, Shop: s.Name, Strategy: s.Strategy.Name, Limit: s.Limit, Holds: true}
 			return s.holds.Confirm(ctx, by, id, body.Reference, paid, s.Reservations.Terms)
 		})
@@ -461,7 +463,7 @@ func (s *Shop) showPayment(c *gin.Context, find func(context.Context) (stock.Pay
 	if !words.MatchString(c.Param("reference")) {
 		return refusal{malformed, confirmation{}.ranges()}
 	}
-	p, err := inSlot(s, c, s.changes, find)
+	p, err := inSlot(s, c, s.payments, find)
 	if err != nil {
 		return err
 	}

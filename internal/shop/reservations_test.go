@@ -466,17 +466,39 @@ func TestALogOfErrorsHasMoneyThatIsInNoTable(t *testing.T) {
 func TestABusyShopRefusesNoMoney(t *testing.T) {
 	r := openReserving(t, nil)
 	_, id := r.in(stock.Paying)
-	if err := r.changes.Acquire(t.Context(), r.maxReads()); err != nil {
+	if err := r.payments.Acquire(t.Context(), r.maxReads()); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.backend("/reservations/"+id+"/confirmation", `{"reference": "busy"}`); got.problem() != "busy" {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	r.changes.Release(r.maxReads())
+	r.payments.Release(r.maxReads())
 	r.measures(`shop_payments_refused_total{recorded="yes"} 0`, `shop_payments_refused_total{recorded="no"} 0`)
 	if strings.Contains(r.log.String(), "a payment was not taken") {
 		t.Error("the log has it among the payments that were not taken")
 	}
+}
+
+// TestChangesTakeNoPlaceOfAPayment: they wait for rows of items, and payments for none.
+func TestChangesTakeNoPlaceOfAPayment(t *testing.T) {
+	r := openReserving(t, nil)
+	_, id := r.in(stock.Held)
+	if err := r.changes.Acquire(t.Context(), r.maxReads()); err != nil {
+		t.Fatal(err)
+	}
+	defer r.changes.Release(r.maxReads())
+	for _, request := range [][2]string{{"payment", ""}, {"confirmation", `{"reference": "apart"}`}} {
+		if got := r.backend("/reservations/"+id+"/"+request[0], request[1]); got.status != http.StatusOK {
+			t.Errorf("%s: %d %s", request[0], got.status, got.body)
+		}
+	}
+	if p := r.paid("apart"); p.State != stock.Taken {
+		t.Errorf("the payment is %+v, want it taken", p)
+	}
+	if got := r.backend("/payments/apart/return", ""); got.problem() != "payment-taken" {
+		t.Errorf("its return: %d %s", got.status, got.body)
+	}
+	r.measures(fmt.Sprint("shop_requests_in_flight_max ", r.MaxInFlight+3*r.maxReads()))
 }
 
 // TestAReservationIsMadeOnceUnderItsKey has twenty customers' requests under one key at once.
