@@ -532,6 +532,7 @@ func (s *Shop) endOverdue(ctx context.Context) (more bool, err error) {
 func (s *Shop) countReservations(ctx context.Context) error {
 	held, toReturn, err := s.store.CountHeld(ctx)
 	if err != nil {
+		s.metrics.unknown()
 		return err
 	}
 	for _, state := range []stock.HoldState{stock.Held, stock.Paying} {

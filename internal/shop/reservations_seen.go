@@ -89,19 +89,24 @@ func (m *reservationMetrics) open(s *Shop, registry *prometheus.Registry) {
 	}
 	transitions.ConstLabels = prometheus.Labels{"state": string(stock.Expired)}
 	auto.NewCounterFunc(transitions, func() float64 { return float64(s.store.Expired()) })
-	m.liveReservations = auto.NewGaugeVec(gauge("shop_reservations_live", "Reservations of all shops that hold units, by state: held or paying; NaN before this shop has counted."), byState)
-	m.heldUnits = auto.NewGaugeVec(gauge("shop_reserved_units", "Units that reservations of all shops hold, by state: held or paying; NaN before this shop has counted."), byState)
-	for _, state := range []stock.HoldState{stock.Held, stock.Paying} { // there before the first count, too, and not as 0
-		m.liveReservations.WithLabelValues(string(state)).Set(math.NaN())
-		m.heldUnits.WithLabelValues(string(state)).Set(math.NaN())
-	}
+	m.liveReservations = auto.NewGaugeVec(gauge("shop_reservations_live", "Reservations of all shops that hold units, by state: held or paying; NaN where this shop could not count."), byState)
+	m.heldUnits = auto.NewGaugeVec(gauge("shop_reserved_units", "Units that reservations of all shops hold, by state: held or paying; NaN where this shop could not count."), byState)
 	m.lateness = auto.NewGauge(gauge("shop_reservation_lateness_seconds", "How long the longest overdue reservation was overdue when this shop last looked; 0 for none, NaN where it could not look."))
 	m.lateness.Set(math.NaN())
-	m.toReturn = auto.NewGauge(gauge("shop_payments_to_return", "Payments of all shops that were not taken, and whose money was not given back yet; NaN before this shop has counted."))
-	m.toReturn.Set(math.NaN())
+	m.toReturn = auto.NewGauge(gauge("shop_payments_to_return", "Payments of all shops that were not taken, and whose money was not given back yet; NaN where this shop could not count."))
+	m.unknown()
 	m.refusedPayments = auto.NewCounterVec(counter("shop_payments_refused_total", "Confirmations whose payment was not taken, by whether it is recorded, to be returned: yes for one that was late or the second; no for one of another reservation or of none, one too many, or malformed."), []string{"recorded"})
 	for _, recorded := range []string{"yes", "no"} {
 		m.refusedPayments.WithLabelValues(recorded)
 	}
 	m.sweepFailures = auto.NewCounter(counter("shop_reservation_sweep_failures_total", "Rounds of ending overdue reservations that failed. Another shop may end them."))
+}
+
+// unknown says that what is held was not counted. Before the first count, the series are there, too.
+func (m *reservationMetrics) unknown() {
+	for _, state := range []stock.HoldState{stock.Held, stock.Paying} {
+		m.liveReservations.WithLabelValues(string(state)).Set(math.NaN())
+		m.heldUnits.WithLabelValues(string(state)).Set(math.NaN())
+	}
+	m.toReturn.Set(math.NaN())
 }

@@ -840,6 +840,10 @@ func TestAShopThatCannotSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	testserver.Await(t, "the lateness to be unknown", func() bool { return math.IsNaN(late()) })
+	testserver.Await(t, "what is held to be unknown", func() bool {
+		series := r.scrape()
+		return math.IsNaN(series[`shop_reservations_live{state="held"}`]) && math.IsNaN(series[`shop_reserved_units{state="paying"}`]) && math.IsNaN(series["shop_payments_to_return"])
+	})
 	if !strings.Contains(r.log.String(), `"what":"reservations"`) {
 		t.Error("the log does not say what was not cleared")
 	}
