@@ -29,6 +29,7 @@ type running struct {
 	t        *testing.T
 	url      string
 	staffURL string // empty without staff
+	ofStaff  net.Listener
 	internal string
 	store    *stock.Store
 	locks    strategy.Locks
@@ -91,7 +92,7 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 		staffURL = "http://" + staff.Addr().String()
 	}
 	ctx, end := context.WithCancel(context.Background())
-	r := &running{Shop: s, t: t, url: "http://" + listener.Addr().String(), staffURL: staffURL, internal: "http://" + internal.Addr().String(), store: store, locks: locks, log: log, end: end, ended: make(chan error, 1)}
+	r := &running{Shop: s, t: t, url: "http://" + listener.Addr().String(), staffURL: staffURL, ofStaff: staff, internal: "http://" + internal.Addr().String(), store: store, locks: locks, log: log, end: end, ended: make(chan error, 1)}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

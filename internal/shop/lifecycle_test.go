@@ -2,6 +2,7 @@ package shop
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"strings"
@@ -326,6 +327,27 @@ func TestDrainingFinishesSalesUnderWay(t *testing.T) {
 	}
 	if got := <-slow; got.status != 201 || s.left(item) != 9 {
 		t.Errorf("the slow sale: %d %s, %d units left, want 201 and 9", got.status, got.body, s.left(item))
+	}
+}
+
+// TestAListenerThatFailsEndsNoSale on the other one.
+func TestAListenerThatFailsEndsNoSale(t *testing.T) {
+	s := open(t, staffed)
+	item := s.item(1)
+	slow := make(chan answer, 1)
+	atRead, finish := gate(t)
+	go func() { slow <- s.buy(item, "X-Subject", "ann", sleepHeader, atRead) }()
+	testserver.Await(t, "the sale to hold the lock", func() bool { return s.locked(item) })
+	if err := s.ofStaff.Close(); err != nil {
+		t.Fatal(err)
+	}
+	testserver.Await(t, "the drain, or the end of the sale", func() bool { return len(slow) > 0 || strings.Contains(s.log.String(), `"msg":"draining"`) })
+	finish()
+	if got := <-slow; got.status != 201 {
+		t.Errorf("the sale: %d %s", got.status, got.body)
+	}
+	if err := <-s.ended; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Serve returned %v, want the error of the listener", err)
 	}
 }
 

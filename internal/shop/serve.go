@@ -27,7 +27,7 @@ const (
 const abortGrace = 2 * time.Second
 
 // Serve answers on the public listener from the first moment, waits for MySQL and Redis, sells
-// until ctx ends, and then drains. In a drain, readiness ends first, sales under way finish, and
+// until ctx ends or a listener fails, and then drains. In a drain, readiness ends first, sales under way finish, and
 // locks are released. Serve then returns within DrainDelay, DrainTimeout and two seconds more, also
 // beside a Redis that is silent. It returns nil only if ctx ended, every sale finished, and every lock was
 // released.
@@ -74,15 +74,16 @@ func (s *Shop) Serve(ctx context.Context, public, staff, internal net.Listener) 
 	}
 
 	err := s.waitForDependencies(ctx)
-	if err == nil {
+	started := err == nil
+	if started {
 		select {
 		case <-ctx.Done():
 		case err = <-served:
 		}
 	}
 	time.AfterFunc(s.DrainDelay+s.DrainTimeout+abortGrace, end)
-	if err == nil {
-		err = s.drain(ending, fronts, abort)
+	if started {
+		err = errors.Join(err, s.drain(ending, fronts, abort))
 	}
 	stopWatching()
 	err = errors.Join(err, fronts.Close(), s.seller.Close(ending), s.locks.Close())
