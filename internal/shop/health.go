@@ -189,7 +189,7 @@ func (h *health) watchOne(ctx context.Context, d *dependency) {
 		before := d.setState(err)
 		switch {
 		case !prepared && err != nil:
-			log.Warn("waiting for "+d.name, "error", err, "seconds", int(time.Since(began).Seconds()))
+			log.Warn("waiting for "+d.name, "error", err, "advice", advice(err), "seconds", int(time.Since(began).Seconds()))
 		case !prepared:
 			prepared = true
 			close(d.prepared)

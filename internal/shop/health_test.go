@@ -458,6 +458,23 @@ func TestAServerThatIsPreparedIsWaitedFor(t *testing.T) {
 	})
 }
 
+// TestAShopThatCannotMigrateSaysWhatToDo, while it waits for its start.
+func TestAShopThatCannotMigrateSaysWhatToDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		log := &logBuffer{}
+		go newHealth(slog.New(slog.NewJSONHandler(log, nil)), time.Second, time.Second, &dependency{
+			there:   func(context.Context) error { return nil },
+			prepare: func(context.Context) error { return fmt.Errorf("migrate: %w", &mysqldriver.MySQLError{Number: 1799}) },
+		}).watch(ctx)
+		synctest.Wait()
+		if !strings.Contains(log.String(), "raise innodb_online_alter_log_max_size") {
+			t.Errorf("the log has no advice: %s", log.String())
+		}
+	})
+}
+
 func TestAServerIsMissingAfterThreeFailures(t *testing.T) {
 	d := &dependency{}
 	for i, want := range []bool{false, false, true, true} {

@@ -208,6 +208,7 @@ var serverErrors = byNumber([]serverError{
 	{unavailable, "MySQL wants TLS: add tls=true to SHOP_MYSQL", numbers{3159}},
 	{unavailable, "a table or a column is missing: run shop migrate", numbers{1054, 1146}},
 	{unavailable, "a column has no default: run the version of the shop that has migrated", numbers{1364}},
+	{unavailable, "more was written during an ALTER than its log may hold: raise innodb_online_alter_log_max_size, and migrate when little is sold", numbers{1799}},
 	{unavailable, "MySQL is read-only: point SHOP_MYSQL at the primary", readOnly},
 	{unavailable, "the binlog of MySQL has statements, which READ COMMITTED does not allow: set binlog_format to ROW or MIXED", numbers{1665}},
 	{unavailable, "MySQL is starting, stopping or offline: wait, or start it", numbers{1053, 1077, 1079, 3032, 3168}},
