@@ -91,6 +91,8 @@ func TestAnOrderIsReadByItsSubject(t *testing.T) {
 
 func TestShopsThatCannotBe(t *testing.T) {
 	absolute := strategy.Strategy{Name: "absolute"}
+	locks, client := openLocks(t, redisURL(t))
+	defer client.Close()
 	for want, cfg := range map[string]Config{
 		"--name (SHOP_NAME): the name":                   {},
 		"--limit (SHOP_LIMIT) needs --subject-header":    {Name: "shop", Limit: 1},
@@ -99,6 +101,7 @@ func TestShopsThatCannotBe(t *testing.T) {
 		"absolute writes over what was restocked":        {Name: "shop", Staff: SubjectHeader("X"), Strategy: absolute},
 		"strategy patient needs a lease of 1s or more":   {Name: "shop", Strategy: strategy.Strategy{Name: "patient", ShortestLease: time.Second}},
 	} {
+		cfg.Deps.Locks = locks
 		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}

@@ -1,14 +1,12 @@
 package shop
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -49,6 +47,18 @@ func (r *running) holdLock(item stock.Item) (release func()) {
 // locked reports whether somebody holds the lock of an item.
 func (r *running) locked(item stock.Item) bool {
 	return r.locks.Redis.Exists(r.t.Context(), redislock.Keys("", sale.Key(item.ID)).Lock).Val() == 1
+}
+
+// TestAShopHasAClientOfRedis, also where its strategy uses none.
+func TestAShopHasAClientOfRedis(t *testing.T) {
+	store, err := stock.Open("shop@tcp(127.0.0.1:1)/shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if _, err := New(Config{Name: "shop", Strategy: byName(t, "conditional"), Log: slog.New(slog.DiscardHandler), Deps: strategy.Deps{Store: store}}); err == nil || !strings.Contains(err.Error(), "SHOP_REDIS") {
+		t.Errorf("a shop without one: %v", err)
+	}
 }
 
 // TestHalfSentRequestsMakeRoom has half a body, or half of the headers, on each connection that there may
@@ -193,24 +203,4 @@ func TestClientsThatLeaveAreNoWarning(t *testing.T) {
 	if left := s.left(item); left != 1 {
 		t.Errorf("%d units left, want 1", left)
 	}
-}
-
-// scrape reads /metrics: the value of every series.
-func (r *running) scrape() map[string]float64 {
-	r.t.Helper()
-	got, err := send(r.t.Context(), http.MethodGet, r.internal+"/metrics", "", nil)
-	if err != nil || got.status != 200 {
-		r.t.Fatalf("/metrics: %d %s %v", got.status, got.body, err)
-	}
-	series := map[string]float64{}
-	for lines := bufio.NewScanner(strings.NewReader(got.body)); lines.Scan(); {
-		if cut := strings.LastIndex(lines.Text(), " "); cut > 0 && lines.Text()[0] != '#' {
-			value, err := strconv.ParseFloat(lines.Text()[cut+1:], 64)
-			if err != nil {
-				r.t.Fatalf("line %q: %v", lines.Text(), err)
-			}
-			series[lines.Text()[:cut]] = value
-		}
-	}
-	return series
 }

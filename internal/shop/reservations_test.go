@@ -15,6 +15,7 @@ import (
 
 	"stocklock/internal/stock"
 	"stocklock/internal/stock/stocktest"
+	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
 
 	"github.com/google/uuid"
@@ -917,6 +918,8 @@ func TestReservationsThatAreForgotten(t *testing.T) {
 }
 
 func TestAShopMustBeFitForReservations(t *testing.T) {
+	locks, client := openLocks(t, redisURL(t))
+	defer client.Close()
 	for want, change := range map[string]func(*Config){
 		"":                       func(*Config) {},
 		"needs --subject-header": func(cfg *Config) { cfg.Subject, cfg.Limit = nil, 0 },
@@ -930,7 +933,7 @@ func TestAShopMustBeFitForReservations(t *testing.T) {
 		"which is 0s: a key has": func(cfg *Config) { cfg.Reservations.Kept, cfg.KeyTTL = time.Hour, 0 },
 	} {
 		cfg := Config{Name: "shop", Strategy: byName(t, "conditional"), Subject: SubjectHeader("Customer"), Staff: SubjectHeader("Staff"),
-			Limit: 1, KeyTTL: time.Hour, Reservations: &Reservations{}}
+			Limit: 1, KeyTTL: time.Hour, Reservations: &Reservations{}, Deps: strategy.Deps{Locks: locks}}
 		change(&cfg)
 		if err := cfg.check(); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -15,6 +15,7 @@ import (
 
 // Locks are what strategies with a lock in Redis work on. A copy without such strategies has none.
 type Locks struct {
+	// Redis is never nil, also where the strategy is WithoutRedis: it connects when it is used.
 	Redis redis.UniversalClient
 	// Quorum has independent servers, for the strategies that need them.
 	Quorum []redis.UniversalClient
@@ -24,6 +25,9 @@ type Locks struct {
 
 // check returns an error if a strategy lacks servers.
 func (l Locks) check(s Strategy) error {
+	if l.Redis == nil {
+		return errors.New("--redis (SHOP_REDIS): a shop has a client, also where its strategy uses none")
+	}
 	if s.NeedsQuorum && len(l.Quorum) == 0 {
 		return fmt.Errorf("strategy %s needs several independent Redis servers: set --redis-quorum (SHOP_REDIS_QUORUM)", s.Name)
 	}
