@@ -203,12 +203,14 @@ func (s *Shop) readCorrection(c *gin.Context) (wish, error) {
 
 // readOffer returns a function that reads the wish to withdraw an item, or to offer it again. The request has
 // no body.
-func (s *Shop) readOffer(action stock.Action, do func(context.Context, stock.Author, uint64) (stock.Change, error)) func(*gin.Context) (wish, error) {
+func (s *Shop) readOffer(action stock.Action) func(*gin.Context) (wish, error) {
 	return func(c *gin.Context) (wish, error) {
 		item, err := pathNumber(c, "item")
 		return wish{
 			same: func(is stock.Change) bool { return is.Action == action && is.ItemID == item },
-			make: func(ctx context.Context, by stock.Author) (stock.Change, error) { return do(ctx, by, item) },
+			make: func(ctx context.Context, by stock.Author) (stock.Change, error) {
+				return s.store.Offer(ctx, by, item, action)
+			},
 			show: func(made stock.Change) { showItem(c, http.StatusOK, made.Item()) },
 		}, err
 	}
@@ -224,12 +226,15 @@ func (s *Shop) readOwnCancellation(c *gin.Context) (wish, error) {
 	if err != nil {
 		return wish{}, err
 	}
-	return s.cancellation(c, order, stock.CancelledOwn, order.Rows(), func(ctx context.Context, by stock.Author) (stock.Change, error) {
+	asked := s.cancellation(c, order, stock.CancelledOwn, order.Rows())
+	cancel := asked.make
+	asked.make = func(ctx context.Context, by stock.Author) (stock.Change, error) {
 		if s.store.Now().Sub(order.CreatedAt) > s.CancelWithin {
 			return stock.Change{}, refusal{tooLate, fmt.Sprintf("a customer may cancel an order for %s", s.CancelWithin)}
 		}
-		return s.store.CancelOwn(ctx, by, order)
-	}), nil
+		return cancel(ctx, by)
+	}
+	return asked, nil
 }
 
 // readCancellation reads a request that has no body.
@@ -238,9 +243,7 @@ func (s *Shop) readCancellation(c *gin.Context) (wish, error) {
 	if err != nil {
 		return wish{}, err
 	}
-	return s.cancellation(c, order, stock.Cancelled, order.Rows(), func(ctx context.Context, by stock.Author) (stock.Change, error) {
-		return s.store.Cancel(ctx, by, order)
-	}), nil
+	return s.cancellation(c, order, stock.Cancelled, order.Rows()), nil
 }
 
 // readLineCancellation reads a request that has no body, for the line of one item.
@@ -257,9 +260,7 @@ func (s *Shop) readLineCancellation(c *gin.Context) (wish, error) {
 	if !ok {
 		return wish{}, refusal{notFound, "the order has no line with this item"}
 	}
-	return s.cancellation(c, order, stock.CancelledLine, []stock.Order{row}, func(ctx context.Context, by stock.Author) (stock.Change, error) {
-		return s.store.CancelLine(ctx, by, row)
-	}), nil
+	return s.cancellation(c, order, stock.CancelledLine, []stock.Order{row}), nil
 }
 
 func anyOrder(stock.Order) bool { return true }
@@ -286,14 +287,15 @@ func (s *Shop) orderToCancel(c *gin.Context, visible func(stock.Order) bool) (st
 }
 
 // cancellation is the wish to cancel these rows of an order.
-func (s *Shop) cancellation(c *gin.Context, order stock.Order, action stock.Action, rows []stock.Order,
-	cancel func(ctx context.Context, by stock.Author) (stock.Change, error)) wish {
+func (s *Shop) cancellation(c *gin.Context, order stock.Order, action stock.Action, rows []stock.Order) wish {
 	has := func(rows []stock.Order, id uint64) bool {
 		return slices.ContainsFunc(rows, func(row stock.Order) bool { return row.ID == id })
 	}
 	return wish{
 		same: func(is stock.Change) bool { return is.Action == action && has(rows, *is.OrderID) },
-		make: cancel,
+		make: func(ctx context.Context, by stock.Author) (stock.Change, error) {
+			return s.store.Cancel(ctx, by, action, rows)
+		},
 		show: func(made stock.Change) {
 			all := order.Rows()
 			for i := range all {

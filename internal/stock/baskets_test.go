@@ -138,18 +138,18 @@ func TestALineIsCancelledByItself(t *testing.T) {
 	if _, none := order.Row(items[2].ID + 1); !ok || none {
 		t.Fatal("the order has other rows than were sold")
 	}
-	if _, err := store.CancelLine(t.Context(), by(), row); err != nil {
+	if _, err := store.Cancel(t.Context(), by(), stock.CancelledLine, []stock.Order{row}); err != nil {
 		t.Fatal(err)
 	}
 	check("with one line cancelled", 4, 5, 4)
-	if _, err := store.CancelLine(t.Context(), by(), row); !errors.Is(err, stock.ErrCancelled) {
+	if _, err := store.Cancel(t.Context(), by(), stock.CancelledLine, []stock.Order{row}); !errors.Is(err, stock.ErrCancelled) {
 		t.Errorf("cancelled twice: %v", err)
 	}
-	if made, err := store.Cancel(t.Context(), by(), order); err != nil || made.OrderID == nil || *made.OrderID != order.ID || made.IdempotencyKey != fmt.Sprint(keys) {
+	if made, err := store.Cancel(t.Context(), by(), stock.Cancelled, order.Rows()); err != nil || made.OrderID == nil || *made.OrderID != order.ID || made.IdempotencyKey != fmt.Sprint(keys) {
 		t.Errorf("cancel the rest: %+v, %v", made, err)
 	}
 	check("with the rest cancelled", 5, 5, 5)
-	if _, err := store.Cancel(t.Context(), by(), order); !errors.Is(err, stock.ErrCancelled) {
+	if _, err := store.Cancel(t.Context(), by(), stock.Cancelled, order.Rows()); !errors.Is(err, stock.ErrCancelled) {
 		t.Errorf("cancelled twice: %v", err)
 	}
 	for i, item := range items {

@@ -132,44 +132,22 @@ func (s *Store) Correct(ctx context.Context, by Author, itemID uint64, seen Seen
 	})
 }
 
-// Withdraw ends the sale of an item, and keeps its units. Restocks, corrections and cancellations go on. Shops of
-// before schema 19 put on sale what they restock or cancel of it.
-func (s *Store) Withdraw(ctx context.Context, by Author, itemID uint64) (Change, error) {
-	return s.offer(ctx, Change{Action: Withdrawn, ItemID: itemID, Author: by}, false)
-}
-
-// Offer puts an item on sale again.
-func (s *Store) Offer(ctx context.Context, by Author, itemID uint64) (Change, error) {
-	return s.offer(ctx, Change{Action: Offered, ItemID: itemID, Author: by}, true)
-}
-
-func (s *Store) offer(ctx context.Context, entry Change, offered bool) (Change, error) {
-	return s.change(ctx, entry, func(_ *gorm.DB, entry *Change, _ Item) error {
-		entry.Withdrawn = !offered
+// Offer ends the sale of an item, and keeps its units, where the action is [Withdrawn]. Restocks, corrections and
+// cancellations go on. Shops of before schema 19 put on sale what they restock or cancel of it. [Offered] puts it on sale again.
+func (s *Store) Offer(ctx context.Context, by Author, itemID uint64, action Action) (Change, error) {
+	return s.change(ctx, Change{Action: action, ItemID: itemID, Author: by}, func(_ *gorm.DB, entry *Change, _ Item) error {
+		entry.Withdrawn = action == Withdrawn
 		return nil
 	})
 }
 
-// Cancel cancels the lines of an order, as it was read, that stand, and puts their units back. If none
-// stands any more, it fails with [ErrCancelled].
-func (s *Store) Cancel(ctx context.Context, by Author, order Order) (Change, error) {
-	return s.cancel(ctx, Change{Action: Cancelled, Author: by}, order.Rows())
-}
-
-// CancelOwn is [Store.Cancel] by the customer.
-func (s *Store) CancelOwn(ctx context.Context, by Author, order Order) (Change, error) {
-	return s.cancel(ctx, Change{Action: CancelledOwn, Author: by}, order.Rows())
-}
-
-// CancelLine is [Store.Cancel] for one row of the order.
-func (s *Store) CancelLine(ctx context.Context, by Author, row Order) (Change, error) {
-	return s.cancel(ctx, Change{Action: CancelledLine, Author: by}, []Order{row})
-}
-
-// cancel locks the hold of a paid order, and then the items in the order of their ids, as sales do. It sends as many
+// Cancel cancels those of these rows of an order, as it was read, that stand, and puts their units back. If none stands any
+// more, it fails with [ErrCancelled]. The action is [Cancelled], [CancelledOwn] or [CancelledLine].
+//
+// It locks the hold of a paid order, and then the items in the order of their ids, as sales do. It sends as many
 // statements for an order of fifty lines as for one of two: the items stay locked meanwhile.
-func (s *Store) cancel(ctx context.Context, entry Change, rows []Order) (Change, error) {
-	entry.CreatedAt, entry.ItemID = s.db.NowFunc(), rows[0].ItemID
+func (s *Store) Cancel(ctx context.Context, by Author, action Action, rows []Order) (Change, error) {
+	entry := Change{Action: action, Author: by, CreatedAt: s.db.NowFunc(), ItemID: rows[0].ItemID}
 	return s.write(ctx, entry, RowTimeout, func(db *gorm.DB, entry *Change) error {
 		tx := Tx{db}
 		paid, err := tx.lockConfirmed(rows[0])

@@ -26,7 +26,7 @@ func TestAChangeAndItsEntryAreWrittenTogether(t *testing.T) {
 		"rename":  func() (stock.Change, error) { return store.Rename(t.Context(), by, item.ID, nil, "x") },
 		"restock": func() (stock.Change, error) { return store.Restock(t.Context(), by, item.ID, 1) },
 		"correct": func() (stock.Change, error) { return store.Correct(t.Context(), by, item.ID, nil, 1) },
-		"cancel":  func() (stock.Change, error) { return store.Cancel(t.Context(), by, sold) },
+		"cancel":  func() (stock.Change, error) { return store.Cancel(t.Context(), by, stock.Cancelled, sold.Rows()) },
 	} {
 		if _, err := change(); err == nil || !strings.Contains(err.Error(), "request_id") {
 			t.Errorf("%s: %v, want the error of the entry", name, err)

@@ -325,7 +325,7 @@ func TestACancellationOfManyLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := counted(t, s, "Questions", func() error {
-			_, err := s.Cancel(t.Context(), Author{Subject: "sue", IdempotencyKey: order.PublicID}, order)
+			_, err := s.Cancel(t.Context(), Author{Subject: "sue", IdempotencyKey: order.PublicID}, Cancelled, order.Rows())
 			return err
 		})
 		for _, row := range order.Rows() {

@@ -345,10 +345,10 @@ func TestErase(t *testing.T) {
 	}
 	erased := []stock.Order{sell("ann", "k-1", 1), sell("ann", "k-2", 2), sell("ann", "", 2)}
 	kept := sell("eve", "k-1", 2)
-	if _, err := store.CancelOwn(t.Context(), stock.Author{Subject: "ann", IdempotencyKey: "k", RequestID: "of ann"}, erased[1]); err != nil {
+	if _, err := store.Cancel(t.Context(), stock.Author{Subject: "ann", IdempotencyKey: "k", RequestID: "of ann"}, stock.CancelledOwn, erased[1].Rows()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Cancel(t.Context(), stock.Author{Subject: "ann", IdempotencyKey: "k-staff", RequestID: "of staff"}, erased[2]); err != nil {
+	if _, err := store.Cancel(t.Context(), stock.Author{Subject: "ann", IdempotencyKey: "k-staff", RequestID: "of staff"}, stock.Cancelled, erased[2].Rows()); err != nil {
 		t.Fatal(err)
 	}
 	fill(t, store, items[0], 501, ", subject, public_id", ", 'ann', UUID()")

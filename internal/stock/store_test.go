@@ -432,7 +432,7 @@ func TestTimesAreThoseOfTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	by := stock.Author{Subject: "ann", IdempotencyKey: "k", RequestID: "r", Shop: "test-shop"}
-	change, err := store.Cancel(t.Context(), by, order)
+	change, err := store.Cancel(t.Context(), by, stock.Cancelled, order.Rows())
 	if err != nil {
 		t.Fatal(err)
 	}

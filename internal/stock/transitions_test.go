@@ -233,7 +233,7 @@ func TestUnitsThatComeBackToAWithdrawnItem(t *testing.T) {
 	store := stocktest.Open(t)
 	item, held := hold(t, store, "ann", 3)
 	by := stock.Author{Subject: "staff", IdempotencyKey: "k"}
-	if _, err := store.Withdraw(t.Context(), by, item.ID); err != nil {
+	if _, err := store.Offer(t.Context(), by, item.ID, stock.Withdrawn); err != nil {
 		t.Fatal(err)
 	}
 	sale := one(item)

@@ -162,7 +162,7 @@ func (m *mixture) cancel() error {
 	m.mu.Unlock()
 	order, err := m.Store.Order(m.t.Context(), order.PublicID)
 	if err == nil {
-		_, err = m.Store.Cancel(m.t.Context(), m.author(), order)
+		_, err = m.Store.Cancel(m.t.Context(), m.author(), stock.Cancelled, order.Rows())
 	}
 	return err
 }

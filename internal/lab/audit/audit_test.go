@@ -75,7 +75,7 @@ func TestTheAuditCountsChanges(t *testing.T) {
 	if _, err := store.Correct(t.Context(), by("2"), run.ItemID, func(is stock.Item) bool { return is == restocked.Item() }, 7); err != nil {
 		t.Fatalf("Correct: %v", err)
 	}
-	if _, err := store.Cancel(t.Context(), by("3"), order); err != nil {
+	if _, err := store.Cancel(t.Context(), by("3"), stock.Cancelled, order.Rows()); err != nil {
 		t.Fatalf("Cancel: %v", err)
 	}
 	got, err := audit.Count(t.Context(), store, run)

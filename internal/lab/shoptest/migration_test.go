@@ -196,10 +196,10 @@ func measureStatements(t *testing.T, dsn string, item stock.Item, saved *results
 		{"look for expired keys, and find none", clear(24 * time.Hour)},
 		{"clear a thousand keys", clear(time.Hour)},
 		{"clear the next thousand", clear(time.Hour)},
-		{"cancel the newest order", func() error { _, err := store.Cancel(t.Context(), by, made); return err }},
+		{"cancel the newest order", func() error { _, err := store.Cancel(t.Context(), by, stock.Cancelled, made.Rows()); return err }},
 		{"cancel the oldest order", func() error {
 			by.IdempotencyKey = "oldest"
-			_, err := store.Cancel(t.Context(), by, stock.Order{ID: 1, ItemID: item.ID, Quantity: 1})
+			_, err := store.Cancel(t.Context(), by, stock.Cancelled, []stock.Order{{ID: 1, ItemID: item.ID, Quantity: 1}})
 			return err
 		}},
 		{"list 50 items", func() error { _, err := store.Items(t.Context(), 0, 50); return err }},

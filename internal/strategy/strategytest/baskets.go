@@ -128,7 +128,7 @@ func crossedBaskets(t *testing.T, s Subject, d strategy.Deps) {
 				if cancelled {
 					by := stock.Author{Subject: "ann", IdempotencyKey: sale.IdempotencyKey, RequestID: "r", Shop: "test"}
 					if order, err = d.Store.Order(t.Context(), order.PublicID); err == nil {
-						_, err = d.Store.Cancel(t.Context(), by, order)
+						_, err = d.Store.Cancel(t.Context(), by, stock.Cancelled, order.Rows())
 					}
 					if err != nil {
 						t.Errorf("cancel: %v", err)
@@ -199,7 +199,7 @@ func limited(t *testing.T, s Subject, d strategy.Deps) {
 	}
 	by := stock.Author{Subject: "staff", IdempotencyKey: t.Name(), RequestID: "r", Shop: "test"}
 	if made, err = d.Store.Order(t.Context(), made.PublicID); err == nil {
-		_, err = d.Store.Cancel(t.Context(), by, made)
+		_, err = d.Store.Cancel(t.Context(), by, stock.Cancelled, made.Rows())
 	}
 	if err != nil {
 		t.Fatal(err)
