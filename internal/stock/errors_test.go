@@ -187,6 +187,9 @@ func TestErrorsOfTheServer(t *testing.T) {
 	if orders, err := store.ItemOrders(t.Context(), item.ID); err != nil || len(orders) != committed {
 		t.Errorf("%d orders, %v, want the %d that were committed", len(orders), err, committed)
 	}
+	if store.Deadlocks() == 0 {
+		t.Error("no deadlock was counted")
+	}
 	f.text, f.each = "SELECT", true
 	f.number.Store(1213)
 	if err := sell["a read"](); kind(err) != conflict {
