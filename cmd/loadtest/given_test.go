@@ -12,7 +12,7 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
 
@@ -31,11 +31,7 @@ func TestGivenShopsAreExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := stock.Open(mysql.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := stocktest.OpenAt(t, mysql.DSN())
 	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/strategy"
 )
 
@@ -64,11 +64,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add("POST", "/api/v1/items", "application/json", "key", `{"name":"book","stock":1}`)
 	f.Add("POST", "/api/v1/orders", "application/json", "", `{"lines":[{"item_id":1,"quantity":1}]}`)
 	f.Add("PUT", "/api/v1/items/1/stock", "application/json", "key", `{"stock":1}`)
-	store, err := stock.Open("shop:secret@tcp(127.0.0.1:1)/stocklock")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(func() { _ = store.Close() })
+	store := stocktest.OpenAt(f, "shop:secret@tcp(127.0.0.1:1)/stocklock")
 	locks, client := openLocks(f, "redis://127.0.0.1:1")
 	f.Cleanup(func() { _ = client.Close() })
 	s, err := New(Config{Name: "shop", Strategy: byName(f, "conditional"), MaxInFlight: 10, MaxConnections: 10, Log: slog.New(slog.DiscardHandler), Deps: strategy.Deps{Store: store, Locks: locks}})

@@ -54,10 +54,7 @@ var opened int
 func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *running {
 	t.Helper()
 	leaks := goleak.IgnoreCurrent()
-	store, err := stock.Open(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := stocktest.OpenAt(t, dsn)
 	locks, client := openLocks(t, redisURL)
 	log := &logBuffer{}
 	cfg := Config{
@@ -179,24 +176,14 @@ func (sleepy) Order(o stock.Order) any { return showToCustomer(o) }
 
 func (sleepy) Close() error { return nil }
 
-// item creates an item with so much stock.
 func (r *running) item(units int64) stock.Item {
 	r.t.Helper()
-	item, err := r.store.CreateItem(r.t.Context(), r.t.Name(), units)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return item
+	return stocktest.Item(r.t, r.store, units)
 }
 
-// left says how many units the item has, and how many orders there are.
 func (r *running) left(item stock.Item) (units int64) {
 	r.t.Helper()
-	now, err := r.store.Read(r.t.Context(), item.ID)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return now.Stock
+	return stocktest.Left(r.t, r.store, item.ID)
 }
 
 // answer is what a client saw.

@@ -45,15 +45,11 @@ func openGoverned(t *testing.T, change func(*Config)) *governed {
 		t.Fatal(err)
 	}
 	g := &governed{}
-	if g.admin, err = stock.Open(mysql.DSN()); err != nil {
-		t.Fatal(err)
-	}
+	g.admin = stocktest.OpenAt(t, mysql.DSN())
 	if err := g.admin.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	if g.item, err = g.admin.CreateItem(t.Context(), "book", 100); err != nil {
-		t.Fatal(err)
-	}
+	g.item = stocktest.Item(t, g.admin, 100)
 	cfg, err := mysqldriver.ParseDSN(mysql.DSN())
 	if err != nil {
 		t.Fatal(err)
@@ -414,16 +410,9 @@ func TestARefusalEndsNoRowOfFailedSales(t *testing.T) {
 func TestCommitsWithoutAnAnswerMakeAShopUnready(t *testing.T) {
 	held := heldCommits{until: make(chan struct{})}
 	s := open(t, func(c *Config) {
-		store, err := stock.Open(stocktest.Database(t), stock.WithPool(testserver.Intercept(held)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Deps.Store = store
+		c.Deps.Store = stocktest.Open(t, stock.WithPool(testserver.Intercept(held)))
 	})
-	item, err := s.Deps.Store.CreateItem(t.Context(), "item", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	item := stocktest.Item(t, s.Deps.Store, 1)
 	sold := make(chan answer)
 	go func() { sold <- s.buy(item) }()
 	testserver.Await(t, "the shop to be unready", func() bool { return strings.Contains(s.get("/readyz").body, "missing: commits") })

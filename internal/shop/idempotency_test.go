@@ -119,16 +119,9 @@ func TestASaleLooksForItsKeyAtMostOnce(t *testing.T) {
 	for _, by := range strategy.All() {
 		var seen lookUps
 		s := open(t, func(c *Config) {
-			store, err := stock.Open(stocktest.Database(t), stock.WithPool(testserver.Intercept(&seen)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.Strategy, c.Deps.Store = by, store
+			c.Strategy, c.Deps.Store = by, stocktest.Open(t, stock.WithPool(testserver.Intercept(&seen)))
 		})
-		item, err := s.Deps.Store.CreateItem(t.Context(), "item", 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		item := stocktest.Item(t, s.Deps.Store, 2)
 		want := int64(1)
 		if by.FindsRepeats { // its INSERT does
 			want = 0
@@ -234,11 +227,8 @@ func TestKeysExpire(t *testing.T) {
 // and one that is young.
 func TestAShopClearsExpiredKeys(t *testing.T) {
 	store := stocktest.Open(t)
-	item, err := store.CreateItem(t.Context(), "item", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = store.Pool().ExecContext(t.Context(), "INSERT INTO orders (item_id, quantity, stock_read, stock_written, strategy, shop, request_id, idempotency_key, public_id, keyed_at)"+
+	item := stocktest.Item(t, store, 1)
+	_, err := store.Pool().ExecContext(t.Context(), "INSERT INTO orders (item_id, quantity, stock_read, stock_written, strategy, shop, request_id, idempotency_key, public_id, keyed_at)"+
 		" WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40)"+
 		" SELECT ?, 1, 1, 0, 'test', 'old', 'r', UUID(), UUID(), UTC_TIMESTAMP(6) - INTERVAL 3 DAY + INTERVAL a.i * 40 + b.i MINUTE FROM n a, n b", item.ID)
 	if err != nil {
@@ -279,10 +269,7 @@ func TestAShopClearsExpiredKeys(t *testing.T) {
 // TestKeysAreClearedFromTheStart: not only after an interval, which a shop may not live for.
 func TestKeysAreClearedFromTheStart(t *testing.T) {
 	store := stocktest.Open(t)
-	item, err := store.CreateItem(t.Context(), "item", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	item := stocktest.Item(t, store, 1)
 	const key = "key-of-some-customer-1"
 	if _, err := store.Decrement(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", IdempotencyKey: key, Shop: "test-shop"}); err != nil {
 		t.Fatal(err)

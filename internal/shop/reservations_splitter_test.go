@@ -72,10 +72,7 @@ func TestWhatWasDoneIsFoundBehindASplitter(t *testing.T) {
 		}
 		return without("")(query)
 	})
-	item, err := store.CreateItem(t.Context(), "item", 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	item := stocktest.Item(t, store, 2)
 	r := openReserving(t, func(cfg *Config) { cfg.Deps.Store = store })
 	made := r.reserve("ann", "k", one(item)).reservation(t)
 	if again := r.reserve("ann", "k", one(item)).reservation(t); again.ID != made.ID {
@@ -112,10 +109,7 @@ func replicate(t *testing.T, store *stock.Store, set string) {
 // TestALateReplicaDecidesNoRefusal for longer than until the next sale that does not ask it.
 func TestALateReplicaDecidesNoRefusal(t *testing.T) {
 	store := openBehind(t, lateItems)
-	item, err := store.CreateItem(t.Context(), "item", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	item := stocktest.Item(t, store, 1)
 	replicate(t, store, "stock = 1")
 	r := openReserving(t, func(cfg *Config) { cfg.Deps.Store = store })
 	buy := func() answer { return r.ask(http.MethodPost, ordersPath(item), `{"quantity": 1}`, "Customer", "ann") }
@@ -160,10 +154,7 @@ func TestALateReplicaRefusesNothingThatHasJustEnded(t *testing.T) {
 // TestALateReplicaHasNoFence, and who is fenced off by a clock that was ahead sells.
 func TestALateReplicaHasNoFence(t *testing.T) {
 	store := openBehind(t, lateItems)
-	item, err := store.CreateItem(t.Context(), "item", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	item := stocktest.Item(t, store, 1)
 	replicate(t, store, "fence = 0")
 	if err := store.RaiseFence(t.Context(), item.ID, 1<<62); err != nil {
 		t.Fatal(err)
@@ -218,11 +209,7 @@ func TestNothingIsReadInParts(t *testing.T) {
 	})
 	var items []stock.Item
 	for range 2 {
-		item, err := r.Deps.Store.CreateItem(t.Context(), "item", 5)
-		if err != nil {
-			t.Fatal(err)
-		}
-		items = append(items, item)
+		items = append(items, stocktest.Item(t, r.Deps.Store, 5))
 	}
 	lines := fmt.Sprintf(`"lines": [{"item_id": %d, "quantity": 1}, {"item_id": %d, "quantity": 1}]`, items[0].ID, items[1].ID)
 	for path, body := range map[string]string{OrdersOfItems: "{" + lines + "}", ReservationsPath: "{" + lines + `, "seconds": 60}`} {
@@ -237,10 +224,7 @@ func TestNothingIsReadInParts(t *testing.T) {
 // TestAnOrderThatAReplicaLacks is found by its key and its id, and cancelled.
 func TestAnOrderThatAReplicaLacks(t *testing.T) {
 	r := openReserving(t, func(cfg *Config) { cfg.Deps.Store, cfg.CancelWithin = openBehind(t, without("orders")), time.Hour })
-	item, err := r.Deps.Store.CreateItem(t.Context(), "item", 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	item := stocktest.Item(t, r.Deps.Store, 2)
 	for _, by := range []string{"Customer", "Staff"} {
 		made := r.ask(http.MethodPost, ordersPath(item), `{"quantity": 1}`, "Customer", "ann", IdempotencyKeyHeader, by)
 		if got := r.ask(http.MethodGet, OrdersOfItems+"?idempotency_key="+by, "", "Customer", "ann"); got.body != made.body || got.status != http.StatusOK {

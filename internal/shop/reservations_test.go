@@ -717,10 +717,7 @@ func TestACustomersOwnOverdueReservationIsNotCounted(t *testing.T) {
 func TestServeEndsBesideALockedRow(t *testing.T) {
 	const locked = time.Minute
 	store := stocktest.OpenAt(t, stocktest.Database(t)+"?innodb_lock_wait_timeout=60&readTimeout=2m", stock.WithExtraTime(locked))
-	item, err := store.CreateItem(t.Context(), "item", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	item := stocktest.Item(t, store, 1)
 	if _, err := store.Hold(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, Subject: "ann", IdempotencyKey: "k", Holds: true}, 0, stock.Terms{Open: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -813,10 +810,7 @@ func TestOneReservationThatCannotBeEndedKeepsNoOther(t *testing.T) {
 // TestAShopThatCannotSweep still counts what is held, and says which job fails.
 func TestAShopThatCannotSweep(t *testing.T) {
 	store := stocktest.Open(t)
-	item, err := store.CreateItem(t.Context(), "item", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	item := stocktest.Item(t, store, 1)
 	if _, err := store.Hold(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, Subject: "ann", IdempotencyKey: "k", Holds: true}, 0, stock.Terms{Open: 1}); err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func sold(t *testing.T, store *stock.Store, subject string, items ...stock.Item)
 // as it was.
 func TestTheOrdersOfASubjectAreListed(t *testing.T) {
 	store := stocktest.Open(t)
-	items := []stock.Item{newItem(t, store, 100), newItem(t, store, 100)}
+	items := []stock.Item{stocktest.Item(t, store, 100), stocktest.Item(t, store, 100)}
 	var want []stock.Order
 	for range 7 {
 		want = slices.Insert(want, 0, sold(t, store, "ann", items[:1+len(want)%2]...))
@@ -96,7 +96,7 @@ func TestTheOrdersOfASubjectAreListed(t *testing.T) {
 // TestAListReadsOnlyItsPage has many orders of the subject, and of others.
 func TestAListReadsOnlyItsPage(t *testing.T) {
 	store := stocktest.Open(t, stock.WithPoolSize(1))
-	item := newItem(t, store, 100)
+	item := stocktest.Item(t, store, 100)
 	for _, subject := range []string{"ann", "bob"} {
 		fill(t, store, item, 5000, ", public_id, subject", ", UUID(), '"+subject+"'")
 	}
@@ -115,7 +115,7 @@ func TestAListReadsOnlyItsPage(t *testing.T) {
 // TestALineIsCancelledByItself cancels a line of an order, and then the rest.
 func TestALineIsCancelledByItself(t *testing.T) {
 	store := stocktest.Open(t)
-	items := []stock.Item{newItem(t, store, 5), newItem(t, store, 5), newItem(t, store, 5)}
+	items := []stock.Item{stocktest.Item(t, store, 5), stocktest.Item(t, store, 5), stocktest.Item(t, store, 5)}
 	order := sold(t, store, "ann", items...)
 	keys := 0
 	by := func() stock.Author {
@@ -129,7 +129,7 @@ func TestALineIsCancelledByItself(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, item := range items {
-			if left := stockOf(t, store, item.ID); left != want[i] || (now.Rows()[i].CancelledAt != nil) != (left == 5) {
+			if left := stocktest.Left(t, store, item.ID); left != want[i] || (now.Rows()[i].CancelledAt != nil) != (left == 5) {
 				t.Errorf("%s: %d units of item %d are left, want %d; its row is %+v", when, left, i+1, want[i], now.Rows()[i])
 			}
 		}
@@ -164,7 +164,7 @@ func TestALineIsCancelledByItself(t *testing.T) {
 // that item is made. A snapshot from before the wait would not have it.
 func TestALimitCountsOrdersThatWereWaitedFor(t *testing.T) {
 	store := stocktest.Open(t)
-	items := []stock.Item{newItem(t, store, 5), newItem(t, store, 5)}
+	items := []stock.Item{stocktest.Item(t, store, 5), stocktest.Item(t, store, 5)}
 	sale := stock.Sale{Subject: "ann", Limit: 1, RequestID: "r", Strategy: "test", Shop: "shop"}
 	sale.SetLines([]stock.Line{{ItemID: items[0].ID, Quantity: 1}, {ItemID: items[1].ID, Quantity: 1}})
 	second := sale
@@ -186,7 +186,7 @@ func TestALimitCountsOrdersThatWereWaitedFor(t *testing.T) {
 	if err := <-outcome; !errors.Is(err, stock.ErrLimit) {
 		t.Errorf("the basket: %v, want ErrLimit", err)
 	}
-	if left := stockOf(t, store, items[0].ID); left != 5 {
+	if left := stocktest.Left(t, store, items[0].ID); left != 5 {
 		t.Errorf("%d units of the first item are left, want 5", left)
 	}
 }
@@ -201,7 +201,7 @@ func TestABasketLocksItsRowsInTheOrderOfTheirIds(t *testing.T) {
 			store := stocktest.Open(t)
 			var items []stock.Item
 			for range 7 {
-				items = append(items, newItem(t, store, 5))
+				items = append(items, stocktest.Item(t, store, 5))
 			}
 			holder, err := store.Pool().BeginTx(t.Context(), nil)
 			if err != nil {
@@ -231,7 +231,7 @@ func TestABasketLocksItsRowsInTheOrderOfTheirIds(t *testing.T) {
 				t.Error(err)
 			}
 			for i, item := range items {
-				if left := stockOf(t, store, item.ID); left != int64(5-i%2) {
+				if left := stocktest.Left(t, store, item.ID); left != int64(5-i%2) {
 					t.Errorf("%d units are left of item %d", left, i)
 				}
 			}

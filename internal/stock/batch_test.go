@@ -50,7 +50,7 @@ func check(t *testing.T, store *stock.Store, item stock.Item, outcomes []stock.O
 		}
 		left = o.StockWritten
 	}
-	if got := stockOf(t, store, item.ID); got != left {
+	if got := stocktest.Left(t, store, item.ID); got != left {
 		t.Errorf("stock = %d, want %d", got, left)
 	}
 }
@@ -70,7 +70,7 @@ func TestBatchSellsAllThatFit(t *testing.T) {
 		{"more than an int64 can add", 5, []int64{1<<63 - 1, 1<<63 - 1, 2}, []bool{false, false, true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			item := newItem(t, store, tt.stock)
+			item := stocktest.Item(t, store, tt.stock)
 			outcomes, err := store.DecrementBatch(t.Context(), item.ID, wanted(item, tt.quantities...))
 			if err != nil {
 				t.Fatal(err)
@@ -110,7 +110,7 @@ func TestSalesJoinABatchThatHasTheRow(t *testing.T) {
 		{"none", 0, []int64{1}, []int64{1}, []bool{false, false}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			item := newItem(t, store, tt.stock)
+			item := stocktest.Item(t, store, tt.stock)
 			sales := wanted(item, slices.Concat(tt.first, tt.joined)...)
 			outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, sales[:len(tt.first)], gathering(t, store, item, sales))
 			if err != nil {
@@ -124,7 +124,7 @@ func TestSalesJoinABatchThatHasTheRow(t *testing.T) {
 // TestALimitCountsTheBatchThatIsJoined: a customer's first order is not in the table yet.
 func TestALimitCountsTheBatchThatIsJoined(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, 10)
+	item := stocktest.Item(t, store, 10)
 	sales := wanted(item, 2, 2, 1)
 	for i := range sales {
 		sales[i].Subject, sales[i].Limit = "ann", 3
@@ -136,7 +136,7 @@ func TestALimitCountsTheBatchThatIsJoined(t *testing.T) {
 	if outcomes[0].Err != nil || !errors.Is(outcomes[1].Err, stock.ErrLimit) || outcomes[2].Err != nil {
 		t.Errorf("orders of 2, 2 and 1 under a limit of 3: %v, %v, %v, want the second refused", outcomes[0].Err, outcomes[1].Err, outcomes[2].Err)
 	}
-	if got := stockOf(t, store, item.ID); got != 7 {
+	if got := stocktest.Left(t, store, item.ID); got != 7 {
 		t.Errorf("stock = %d, want 7", got)
 	}
 }
@@ -149,7 +149,7 @@ func TestBatchIdsWhereAClusterChangesItsSteps(t *testing.T) {
 		if _, err := store.Pool().ExecContext(t.Context(), "SET SESSION auto_increment_increment = ?", step); err != nil {
 			t.Fatal(err)
 		}
-		item := newItem(t, store, 9)
+		item := stocktest.Item(t, store, 9)
 		outcomes, err := store.DecrementBatch(t.Context(), item.ID, wanted(item, 1, 1, 1))
 		if err != nil {
 			t.Fatal(err)
@@ -165,7 +165,7 @@ func TestBatchIdsWhereAClusterChangesItsSteps(t *testing.T) {
 // TestOneRowsErrorIsItsOwn has bad rows in a batch, one of which has joined: the others are sold.
 func TestOneRowsErrorIsItsOwn(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, 10)
+	item := stocktest.Item(t, store, 10)
 	before := one(item)
 	before.IdempotencyKey = "used"
 	if _, err := store.Decrement(t.Context(), before); err != nil {
@@ -187,7 +187,7 @@ func TestOneRowsErrorIsItsOwn(t *testing.T) {
 	if fromServer, ok := errors.AsType[*mysqldriver.MySQLError](outcomes[2].Err); !ok || fromServer.Number != 1406 {
 		t.Errorf("the long request id: %v, want 1406", outcomes[2].Err)
 	}
-	if got := stockOf(t, store, item.ID); got != 7 {
+	if got := stocktest.Left(t, store, item.ID); got != 7 {
 		t.Errorf("stock = %d, want 7", got)
 	}
 }
@@ -203,7 +203,7 @@ func TestABatchWithRepeatedKeysStaysABatch(t *testing.T) {
 			return false
 		}
 	})
-	item := newItem(t, direct, 100)
+	item := stocktest.Item(t, direct, 100)
 	sales := wanted(item, slices.Repeat([]int64{1}, 20)...)
 	for i := range sales {
 		sales[i].IdempotencyKey = fmt.Sprint("key ", i)
@@ -223,7 +223,7 @@ func TestABatchWithRepeatedKeysStaysABatch(t *testing.T) {
 			t.Errorf("sale %d: order %q, %v with the order %+v", i, o.Order.PublicID, o.Err, repeated.Order)
 		}
 	}
-	if got := stockOf(t, direct, item.ID); got != 80 || inserts.Load() != 2 {
+	if got := stocktest.Left(t, direct, item.ID); got != 80 || inserts.Load() != 2 {
 		t.Errorf("%d units are left after %d INSERTs, want 80 and 2: all, and those that are no repeats", got, inserts.Load())
 	}
 	for _, want := range []int64{2, 3} { // while batches meet repeats, they are looked for first
@@ -240,7 +240,7 @@ func TestABatchWithRepeatedKeysStaysABatch(t *testing.T) {
 // TestABasketUnderTheKeyOfABatch: the order that is found has its lines, so that no sale of one line is taken for it.
 func TestABasketUnderTheKeyOfABatch(t *testing.T) {
 	store := stocktest.Open(t)
-	item, other, third := newItem(t, store, 10), newItem(t, store, 10), newItem(t, store, 10)
+	item, other, third := stocktest.Item(t, store, 10), stocktest.Item(t, store, 10), stocktest.Item(t, store, 10)
 	basket := one(item)
 	basket.IdempotencyKey, basket.More = "used", []stock.Line{{ItemID: other.ID, Quantity: 2}, {ItemID: third.ID, Quantity: 1}}
 	if _, err := store.Decrement(t.Context(), basket); err != nil {
@@ -269,7 +269,7 @@ func TestCommitWithoutAnAnswer(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			direct, store := openBehind(t, losesOneCommit(tt.deliver))
-			item := newItem(t, direct, 10)
+			item := stocktest.Item(t, direct, 10)
 			sales := wanted(item, 1, 2)
 			outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, sales[:1], gathering(t, direct, item, sales))
 			if !tt.deliver {
@@ -290,7 +290,7 @@ func TestCommitWithoutAnAnswer(t *testing.T) {
 // TestABatchOfRepeatsWritesNothing: the units that it took with the row's lock are rolled back.
 func TestABatchOfRepeatsWritesNothing(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, 10)
+	item := stocktest.Item(t, store, 10)
 	outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, wanted(item, 1, 2), func() []stock.Sale { return nil })
 	if now, readErr := store.Read(t.Context(), item.ID); err != nil || readErr != nil || len(outcomes) > 0 || now != item {
 		t.Errorf("%v, %v, %v: the item is %+v, want %+v", outcomes, err, readErr, now, item)
@@ -300,7 +300,7 @@ func TestABatchOfRepeatsWritesNothing(t *testing.T) {
 // TestABatchOfWhatWasOversold finds fewer units than none.
 func TestABatchOfWhatWasOversold(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, -2)
+	item := stocktest.Item(t, store, -2)
 	for _, n := range []int{1, 3} {
 		sales := make([]stock.Sale, n)
 		for i := range sales {
@@ -316,7 +316,7 @@ func TestABatchOfWhatWasOversold(t *testing.T) {
 			}
 		}
 	}
-	if left := stockOf(t, store, item.ID); left != -2 {
+	if left := stocktest.Left(t, store, item.ID); left != -2 {
 		t.Errorf("%d units are left, want -2", left)
 	}
 }
@@ -324,7 +324,7 @@ func TestABatchOfWhatWasOversold(t *testing.T) {
 // TestABatchFindsItsKeysByTheirIndex: what a batch reads does not grow with the orders that were made before.
 func TestABatchFindsItsKeysByTheirIndex(t *testing.T) {
 	store := stocktest.Open(t, stock.WithPoolSize(1))
-	item := newItem(t, store, 100)
+	item := stocktest.Item(t, store, 100)
 	sales := make([]stock.Sale, 40)
 	for i := range sales {
 		sales[i] = one(item)
@@ -390,13 +390,13 @@ func TestABatchFindsAKeyThatIsNewerThanWhatItSees(t *testing.T) {
 			return false
 		}
 	})
-	item := newItem(t, direct, 10)
+	item := stocktest.Item(t, direct, 10)
 	sales := wanted(item, 1, 1, 1)
 	for i := range sales {
 		sales[i].Subject, sales[i].Limit, sales[i].IdempotencyKey = "ann", 5, fmt.Sprint("key ", i)
 	}
 	other := sales[1]
-	other.SetLines([]stock.Line{{ItemID: newItem(t, direct, 1).ID, Quantity: 1}, {ItemID: newItem(t, direct, 1).ID, Quantity: 1}})
+	other.SetLines([]stock.Line{{ItemID: stocktest.Item(t, direct, 1).ID, Quantity: 1}, {ItemID: stocktest.Item(t, direct, 1).ID, Quantity: 1}})
 	meanwhile.Store(&other)
 	outcomes, err := store.DecrementBatch(t.Context(), item.ID, sales)
 	for errors.Is(err, stock.ErrConflict) { // MariaDB from 11.6 on locks no row that it does not see: the strategy tries again
@@ -410,7 +410,7 @@ func TestABatchFindsAKeyThatIsNewerThanWhatItSees(t *testing.T) {
 		t.Errorf("%d transactions: %v, %v with the order %+v, %v; want one, and the other item's order", commits.Load(),
 			outcomes[0].Err, outcomes[1].Err, repeated.Order, outcomes[2].Err)
 	}
-	if got := stockOf(t, direct, item.ID); got != 8 {
+	if got := stocktest.Left(t, direct, item.ID); got != 8 {
 		t.Errorf("stock = %d, want 8", got)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // TestAChangeAndItsEntryAreWrittenTogether has an entry that cannot be written.
 func TestAChangeAndItsEntryAreWrittenTogether(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, 5)
+	item := stocktest.Item(t, store, 5)
 	sold, err := store.Decrement(t.Context(), one(item))
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
 
@@ -25,7 +26,7 @@ func TestCommitsThatAreNotAnswered(t *testing.T) {
 			return false
 		}
 	})
-	items := []stock.Item{newItem(t, direct, 1), newItem(t, direct, 1), newItem(t, direct, 1)}
+	items := []stock.Item{stocktest.Item(t, direct, 1), stocktest.Item(t, direct, 1), stocktest.Item(t, direct, 1)}
 	done := make(chan error, 2)
 	for i := range 2 {
 		go func() {
@@ -73,7 +74,7 @@ func TestACommitWithoutAnAnswerEndsNoStall(t *testing.T) {
 			return true
 		}
 	})
-	items := []stock.Item{newItem(t, direct, 1), newItem(t, direct, 1)}
+	items := []stock.Item{stocktest.Item(t, direct, 1), stocktest.Item(t, direct, 1)}
 	done := make(chan error)
 	go func() {
 		_, err := store.Decrement(t.Context(), one(items[0]))

@@ -93,7 +93,7 @@ func kind(err error) string {
 func TestErrorsOfTheServer(t *testing.T) {
 	f := &failing{}
 	store := openFailing(t, f)
-	item, restocked := newItem(t, store, 1000), newItem(t, store, 0)
+	item, restocked := stocktest.Item(t, store, 1000), stocktest.Item(t, store, 0)
 	sell := map[string]func() error{
 		"a sale": func() error { _, err := store.Decrement(t.Context(), one(item)); return err },
 		"a batch": func() error {
@@ -181,7 +181,7 @@ func TestErrorsOfTheServer(t *testing.T) {
 		}
 	}
 	changes, err := store.Changes(t.Context(), restocked.ID)
-	if units := stockOf(t, store, restocked.ID); err != nil || len(changes) != 3 || units != 3 {
+	if units := stocktest.Left(t, store, restocked.ID); err != nil || len(changes) != 3 || units != 3 {
 		t.Errorf("%d units after the changes %+v, %v, want 3 after three", units, changes, err)
 	}
 	if orders, err := store.ItemOrders(t.Context(), item.ID); err != nil || len(orders) != committed {
@@ -205,7 +205,7 @@ func TestErrorsOfTheServer(t *testing.T) {
 // TestAnErrorNamesNoCustomer: the server's text has the key, which is a secret, and the customer. A shop logs errors.
 func TestAnErrorNamesNoCustomer(t *testing.T) {
 	store := stocktest.Open(t)
-	sale := one(newItem(t, store, 2))
+	sale := one(stocktest.Item(t, store, 2))
 	sale.Subject, sale.IdempotencyKey = "ann-the-customer", "key-of-ann"
 	if _, err := store.Decrement(t.Context(), sale); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
 
@@ -25,7 +26,7 @@ func TestACommitThatWroteNothingEndsNoStall(t *testing.T) {
 			return false
 		}
 	})
-	item := newItem(t, direct, 2)
+	item := stocktest.Item(t, direct, 2)
 	terms := stock.Terms{Open: 1, Longest: time.Hour, Window: time.Hour}
 	hold, err := direct.Hold(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, Subject: "ann", IdempotencyKey: "k", Holds: true}, 60, terms)
 	if err != nil {

@@ -20,13 +20,13 @@ import (
 // succeed, and the stock has lost one of them.
 func TestWriteIsBlind(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, 10)
+	item := stocktest.Item(t, store, 10)
 	for range 2 {
 		if _, err := store.Write(t.Context(), one(item), item); err != nil {
 			t.Fatalf("Write: %v", err)
 		}
 	}
-	if got := stockOf(t, store, item.ID); got != 9 {
+	if got := stocktest.Left(t, store, item.ID); got != 9 {
 		t.Errorf("stock after two blind writes = %d, want 9: one update lost", got)
 	}
 	if _, err := store.Write(t.Context(), one(item), stock.Item{ID: item.ID}); !errors.Is(err, stock.ErrSoldOut) {
@@ -38,10 +38,10 @@ func TestWriteIsBlind(t *testing.T) {
 func TestAWriteWithoutAnAnswer(t *testing.T) {
 	f := &failing{}
 	store := openFailing(t, f)
-	item := newItem(t, store, 1)
+	item := stocktest.Item(t, store, 1)
 	f.text, f.deliver = "COMMIT", true
 	f.number.Store(1180)
-	if _, err := store.Write(t.Context(), one(item), item); err != nil || f.number.Load() != 0 || stockOf(t, store, item.ID) != 0 {
+	if _, err := store.Write(t.Context(), one(item), item); err != nil || f.number.Load() != 0 || stocktest.Left(t, store, item.ID) != 0 {
 		t.Errorf("Write = %v, want that its order was found", err)
 	}
 }

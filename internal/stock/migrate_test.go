@@ -151,7 +151,7 @@ const waiting = " AND state = 'Waiting for table metadata lock'"
 func TestAMigrationLetsSalesPass(t *testing.T) {
 	dsn := stocktest.Database(t)
 	store, impatient := stocktest.OpenAt(t, dsn), stocktest.OpenAt(t, dsn+"?readTimeout=500ms")
-	item := newItem(t, store, 100)
+	item := stocktest.Item(t, store, 100)
 	undoTheLast(t, store)
 	reader := readOrders(t, store.Pool())
 	migrated := make(chan error, 1)
@@ -190,7 +190,7 @@ func TestAMigrationLetsSalesPass(t *testing.T) {
 // waits behind it, or the server ends the sale, which can be repeated.
 func TestAMigrationBetweenTheStatementsOfASale(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, 1)
+	item := stocktest.Item(t, store, 1)
 	undoTheLast(t, store)
 	reader := readOrders(t, store.Pool())
 	migrated := make(chan error, 1)
@@ -213,7 +213,7 @@ func TestAMigrationBetweenTheStatementsOfASale(t *testing.T) {
 	for errors.Is(err, stock.ErrConflict) {
 		err = sell()
 	}
-	if left := stockOf(t, store, item.ID); err != nil || left != 0 {
+	if left := stocktest.Left(t, store, item.ID); err != nil || left != 0 {
 		t.Errorf("the sale: %v, and %d units are left, want none", err, left)
 	}
 	if err := errors.Join(reader.Rollback(), <-migrated); err != nil {

@@ -94,7 +94,7 @@ func (l *locks) ConnExecContext(ctx context.Context, conn driver.ExecerContext, 
 func TestAStepOfClearingKeysReadsWhatItClears(t *testing.T) {
 	var locked locks
 	store := stocktest.Open(t, stock.WithPoolSize(1), stock.WithPool(testserver.Intercept(&locked)))
-	item := newItem(t, store, 1)
+	item := stocktest.Item(t, store, 1)
 	const expired = ", UTC_TIMESTAMP(6) - INTERVAL 2 HOUR"
 	fill(t, store, item, 3000, ", keyed_at", ", NULL")
 	fill(t, store, item, 25, keyed+", keyed_at", keyValues+expired)
@@ -127,7 +127,7 @@ func TestAStepOfClearingKeysReadsWhatItClears(t *testing.T) {
 // TestClearingKeysWaitsForNobody locks an order whose key has expired, and one whose key has not.
 func TestClearingKeysWaitsForNobody(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, 1)
+	item := stocktest.Item(t, store, 1)
 	fill(t, store, item, 3, keyed+", keyed_at", keyValues+", UTC_TIMESTAMP(6) - INTERVAL 2 HOUR")
 	fill(t, store, item, 1, keyed, keyValues)
 	tx, err := store.Pool().BeginTx(t.Context(), nil)
@@ -152,7 +152,7 @@ func TestClearingKeysWaitsForNobody(t *testing.T) {
 // TestTheDatabasesClockDecidesTheAgeOfAKey has shops whose clocks are two days slow and fast.
 func TestTheDatabasesClockDecidesTheAgeOfAKey(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, 2)
+	item := stocktest.Item(t, store, 2)
 	for _, key := range []string{"", "key"} { // of a shop that knows it
 		sale := one(item)
 		sale.IdempotencyKey = key
@@ -176,7 +176,7 @@ func TestTheDatabasesClockDecidesTheAgeOfAKey(t *testing.T) {
 // takes in one step.
 func TestKeysSurviveTheMigration(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, 1)
+	item := stocktest.Item(t, store, 1)
 	fill(t, store, item, 3000, ", keyed_at, created_at", ", NULL, UTC_TIMESTAMP(6) - INTERVAL 2 HOUR")
 	fill(t, store, item, 10, keyed+", keyed_at, created_at", keyValues+", NULL, UTC_TIMESTAMP(6) - INTERVAL 2 HOUR")
 	fill(t, store, item, 10, keyed+", keyed_at, created_at", keyValues+", NULL, UTC_TIMESTAMP(6)")
@@ -199,7 +199,7 @@ func TestKeysSurviveTheMigration(t *testing.T) {
 // version, in both orders.
 func TestOldShopsSellBesideNewOnes(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, 2)
+	item := stocktest.Item(t, store, 2)
 	oldSells := func(key string) error {
 		_, err := store.Pool().ExecContext(t.Context(), "INSERT INTO orders (public_id, subject, item_id, quantity, stock_read, stock_written, token,"+
 			" strategy, run, shop, request_id, created_at, cancelled_at, idempotency_key) VALUES (UUID(), '', ?, 1, 2, 1, 0, 'conditional', '', 'old', 'r', ?, NULL, ?)",
@@ -231,7 +231,7 @@ func TestOldShopsSellBesideNewOnes(t *testing.T) {
 // TestALimitCountsOnlyWhatStands has a customer with many cancelled orders of an item.
 func TestALimitCountsOnlyWhatStands(t *testing.T) {
 	store := stocktest.Open(t, stock.WithPoolSize(1))
-	item := newItem(t, store, 10)
+	item := stocktest.Item(t, store, 10)
 	sale := one(item)
 	sale.Subject, sale.Limit = "ann", 3
 	if _, err := store.Decrement(t.Context(), sale); err != nil {
@@ -265,8 +265,8 @@ func TestALimitCountsOnlyWhatStands(t *testing.T) {
 // TestAnOrderIsReadByItsIndexes among others of no customer, and as it was made.
 func TestAnOrderIsReadByItsIndexes(t *testing.T) {
 	store := stocktest.Open(t, stock.WithPoolSize(1))
-	sale := one(newItem(t, store, 5))
-	sale.IdempotencyKey, sale.Token, sale.Shop, sale.More = "k", 7, "s", []stock.Line{{ItemID: newItem(t, store, 9).ID, Quantity: 2, Token: 8}, {ItemID: newItem(t, store, 3).ID, Quantity: 3, Token: 9}}
+	sale := one(stocktest.Item(t, store, 5))
+	sale.IdempotencyKey, sale.Token, sale.Shop, sale.More = "k", 7, "s", []stock.Line{{ItemID: stocktest.Item(t, store, 9).ID, Quantity: 2, Token: 8}, {ItemID: stocktest.Item(t, store, 3).ID, Quantity: 3, Token: 9}}
 	fill(t, store, stock.Item{ID: sale.ItemID}, 3000, keyed, keyValues)
 	made, err := store.Decrement(t.Context(), sale)
 	if err != nil {
@@ -312,8 +312,8 @@ func (c *cutting) RowsNext(ctx context.Context, rows driver.Rows, dest []driver.
 func TestAnAnswerThatIsCutIsReadAgain(t *testing.T) {
 	var c cutting
 	store := stocktest.Open(t, stock.WithPool(testserver.Intercept(&c)))
-	sale := one(newItem(t, store, 1))
-	sale.More = []stock.Line{{ItemID: newItem(t, store, 1).ID, Quantity: 1}, {ItemID: newItem(t, store, 1).ID, Quantity: 1}}
+	sale := one(stocktest.Item(t, store, 1))
+	sale.More = []stock.Line{{ItemID: stocktest.Item(t, store, 1).ID, Quantity: 1}, {ItemID: stocktest.Item(t, store, 1).ID, Quantity: 1}}
 	made, err := store.Decrement(t.Context(), sale)
 	if err != nil {
 		t.Fatal(err)
@@ -327,7 +327,7 @@ func TestAnAnswerThatIsCutIsReadAgain(t *testing.T) {
 // erased at once, and another customer.
 func TestErase(t *testing.T) {
 	store := stocktest.Open(t)
-	items := []stock.Item{newItem(t, store, 10), newItem(t, store, 10)}
+	items := []stock.Item{stocktest.Item(t, store, 10), stocktest.Item(t, store, 10)}
 	sell := func(subject, key string, lines int) stock.Order {
 		sale := one(items[0])
 		sale.Subject, sale.IdempotencyKey, sale.RequestID = subject, key, "of "+subject

@@ -21,26 +21,8 @@ import (
 	"stocklock/internal/testserver"
 )
 
-func newItem(t *testing.T, store *stock.Store, units int64) stock.Item {
-	t.Helper()
-	item, err := store.CreateItem(t.Context(), t.Name(), units)
-	if err != nil {
-		t.Fatalf("create item: %v", err)
-	}
-	return item
-}
-
 func one(item stock.Item) stock.Sale {
 	return stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Strategy: "test", Shop: "shop"}
-}
-
-func stockOf(t *testing.T, store *stock.Store, id uint64) int64 {
-	t.Helper()
-	item, err := store.Read(t.Context(), id)
-	if err != nil {
-		t.Fatalf("read item %d: %v", id, err)
-	}
-	return item.Stock
 }
 
 func TestMigrateBySeveralProcessesAtOnce(t *testing.T) {
@@ -55,7 +37,7 @@ func TestMigrateBySeveralProcessesAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	newItem(t, stocktest.OpenAt(t, dsn), 1)
+	stocktest.Item(t, stocktest.OpenAt(t, dsn), 1)
 }
 
 func TestOpenRejectsWithoutShowingThePassword(t *testing.T) {
@@ -84,7 +66,7 @@ func TestReadOfAnUnknownItem(t *testing.T) {
 func TestItemsPageByPage(t *testing.T) {
 	store := stocktest.Open(t)
 	for range 3 {
-		newItem(t, store, 1)
+		stocktest.Item(t, store, 1)
 	}
 	first, err := store.Items(t.Context(), 0, 2)
 	if err != nil || len(first) != 2 {
@@ -99,7 +81,7 @@ func TestItemsPageByPage(t *testing.T) {
 // TestTheOrdersBeyondSoManyUnits are found, as docs/operate.md has it.
 func TestTheOrdersBeyondSoManyUnits(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, 2)
+	item := stocktest.Item(t, store, 2)
 	for range 2 {
 		if _, err := store.Decrement(t.Context(), one(item)); err != nil {
 			t.Fatal(err)
@@ -120,7 +102,7 @@ func TestTheOrdersBeyondSoManyUnits(t *testing.T) {
 // TestNoWriteMakesTheStockNegative writes what follows from a stock that the sale exceeds.
 func TestNoWriteMakesTheStockNegative(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, 0)
+	item := stocktest.Item(t, store, 0)
 	for name, write := range map[string]func(context.Context, stock.Sale, ...stock.Item) (stock.Order, error){
 		"WriteVersioned": store.WriteVersioned, "WriteFenced": store.WriteFenced,
 	} {
@@ -129,14 +111,14 @@ func TestNoWriteMakesTheStockNegative(t *testing.T) {
 		}
 	}
 	orders, err := store.ItemOrders(t.Context(), item.ID)
-	if got := stockOf(t, store, item.ID); got != 0 || len(orders) != 0 || err != nil {
+	if got := stocktest.Left(t, store, item.ID); got != 0 || len(orders) != 0 || err != nil {
 		t.Errorf("the stock is %d, with the orders %v, %v: want 0 and none", got, orders, err)
 	}
 }
 
 func TestOrderKeepsWhatItReadAndWrote(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, 10)
+	item := stocktest.Item(t, store, 10)
 	sale := stock.Sale{ItemID: item.ID, Quantity: 3, RequestID: "req", Strategy: "s", Run: "run", Shop: "shop", Token: 7}
 	got, err := store.WriteVersioned(t.Context(), sale, item)
 	if err != nil {
@@ -153,14 +135,14 @@ func TestOrderKeepsWhatItReadAndWrote(t *testing.T) {
 
 func TestWriteVersionedRefusesWhoReadBeforeAnother(t *testing.T) {
 	store := stocktest.Open(t)
-	read := newItem(t, store, 10)
+	read := stocktest.Item(t, store, 10)
 	if _, err := store.WriteVersioned(t.Context(), one(read), read); err != nil {
 		t.Fatalf("first WriteVersioned: %v", err)
 	}
 	if _, err := store.WriteVersioned(t.Context(), one(read), read); !errors.Is(err, stock.ErrConflict) {
 		t.Errorf("second WriteVersioned on the same read = %v, want ErrConflict", err)
 	}
-	if got := stockOf(t, store, read.ID); got != 9 {
+	if got := stocktest.Left(t, store, read.ID); got != 9 {
 		t.Errorf("stock = %d, want 9", got)
 	}
 }
@@ -169,21 +151,21 @@ func TestWriteVersionedRefusesWhoReadBeforeAnother(t *testing.T) {
 // a replica that was behind and has caught up in numbers.
 func TestAVersionThatComesAgain(t *testing.T) {
 	store := stocktest.Open(t)
-	read := newItem(t, store, 40)
+	read := stocktest.Item(t, store, 40)
 	if _, err := store.Pool().ExecContext(t.Context(), "UPDATE items SET stock = 30 WHERE id = ?", read.ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.WriteVersioned(t.Context(), one(read), read); !errors.Is(err, stock.ErrConflict) {
 		t.Errorf("WriteVersioned = %v, want ErrConflict", err)
 	}
-	if got := stockOf(t, store, read.ID); got != 30 {
+	if got := stocktest.Left(t, store, read.ID); got != 30 {
 		t.Errorf("stock = %d, want 30", got)
 	}
 }
 
 func TestFence(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, 10)
+	item := stocktest.Item(t, store, 10)
 	old, newer := one(item), one(item)
 	old.Token, newer.Token = 5, 6
 
@@ -203,7 +185,7 @@ func TestFence(t *testing.T) {
 	if _, err := store.WriteFenced(t.Context(), old, item); !errors.Is(err, stock.ErrFenced) {
 		t.Errorf("WriteFenced with token 5 under a fence of 6 = %v, want ErrFenced", err)
 	}
-	if got := stockOf(t, store, item.ID); got != 10 {
+	if got := stocktest.Left(t, store, item.ID); got != 10 {
 		t.Errorf("stock after a refused write = %d, want 10", got)
 	}
 	if _, err := store.WriteFenced(t.Context(), newer, item); err != nil {
@@ -227,7 +209,7 @@ func TestFence(t *testing.T) {
 func TestAFenceThatWasLoweredIsNoSoldOut(t *testing.T) {
 	dsn := stocktest.Database(t)
 	other := stocktest.OpenAt(t, dsn)
-	item := newItem(t, other, 5)
+	item := stocktest.Item(t, other, 5)
 	if err := other.RaiseFence(t.Context(), item.ID, 30); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +224,7 @@ func TestAFenceThatWasLoweredIsNoSoldOut(t *testing.T) {
 	refused := one(item)
 	refused.Token = 10
 	if _, err := store.DecrementFenced(t.Context(), refused); !errors.Is(err, stock.ErrConflict) {
-		t.Errorf("of %d units: %v, want ErrConflict", stockOf(t, other, item.ID), err)
+		t.Errorf("of %d units: %v, want ErrConflict", stocktest.Left(t, other, item.ID), err)
 	}
 }
 
@@ -258,7 +240,7 @@ func (a afterRollback) TxRollback(_ context.Context, tx driver.Tx) error {
 
 func TestForUpdateMakesTheSecondWait(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, 10)
+	item := stocktest.Item(t, store, 10)
 	decided := make(chan int64, 2)
 	var wg sync.WaitGroup
 	for range 2 {
@@ -281,19 +263,19 @@ func TestForUpdateMakesTheSecondWait(t *testing.T) {
 
 func TestForUpdateRefusedWritesNothing(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, 1)
+	item := stocktest.Item(t, store, 1)
 	no := errors.New("no")
 	if _, err := store.ForUpdate(t.Context(), one(item), func([]stock.Item) error { return no }); !errors.Is(err, no) {
 		t.Errorf("ForUpdate = %v, want the refusal", err)
 	}
-	if got := stockOf(t, store, item.ID); got != 1 {
+	if got := stocktest.Left(t, store, item.ID); got != 1 {
 		t.Errorf("stock = %d, want 1", got)
 	}
 }
 
 func TestDecrementStopsAtZero(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, 1)
+	item := stocktest.Item(t, store, 1)
 	order, err := store.Decrement(t.Context(), one(item))
 	if err != nil || order.StockRead != 1 || order.StockWritten != 0 {
 		t.Fatalf("Decrement = read %d, wrote %d, %v, want 1, 0", order.StockRead, order.StockWritten, err)
@@ -312,7 +294,7 @@ func TestDecrementStopsAtZero(t *testing.T) {
 // answer has to come from the server, so that the outcome is known.
 func TestRowLockPatience(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, 10)
+	item := stocktest.Item(t, store, 10)
 	_, err := store.ForUpdate(t.Context(), one(item), func([]stock.Item) error {
 		_, err := store.Decrement(t.Context(), one(item))
 		return err
@@ -320,7 +302,7 @@ func TestRowLockPatience(t *testing.T) {
 	if !errors.Is(err, stock.ErrConflict) {
 		t.Errorf("Decrement of a row that stays locked = %v, want ErrConflict", err)
 	}
-	if got := stockOf(t, store, item.ID); got != 10 {
+	if got := stocktest.Left(t, store, item.ID); got != 10 {
 		t.Errorf("stock = %d, want 10", got)
 	}
 }
@@ -329,7 +311,7 @@ func TestRowLockPatience(t *testing.T) {
 // free connection does not, and goes on past its time.
 func TestPatienceEndsTheWaitForAConnection(t *testing.T) {
 	store := stocktest.Open(t)
-	item := newItem(t, store, 2)
+	item := stocktest.Item(t, store, 2)
 	var held []*sql.Conn
 	for range stock.PoolSize {
 		conn, err := store.Pool().Conn(t.Context())
@@ -351,7 +333,7 @@ func TestPatienceEndsTheWaitForAConnection(t *testing.T) {
 		time.Sleep(2 * wait)
 		return nil
 	})
-	if left := stockOf(t, store, item.ID); err != nil || left != 1 {
+	if left := stocktest.Left(t, store, item.ID); err != nil || left != 1 {
 		t.Errorf("a sale that found a connection: %v, %d left, want 1", err, left)
 	}
 }
@@ -359,7 +341,7 @@ func TestPatienceEndsTheWaitForAConnection(t *testing.T) {
 // TestPatienceIsForAFullPool has the patience end while a new connection is made.
 func TestPatienceIsForAFullPool(t *testing.T) {
 	dsn := stocktest.Database(t)
-	item := newItem(t, stocktest.OpenAt(t, dsn), 1)
+	item := stocktest.Item(t, stocktest.OpenAt(t, dsn), 1)
 	const wait = 20 * time.Millisecond
 	for _, test := range []struct {
 		name, params string
@@ -427,7 +409,7 @@ func TestTimesAreThoseOfTheDatabase(t *testing.T) {
 	if err := store.CanSell(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	order, err := store.Decrement(t.Context(), one(newItem(t, store, 1)))
+	order, err := store.Decrement(t.Context(), one(stocktest.Item(t, store, 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -477,7 +459,7 @@ func TestTheClockIsThePrimarys(t *testing.T) {
 func TestATransactionThatStaysIdleIsEnded(t *testing.T) {
 	dsn := stocktest.Database(t)
 	other, stopped := stocktest.OpenAt(t, dsn), stocktest.OpenAt(t, dsn+"?wait_timeout=1", stock.WithExtraTime(time.Hour))
-	item := newItem(t, other, 2)
+	item := stocktest.Item(t, other, 2)
 	err := stopped.Transact(t.Context(), func(tx stock.Tx) error {
 		left, err := tx.Take(item.ID, 1)
 		if err != nil {
@@ -490,7 +472,7 @@ func TestATransactionThatStaysIdleIsEnded(t *testing.T) {
 		_, err = tx.Record(one(item), left+1, left)
 		return err
 	})
-	if left := stockOf(t, other, item.ID); !stock.Unreachable(err) || left != 1 {
+	if left := stocktest.Left(t, other, item.ID); !stock.Unreachable(err) || left != 1 {
 		t.Errorf("the stopped one: %v, and %d units are left; want its connection ended, and a unit", err, left)
 	}
 }

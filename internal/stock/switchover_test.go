@@ -73,7 +73,7 @@ func switchable(t *testing.T, database string, number uint16) (store *stock.Stor
 			return true
 		}
 	})
-	return store, newItem(t, direct, 100), func() { primary.Add(1) }
+	return store, stocktest.Item(t, direct, 100), func() { primary.Add(1) }
 }
 
 // useConnections has the pool open so many connections, and leaves them idle.
@@ -139,7 +139,7 @@ func TestAProbeAndTheBinlog(t *testing.T) {
 	if after := size(); after != before {
 		t.Errorf("the binlog had %s bytes before three probes, and %s after them", before, after)
 	}
-	newItem(t, store, 1)
+	stocktest.Item(t, store, 1)
 	if after := size(); after == before {
 		t.Error("a new item did not grow the binlog either: this test reads the wrong size")
 	}

@@ -142,7 +142,7 @@ func TestATransitionIsMadeOrNot(t *testing.T) {
 // begin makes the items, and a hold in the state before the transition.
 func (tr transition) begin(t *testing.T, s *stock.Store, key string) holding {
 	t.Helper()
-	h := holding{t: t, items: [2]stock.Item{newItem(t, s, 3), newItem(t, s, 3)}, key: key[max(0, len(key)-64):]}
+	h := holding{t: t, items: [2]stock.Item{stocktest.Item(t, s, 3), stocktest.Item(t, s, 3)}, key: key[max(0, len(key)-64):]}
 	if tr.from == "" {
 		return h
 	}
@@ -201,7 +201,7 @@ func TestUnitsThatComeBackAreAConflict(t *testing.T) {
 		}
 	})
 	for holds, want := range map[bool]error{false: stock.ErrSoldOut, true: stock.ErrConflict} {
-		item := newItem(t, direct, 0)
+		item := stocktest.Item(t, direct, 0)
 		back := func() {
 			if _, err := direct.Restock(t.Context(), stock.Author{Subject: "staff", IdempotencyKey: fmt.Sprint(item.ID)}, item.ID, 1); err != nil {
 				t.Error(err)
@@ -219,7 +219,7 @@ func TestUnitsThatComeBackAreAConflict(t *testing.T) {
 // hold has an item of ten units, of which a customer holds some.
 func hold(t *testing.T, store *stock.Store, subject string, units int64) (stock.Item, stock.Hold) {
 	t.Helper()
-	item := newItem(t, store, 10)
+	item := stocktest.Item(t, store, 10)
 	held, err := store.Hold(t.Context(), stock.Sale{ItemID: item.ID, Quantity: units, Subject: subject, IdempotencyKey: "k-hold", RequestID: "of " + subject}, 60,
 		stock.Terms{Open: 5})
 	if err != nil {

@@ -26,7 +26,7 @@ func TestTheOutcomeIsUnknownOnlyAfterTheCommit(t *testing.T) {
 	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	item := newItem(t, store, 3)
+	item := stocktest.Item(t, store, 3)
 	_, err = store.ForUpdate(t.Context(), one(item), func([]stock.Item) error { return mysql.Kill() })
 	if errors.Is(err, stock.ErrUnknown) || !stock.Unreachable(err) {
 		t.Errorf("a transaction whose server died before the COMMIT: %v, want an error that it is unreachable, and no doubt", err)

@@ -91,7 +91,7 @@ func sellWhileHeld(t *testing.T, d strategy.Deps, s *strategy.Seller, item stock
 func TestBatchedSellsTogetherWhatWaits(t *testing.T) {
 	d := strategytest.Deps(t)
 	s, seen := batchedSeller(t, d)
-	item := strategytest.NewItem(t, d, 4)
+	item := stocktest.Item(t, d.Store, 4)
 	sales := make([]stock.Sale, 6)
 	for i := range sales {
 		sales[i] = stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: fmt.Sprint(i), Shop: "test"}
@@ -114,7 +114,7 @@ func TestBatchedSellsTogetherWhatWaits(t *testing.T) {
 func TestBatchedSellsOnceUnderOneKey(t *testing.T) {
 	d := strategytest.Deps(t)
 	s, seen := batchedSeller(t, d)
-	item := strategytest.NewItem(t, d, 10)
+	item := stocktest.Item(t, d.Store, 10)
 	sale := func(id, key string, quantity int64) stock.Sale {
 		return stock.Sale{ItemID: item.ID, Quantity: quantity, RequestID: id, Shop: "test", IdempotencyKey: key}
 	}
@@ -150,7 +150,7 @@ func TestBatchedSellsOnceUnderOneKey(t *testing.T) {
 func TestBatchedRefusesOneKeyByItsOwnQuantity(t *testing.T) {
 	d := strategytest.Deps(t)
 	s, _ := batchedSeller(t, d)
-	item := strategytest.NewItem(t, d, 5)
+	item := stocktest.Item(t, d.Store, 5)
 	sales := []stock.Sale{{Quantity: 1}, {IdempotencyKey: "k", Quantity: 10}, {IdempotencyKey: "k", Quantity: 10}, {IdempotencyKey: "k", Quantity: 1}}
 	for i := range sales {
 		sales[i].ItemID, sales[i].RequestID, sales[i].Shop = item.ID, fmt.Sprint(i), "test"
@@ -168,7 +168,7 @@ func TestBatchedRepeatsWithThoseThatJoined(t *testing.T) {
 	l := &losing{text: "INSERT INTO `orders`"}
 	d, direct := losingDeps(t, l)
 	s, seen := batchedSeller(t, d)
-	item := strategytest.NewItem(t, d, 10)
+	item := stocktest.Item(t, d.Store, 10)
 	one := func(id string) stock.Sale {
 		return stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: id, Shop: "test", IdempotencyKey: "key of " + id}
 	}
@@ -212,7 +212,7 @@ func onceWaiting(t *testing.T, fn func()) context.Context {
 func TestBatchedHandsOn(t *testing.T) {
 	d := strategytest.Deps(t)
 	var s *strategy.Seller
-	item := strategytest.NewItem(t, d, 10)
+	item := stocktest.Item(t, d.Store, 10)
 	var sizes []int
 	var selling sync.WaitGroup
 	sell := func(id string, queued func()) {
@@ -249,7 +249,7 @@ func TestBatchedLeaves(t *testing.T) {
 	d := strategytest.Deps(t)
 	d.Wait = 200 * time.Millisecond
 	s, _ := batchedSeller(t, d)
-	item := strategytest.NewItem(t, d, 10)
+	item := stocktest.Item(t, d.Store, 10)
 	release := held(t, d, item)
 	defer release()
 	sell := func(ctx context.Context, id string) error {
@@ -293,7 +293,7 @@ func TestBatchedLeaves(t *testing.T) {
 func TestABatchLeavesOutWhoHasGone(t *testing.T) {
 	d := strategytest.Deps(t)
 	s, _ := batchedSeller(t, d)
-	item := strategytest.NewItem(t, d, 10)
+	item := stocktest.Item(t, d.Store, 10)
 	release := held(t, d, item)
 	defer release()
 	gone, leave := context.WithCancel(t.Context())
@@ -325,7 +325,7 @@ func TestABatchWaitsForAConnectionAsOthersDo(t *testing.T) {
 	d := strategytest.Deps(t)
 	d.Wait = 200 * time.Millisecond
 	s, _ := batchedSeller(t, d)
-	item, soldOut := strategytest.NewItem(t, d, 1), strategytest.NewItem(t, d, 0)
+	item, soldOut := stocktest.Item(t, d.Store, 1), stocktest.Item(t, d.Store, 0)
 	sell := func(of stock.Item) error {
 		_, err := s.Sell(t.Context(), stock.Sale{ItemID: of.ID, Quantity: 1, RequestID: "r", Shop: "test"})
 		return err
@@ -354,7 +354,7 @@ func TestABatchWaitsForAConnectionAsOthersDo(t *testing.T) {
 func TestALeaderWaitsForTheRow(t *testing.T) {
 	d := strategytest.Deps(t, "&innodb_lock_wait_timeout=1")
 	s, _ := batchedSeller(t, d)
-	item := strategytest.NewItem(t, d, 1)
+	item := stocktest.Item(t, d.Store, 1)
 	release := held(t, d, item)
 	defer release()
 	if _, err := s.Sell(onceWaiting(t, release), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {
@@ -367,7 +367,7 @@ func TestABatchThatGetsNoConnectionToLookIsBusy(t *testing.T) {
 	d := strategytest.Deps(t)
 	d.Wait = 100 * time.Millisecond
 	s := newBatchedSeller(t, d)
-	sale := stock.Sale{ItemID: strategytest.NewItem(t, d, 0).ID, Quantity: 1, RequestID: "r", Shop: "test"}
+	sale := stock.Sale{ItemID: stocktest.Item(t, d.Store, 0).ID, Quantity: 1, RequestID: "r", Shop: "test"}
 	if _, err := s.Sell(t.Context(), sale); !errors.Is(err, stock.ErrSoldOut) {
 		t.Fatal(err)
 	}

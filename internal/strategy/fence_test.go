@@ -9,6 +9,7 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/strategytest"
 )
@@ -63,6 +64,6 @@ func fencedItem(t *testing.T, name string) (d strategy.Deps, item stock.Item, se
 	}
 	d = strategytest.Deps(t)
 	d.Lease = 3 * time.Second
-	item = strategytest.NewItem(t, d, 5)
+	item = stocktest.Item(t, d.Store, 5)
 	return d, item, strategytest.NewSeller(t, by, d), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"}
 }

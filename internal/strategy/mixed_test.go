@@ -15,6 +15,7 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/strategytest"
 )
@@ -35,7 +36,7 @@ func TestWhichStrategiesMayBeMixed(t *testing.T) {
 // sold and what is left, to the unit.
 func TestMixedStrategiesBalance(t *testing.T) {
 	m := &mixture{Deps: strategytest.Deps(t), t: t, done: map[string]*atomic.Int64{}}
-	m.item = strategytest.NewItem(t, m.Deps, 1000)
+	m.item = stocktest.Item(t, m.Deps.Store, 1000)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	for _, by := range mixable() {
@@ -252,7 +253,7 @@ func (m *mixture) balance(initial int64) (was, is int64) {
 func TestFencedMayNotBeMixed(t *testing.T) {
 	for _, by := range strategy.All() {
 		m := &mixture{Deps: strategytest.Deps(t), t: t}
-		m.item = strategytest.NewItem(t, m.Deps, 100)
+		m.item = stocktest.Item(t, m.Deps.Store, 100)
 		restocked := false
 		ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
 			// for-update has the row from its read on.
@@ -276,7 +277,7 @@ func TestFencedMayNotBeMixed(t *testing.T) {
 // TestUnitsThatComeBackAreNotSoldOut has a sale that finds no unit, of which there is one when it is asked why.
 func TestUnitsThatComeBackAreNotSoldOut(t *testing.T) {
 	d := strategytest.Deps(t)
-	item := strategytest.NewItem(t, d, 1)
+	item := stocktest.Item(t, d.Store, 1)
 	for _, test := range []struct {
 		refused int // how often
 		want    error

@@ -157,16 +157,13 @@ func TestForUpdateRepeatsItsTransaction(t *testing.T) {
 		{"COMMIT", false, []uint32{1290}},
 	} {
 		for _, number := range tt.numbers {
-			item, err := direct.CreateItem(t.Context(), "item", 3)
-			if err != nil {
-				t.Fatal(err)
-			}
+			item := stocktest.Item(t, direct, 3)
 			waited := false
 			ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) { waited = waited || p == sale.Waiting })
 			l.text, l.each = tt.statement, false
 			l.begun.Store(0)
 			l.number.Store(number)
-			_, err = seller.Sell(ctx, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
+			_, err := seller.Sell(ctx, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
 			begun, sold := int64(1), 0
 			if tt.repeated {
 				begun, sold = 2, 1
@@ -193,10 +190,7 @@ func TestForUpdateGivesUp(t *testing.T) {
 	d, direct := losingDeps(t, l)
 	d.Wait = time.Second
 	seller := strategytest.NewSeller(t, s, d)
-	item, err := direct.CreateItem(t.Context(), "item", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	item := stocktest.Item(t, direct, 1)
 	l.number.Store(1213)
 	_, err = seller.Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
 	if !errors.Is(err, stock.ErrConflict) || l.begun.Load() < 2 {
@@ -212,12 +206,9 @@ func TestASaleInDoubtIsNotRepeated(t *testing.T) {
 			d, direct := losingDeps(t, l)
 			d.Wait = 5 * time.Second // longer than the look for the order
 			seller := strategytest.NewSeller(t, s, d)
-			item, err := direct.CreateItem(t.Context(), "item", 2)
-			if err != nil {
-				t.Fatal(err)
-			}
+			item := stocktest.Item(t, direct, 2)
 			l.number.Store(1180)
-			_, err = seller.Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
+			_, err := seller.Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
 			if !errors.Is(err, stock.ErrUnknown) || l.commits.Load() != 1 {
 				t.Errorf("%v after %d COMMITs, want %v after one", err, l.commits.Load(), stock.ErrUnknown)
 			}
@@ -233,7 +224,7 @@ func TestWhatWasRefusedIsRefusedWithoutALock(t *testing.T) {
 			d := strategytest.Deps(t)
 			d.Wait = time.Minute
 			seller := strategytest.NewSeller(t, s, d)
-			out, other, kept := strategytest.NewItem(t, d, 0), strategytest.NewItem(t, d, 10), strategytest.NewItem(t, d, 1)
+			out, other, kept := stocktest.Item(t, d.Store, 0), stocktest.Item(t, d.Store, 10), stocktest.Item(t, d.Store, 1)
 			by := func(subject string, lines ...stock.Line) stock.Sale {
 				sale := stock.Sale{RequestID: "r", Shop: "test", Subject: subject, Limit: 1}
 				sale.SetLines(lines)

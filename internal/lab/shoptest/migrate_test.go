@@ -15,6 +15,7 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
 
@@ -69,33 +70,19 @@ func TestAShopSellsWithTheLeastRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = shop.Kill() })
-	store, err := stock.Open(admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := stocktest.OpenAt(t, admin)
 	for _, name := range []string{"owner-checked", "for-update", "optimistic", "conditional"} {
-		item, err := store.CreateItem(t.Context(), "book", 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		item := stocktest.Item(t, store, 1)
 		header := http.Header{labmode.StrategyHeader: {name}, "X-Subject": {"ann"}, "Idempotency-Key": {"key-of-some-customer-" + name}}
 		if got := post(t.Context(), shop, item, header, ""); got == nil || got.StatusCode != 201 {
 			t.Errorf("%s: %+v; the log: %s", name, got, shop.LogTail())
 		}
 	}
-	asShop, err := stock.Open(cfg.FormatDSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer asShop.Close()
+	asShop := stocktest.OpenAt(t, cfg.FormatDSN())
 	if n, _, err := asShop.ClearKeys(t.Context(), time.Unix(0, 0), time.Microsecond, 10); err != nil || n != 4 {
 		t.Errorf("cleared %d keys of 4, %v", n, err)
 	}
-	item, err := store.CreateItem(t.Context(), "book", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	item := stocktest.Item(t, store, 1)
 	order, err := store.Decrement(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Strategy: "conditional", Shop: "shop"})
 	if err != nil {
 		t.Fatal(err)

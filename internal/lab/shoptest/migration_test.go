@@ -24,6 +24,7 @@ import (
 
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 	schema "stocklock/sql"
 )
@@ -176,11 +177,7 @@ func fillOldSchema(t *testing.T, db *sql.DB) stock.Item {
 // measureStatements measures what a shop sends besides sales.
 func measureStatements(t *testing.T, dsn string, item stock.Item, saved *results) {
 	t.Helper()
-	store, err := stock.Open(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := stocktest.OpenAt(t, dsn)
 	made, err := store.Decrement(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Strategy: "conditional", Shop: "shop"})
 	if err != nil {
 		t.Fatal(err)

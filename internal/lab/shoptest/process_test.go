@@ -23,6 +23,7 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
 
@@ -60,14 +61,9 @@ func TestMain(m *testing.M) {
 func openShops(t *testing.T, shops int, more ...string) *house {
 	t.Helper()
 	dsn, redis := testserver.Database(t), testserver.RedisAddr(t)
-	store, err := stock.Open(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &house{t: t, shops: make([]*rig.Shop, shops), store: store, redis: redis}
+	l := &house{t: t, shops: make([]*rig.Shop, shops), store: stocktest.OpenAt(t, dsn), redis: redis}
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
-		_ = store.Close()
 		for _, shop := range l.shops {
 			if shop != nil {
 				_ = shop.Kill()
@@ -97,20 +93,12 @@ func openShops(t *testing.T, shops int, more ...string) *house {
 
 func (l *house) item(units int64) stock.Item {
 	l.t.Helper()
-	item, err := l.store.CreateItem(l.t.Context(), l.t.Name(), units)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	return item
+	return stocktest.Item(l.t, l.store, units)
 }
 
 func (l *house) left(item stock.Item) int64 {
 	l.t.Helper()
-	now, err := l.store.Read(l.t.Context(), item.ID)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	return now.Stock
+	return stocktest.Left(l.t, l.store, item.ID)
 }
 
 // buy orders one unit; the status is 0 when no answer came.

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
 
@@ -47,15 +47,8 @@ func TestTheShopSellsOnEveryKindOfRedis(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = shop.Stop() })
-			store, err := stock.Open(dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer store.Close()
-			item, err := store.CreateItem(t.Context(), "book", 2)
-			if err != nil {
-				t.Fatal(err)
-			}
+			store := stocktest.OpenAt(t, dsn)
+			item := stocktest.Item(t, store, 2)
 			for _, want := range []int{201, 201, 409} {
 				if got := buy(t.Context(), shop, item, ""); got != want {
 					t.Errorf("answered %d, want %d; the log: %s", got, want, shop.LogTail())

@@ -21,6 +21,7 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/stalltest"
 	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
 
@@ -80,16 +81,9 @@ func TestReservationsBalance(t *testing.T) {
 		t.Cleanup(func() { _ = shop.Kill() })
 		c.shops = append(c.shops, shop)
 	}
-	if c.store, err = stock.Open(mysql.DSN()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.store.Close() })
+	c.store = stocktest.OpenAt(t, mysql.DSN())
 	for range 5 {
-		item, err := c.store.CreateItem(t.Context(), "book", unitsOfEach)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.items = append(c.items, item)
+		c.items = append(c.items, stocktest.Item(t, c.store, unitsOfEach))
 	}
 	stalls := stalltest.Start(t)
 	ctx, stop := context.WithTimeout(t.Context(), length)
@@ -377,21 +371,13 @@ func TestTwoSweepsOfAClusterMeet(t *testing.T) {
 	}
 	var stores []*stock.Store
 	for _, node := range nodes {
-		store, err := stock.Open(node.DSN())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = store.Close() })
-		stores = append(stores, store)
+		stores = append(stores, stocktest.OpenAt(t, node.DSN()))
 	}
 	if err := stores[0].Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	const holds = 200
-	item, err := stores[0].CreateItem(t.Context(), "book", holds)
-	if err != nil {
-		t.Fatal(err)
-	}
+	item := stocktest.Item(t, stores[0], holds)
 	for i := range holds {
 		if _, err := stores[0].Hold(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, Subject: "ann", IdempotencyKey: fmt.Sprint(i), RequestID: "r", Holds: true}, 0, stock.Terms{Open: holds + 1}); err != nil {
 			t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
 
@@ -31,15 +31,8 @@ func TestTheShopSellsFromMySQLOverTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = shop.Stop() })
-	store, err := stock.Open(server.DSN() + "?tls=skip-verify")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	item, err := store.CreateItem(t.Context(), "book", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := stocktest.OpenAt(t, server.DSN()+"?tls=skip-verify")
+	item := stocktest.Item(t, store, 1)
 	for _, want := range []int{201, 409} {
 		if got := buy(t.Context(), shop, item, ""); got != want {
 			t.Errorf("answered %d, want %d; the log: %s", got, want, shop.LogTail())

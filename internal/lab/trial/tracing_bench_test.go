@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
 )
@@ -29,11 +29,7 @@ func BenchmarkTracing(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	store, err := stock.Open(server.DSN())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer store.Close()
+	store := stocktest.OpenAt(b, server.DSN())
 	if err := store.Migrate(b.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		b.Fatal(err)
 	}

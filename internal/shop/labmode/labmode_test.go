@@ -47,10 +47,7 @@ const usual = "owner-checked"
 
 func open(t *testing.T, cfg labmode.Config, options strategy.Options) *lab {
 	t.Helper()
-	store, err := stock.Open(stocktest.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := stocktest.Open(t)
 	client, err := shop.OpenRedis("redis://"+testserver.RedisAddr(t), shop.RedisPoolSize)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +79,7 @@ func open(t *testing.T, cfg labmode.Config, options strategy.Options) *lab {
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
-		_, _ = client.Close(), store.Close()
+		_ = client.Close()
 		http.DefaultClient.CloseIdleConnections()
 	})
 	l := &lab{t, "http://" + listener.Addr().String(), "http://" + internal.Addr().String(), store, client}
@@ -97,20 +94,12 @@ var usualOptions = strategy.Options{Lease: 10 * time.Second, Wait: 5 * time.Seco
 
 func (l *lab) item(units int64) stock.Item {
 	l.t.Helper()
-	item, err := l.store.CreateItem(l.t.Context(), "item", units)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	return item
+	return stocktest.Item(l.t, l.store, units)
 }
 
 func (l *lab) left(item stock.Item) int64 {
 	l.t.Helper()
-	now, err := l.store.Read(l.t.Context(), item.ID)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	return now.Stock
+	return stocktest.Left(l.t, l.store, item.ID)
 }
 
 // answer is what a client saw.

@@ -13,11 +13,7 @@ func losing(t *testing.T) (*lostCommits, *stock.Store, stock.Item) {
 	t.Helper()
 	commits := &lostCommits{}
 	store := stocktest.Open(t, stock.WithConnector(commits.Connector), stock.WithPoolSize(1))
-	item, err := store.CreateItem(t.Context(), "item", 10)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return commits, store, item
+	return commits, store, stocktest.Item(t, store, 10)
 }
 
 // TestTheAnswerToACommitIsLost wants the COMMIT of the sale that is named to be carried out and not answered,

@@ -21,7 +21,7 @@ import (
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"stocklock/internal/stock"
+	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/testserver"
 )
 
@@ -86,15 +86,8 @@ func TestOneTraceShowsTheWholeSale(t *testing.T) {
 		return answer.StatusCode
 	}
 	testserver.Await(t, "the shop to be ready", func() bool { return ask(http.MethodGet, "/readyz", "") == http.StatusOK })
-	store, err := stock.Open(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	item, err := store.CreateItem(t.Context(), t.Name(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := stocktest.OpenAt(t, dsn)
+	item := stocktest.Item(t, store, 1)
 	if got := ask(http.MethodPost, fmt.Sprintf("/api/v1/items/%d/orders", item.ID), `{"quantity":1}`); got != http.StatusCreated {
 		t.Fatalf("the sale: %d", got)
 	}

@@ -22,10 +22,7 @@ func TestASpanNamesNoCustomer(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	exporter := &Exporter{sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))}
 	store := stocktest.Open(t, exporter.StoreOptions()...)
-	item, err := store.CreateItem(t.Context(), "item", 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	item := stocktest.Item(t, store, 2)
 	ctx, span := exporter.provider.Tracer("test").Start(t.Context(), "request")
 	sale := stock.Sale{ItemID: item.ID, Quantity: 1, Subject: "ann-the-customer", IdempotencyKey: "key-of-ann", RequestID: "r", Shop: "shop"}
 	_, first := store.Decrement(ctx, sale)

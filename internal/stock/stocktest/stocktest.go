@@ -103,6 +103,26 @@ func Tables(ctx context.Context, store *stock.Store) (map[string]string, error) 
 	return tables, rows.Err()
 }
 
+// Item creates an item with so many units.
+func Item(t testing.TB, store *stock.Store, units int64) stock.Item {
+	t.Helper()
+	item, err := store.CreateItem(t.Context(), "item", units)
+	if err != nil {
+		t.Fatalf("create an item: %v", err)
+	}
+	return item
+}
+
+// Left returns how many units of an item there are.
+func Left(t testing.TB, store *stock.Store, id uint64) int64 {
+	t.Helper()
+	item, err := store.Read(t.Context(), id)
+	if err != nil {
+		t.Fatalf("read item %d: %v", id, err)
+	}
+	return item.Stock
+}
+
 // LockWaits returns the ids of the transactions of a store's database that wait for a lock.
 func LockWaits(ctx context.Context, store *stock.Store) ([]string, error) {
 	var ids string

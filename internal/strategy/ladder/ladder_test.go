@@ -367,7 +367,7 @@ func TestTheStateOfAHoldDecides(t *testing.T) {
 	d := strategytest.Deps(t)
 	d.Lease = time.Hour // its own sweep does not come
 	for _, swept := range []int{0, 1} {
-		item := strategytest.NewItem(t, d, 1)
+		item := stocktest.Item(t, d.Store, 1)
 		ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
 			switch p {
 			case sale.Write:
@@ -422,7 +422,7 @@ func (m *meeting) TxCommit(_ context.Context, tx driver.Tx) error {
 func TestUnitsThatComeBackAreNotSoldOut(t *testing.T) {
 	dsn := stocktest.Database(t)
 	direct := stocktest.OpenAt(t, dsn)
-	item := strategytest.NewItem(t, strategy.Deps{Store: direct}, 1)
+	item := stocktest.Item(t, direct, 1)
 	r, wanted := &reservations{}, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"} // whose holds are overdue
 	if _, err := r.hold(t.Context(), direct, wanted); err != nil {
 		t.Fatal(err)
@@ -449,7 +449,7 @@ func TestAnUnansweredCommitStaysUnknown(t *testing.T) {
 	}{{retryWithKey, "it is done"}, {retryWithKey, "it is under way"}, {retryWithKey, "the time is over"}, {retryWithoutKey, "the time is over"}} {
 		dsn := stocktest.Database(t)
 		direct := stocktest.OpenAt(t, dsn)
-		item := strategytest.NewItem(t, strategy.Deps{Store: direct}, 2)
+		item := stocktest.Item(t, direct, 2)
 		first := stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		commits, updates := 0, 0
@@ -492,7 +492,7 @@ func TestAnUnansweredCommitStaysUnknown(t *testing.T) {
 // TestMoreThanThePoolIsSold, and no unit of the pool is left out.
 func TestMoreThanThePoolIsSold(t *testing.T) {
 	d := strategytest.Deps(t)
-	item := strategytest.NewItem(t, d, 2*unitPool+unitPool/2)
+	item := stocktest.Item(t, d.Store, 2*unitPool+unitPool/2)
 	seller := strategytest.NewSeller(t, skipLocked.Strategy, d)
 	for _, tt := range []struct {
 		quantity int64
@@ -507,7 +507,7 @@ func TestMoreThanThePoolIsSold(t *testing.T) {
 // TestUnitsComeBackToAPool that has some: all are for sale.
 func TestUnitsComeBackToAPool(t *testing.T) {
 	d := strategytest.Deps(t)
-	item := strategytest.NewItem(t, d, 10)
+	item := stocktest.Item(t, d.Store, 10)
 	sell := func(quantity int64) error {
 		_, err := strategytest.NewSeller(t, skipLocked.Strategy, d).Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: quantity, RequestID: "r", Shop: "test"})
 		return err
@@ -536,7 +536,7 @@ func TestUnitsThatAreGoneAreNotSold(t *testing.T) {
 	dsn := stocktest.Database(t)
 	store := stocktest.OpenAt(t, dsn, stock.WithPool(testserver.Intercept(&splitting{dsn: dsn})))
 	d := strategy.Deps{Store: store, Options: strategy.Options{Wait: 30 * time.Second, Retry: time.Millisecond}}
-	item := strategytest.NewItem(t, d, 1)
+	item := stocktest.Item(t, d.Store, 1)
 	order, err := strategytest.NewSeller(t, skipLocked.Strategy, d).Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
 	if !errors.Is(err, stock.ErrSoldOut) {
 		t.Errorf("sold %+v, %v, after the only unit was gone, want ErrSoldOut", order, err)

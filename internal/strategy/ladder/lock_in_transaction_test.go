@@ -27,7 +27,7 @@ import (
 // points and their order were.
 func heldSale(t *testing.T, d strategy.Deps, s Rung, holdAt, until sale.Point) (sold int, passed []string) {
 	t.Helper()
-	item := strategytest.NewItem(t, d, 1)
+	item := stocktest.Item(t, d.Store, 1)
 	var mu sync.Mutex
 	note := func(name string, p sale.Point) {
 		mu.Lock()
@@ -154,7 +154,7 @@ func TestACommitThatFailsAfterTheSection(t *testing.T) {
 	d := strategytest.Deps(t)
 	d.Store, d.Wait = stocktest.Open(t, stock.WithPool(testserver.Intercept(fails))), time.Second
 	for _, s := range []Rung{lockInTransaction, snapshotBeforeLock, lockThenForUpdate, transactionInLock} {
-		item := strategytest.NewItem(t, d, 1)
+		item := stocktest.Item(t, d.Store, 1)
 		seller := strategytest.NewSeller(t, s.Strategy, d)
 		fails.now = true
 		order, err := seller.Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
@@ -184,7 +184,7 @@ func (f *failingCommit) TxCommit(_ context.Context, tx driver.Tx) error {
 func TestASaleThatFindsNoConnectionIsBusy(t *testing.T) {
 	d := strategytest.Deps(t)
 	d.Wait = 100 * time.Millisecond
-	item := strategytest.NewItem(t, d, 1)
+	item := stocktest.Item(t, d.Store, 1)
 	var held []driver.Tx
 	for range stock.PoolSize {
 		tx, err := d.Store.Pool().BeginTx(t.Context(), nil)

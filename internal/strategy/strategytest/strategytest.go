@@ -88,20 +88,10 @@ func (s Subject) NewSeller(t *testing.T, d strategy.Deps) *strategy.Seller {
 	return NewSeller(t, s.Strategy, d)
 }
 
-// NewItem creates an item with so many units.
-func NewItem(t *testing.T, d strategy.Deps, units int64) stock.Item {
-	t.Helper()
-	item, err := d.Store.CreateItem(t.Context(), "item", units)
-	if err != nil {
-		t.Fatalf("create item: %v", err)
-	}
-	return item
-}
-
 // NewItem creates an item with so many units, and prepares it for the strategy.
 func (s Subject) NewItem(t *testing.T, d strategy.Deps, units int64) stock.Item {
 	t.Helper()
-	item := NewItem(t, d, units)
+	item := stocktest.Item(t, d.Store, units)
 	if s.Prepare != nil {
 		if err := s.Prepare(t.Context(), d.Store, item.ID); err != nil {
 			t.Fatalf("prepare an item for %s: %v", s.Name, err)
