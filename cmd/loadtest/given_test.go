@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -32,9 +31,7 @@ func TestGivenShopsAreExplained(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := stocktest.OpenAt(t, mysql.DSN())
-	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	stocktest.Migrate(t, store)
 	redis, err := r.Redis(t.Context(), testserver.RedisOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -46,9 +46,7 @@ func openGoverned(t *testing.T, change func(*Config)) *governed {
 	}
 	g := &governed{}
 	g.admin = stocktest.OpenAt(t, mysql.DSN())
-	if err := g.admin.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	stocktest.Migrate(t, g.admin)
 	g.item = stocktest.Item(t, g.admin, 100)
 	cfg, err := mysqldriver.ParseDSN(mysql.DSN())
 	if err != nil {

@@ -69,9 +69,7 @@ func TestATableOfAnotherProgramStays(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
-			t.Fatal(err)
-		}
+		stocktest.Migrate(t, store)
 		tables, err := stocktest.Tables(t.Context(), store)
 		for name := range ours {
 			if err != nil || (tables[name] != "") != stays {
@@ -91,9 +89,7 @@ func TestAProcessDiedBeforeGoosesFirstRow(t *testing.T) {
 	if err := notes.CreateVersionTable(t.Context(), store.Pool()); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	stocktest.Migrate(t, store)
 	if err := store.Migrated(t.Context(), nil); err != nil {
 		t.Error(err)
 	}

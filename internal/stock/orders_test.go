@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"log/slog"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -184,9 +183,7 @@ func TestKeysSurviveTheMigration(t *testing.T) {
 		t.Fatal(err)
 	}
 	backTo(t, store, 9)
-	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	stocktest.Migrate(t, store)
 	if n, _, err := store.ClearKeys(t.Context(), time.Unix(0, 0), time.Hour, 100); n != 10 || err != nil {
 		t.Errorf("cleared %d keys, %v, want the 10 old ones", n, err)
 	}

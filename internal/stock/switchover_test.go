@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -100,9 +99,7 @@ func TestAProbeAndTheBinlog(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := stocktest.OpenAt(t, mysql.DSN())
-	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	stocktest.Migrate(t, store)
 	for _, holds := range []bool{false, true} {
 		if err := store.CanSell(t.Context(), holds); !strings.Contains(stock.Advice(err), "binlog_format") {
 			t.Errorf("with a binlog of statements, a probe finds %v, and advises %q", err, stock.Advice(err))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -23,9 +22,7 @@ func TestTheOutcomeIsUnknownOnlyAfterTheCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := stocktest.OpenAt(t, mysql.DSN())
-	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	stocktest.Migrate(t, store)
 	item := stocktest.Item(t, store, 3)
 	_, err = store.ForUpdate(t.Context(), one(item), func([]stock.Item) error { return mysql.Kill() })
 	if errors.Is(err, stock.ErrUnknown) || !stock.Unreachable(err) {

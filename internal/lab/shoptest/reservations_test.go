@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -373,9 +372,7 @@ func TestTwoSweepsOfAClusterMeet(t *testing.T) {
 	for _, node := range nodes {
 		stores = append(stores, stocktest.OpenAt(t, node.DSN()))
 	}
-	if err := stores[0].Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	stocktest.Migrate(t, stores[0])
 	const holds = 200
 	item := stocktest.Item(t, stores[0], holds)
 	for i := range holds {

@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -30,9 +29,7 @@ func BenchmarkTracing(b *testing.B) {
 		b.Fatal(err)
 	}
 	store := stocktest.OpenAt(b, server.DSN())
-	if err := store.Migrate(b.Context(), slog.New(slog.DiscardHandler)); err != nil {
-		b.Fatal(err)
-	}
+	stocktest.Migrate(b, store)
 	o := Options{Stock: 150, Requests: 300, Workers: 12, Timeout: time.Minute,
 		Lease: 2 * time.Second, Wait: 20 * time.Second}
 	bench := func(name string, trace bool) *Bench {

@@ -103,6 +103,14 @@ func Tables(ctx context.Context, store *stock.Store) (map[string]string, error) 
 	return tables, rows.Err()
 }
 
+// Migrate brings the database of a store to the newest schema.
+func Migrate(t testing.TB, store *stock.Store) {
+	t.Helper()
+	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatalf("migrate: %v", err)
+	}
+}
+
 // Item creates an item with so many units.
 func Item(t testing.TB, store *stock.Store, units int64) stock.Item {
 	t.Helper()

@@ -1,7 +1,6 @@
 package stocktest
 
 import (
-	"log/slog"
 	"reflect"
 	"testing"
 
@@ -12,9 +11,7 @@ import (
 func TestACopyIsWhatMigrationsMake(t *testing.T) {
 	Database(t)
 	migrated, copied := OpenAt(t, testserver.Database(t)), Open(t)
-	if err := migrated.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	Migrate(t, migrated)
 	want, err := Tables(t.Context(), migrated)
 	if err != nil {
 		t.Fatal(err)
