@@ -147,12 +147,12 @@ func (b *Bench) run(ctx context.Context, t Trial) (_ Sample, err error) {
 			addresses = append(addresses, &order.Etcd)
 		}
 		for _, addr := range addresses {
-			proxy, err := newDelayed(*addr, shape.Delay)
+			proxy, err := delayed(*addr, shape.Delay)
 			if err != nil {
 				return Sample{}, err
 			}
-			defer proxy.close()
-			*addr = proxy.addr()
+			defer proxy.Close()
+			*addr = proxy.Addr
 		}
 	}
 	roundTrip, err := roundTripTo(ctx, order.Servers[0])

@@ -24,12 +24,12 @@ func TestDelayedRoundTrip(t *testing.T) {
 		}
 	}()
 	const roundTrip = 20 * time.Millisecond
-	proxy, err := newDelayed(echo.Addr().String(), roundTrip)
+	proxy, err := delayed(echo.Addr().String(), roundTrip)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer proxy.close()
-	conn, err := net.Dial("tcp", proxy.addr())
+	defer proxy.Close()
+	conn, err := net.Dial("tcp", proxy.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
