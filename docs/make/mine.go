@@ -3,9 +3,9 @@ package main
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
 	"stocklock/internal/lab/mine"
+	lab "stocklock/internal/lab/pages"
 )
 
 // mine is the block of the page of questions that lead from a reader's code to a cell.
@@ -15,7 +15,7 @@ func (l language) mine() string {
 	questions := mine.Questions()
 	for i, q := range questions {
 		heading := fmt.Sprintf("%d. %s", i+1, l.Say(q.Ask()))
-		anchor := fmt.Sprintf("[%d](#%s)", i+1, anchorOf(heading))
+		anchor := fmt.Sprintf("[%d](#%s)", i+1, lab.Anchor(heading))
 		fmt.Fprintf(&long, "\n## %s\n\n%s\n", heading, l.Say(q.Look()))
 		for _, a := range q.Answers {
 			fmt.Fprintf(&short, "| %s | %s | `%s:%s` | `%s` |\n", anchor, l.Say(a.Says()), a.Strategy, a.Scenario, a.Twin)
@@ -24,21 +24,8 @@ func (l language) mine() string {
 				"twin", l.section(a.Twin, ""), "beside", a.Twin+":"+a.Scenario))
 		}
 		if i+1 < len(questions) {
-			fmt.Fprintf(&long, "\n%s\n", l.say("mine.next", "anchor", anchorOf(fmt.Sprintf("%d. %s", i+2, l.Say(questions[i+1].Ask())))))
+			fmt.Fprintf(&long, "\n%s\n", l.say("mine.next", "anchor", lab.Anchor(fmt.Sprintf("%d. %s", i+2, l.Say(questions[i+1].Ask())))))
 		}
 	}
 	return short.String() + long.String() + "\n" + l.say("mine.end") + "\n"
-}
-
-// anchorOf is the anchor that GitHub gives a heading.
-func anchorOf(heading string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-':
-			return unicode.ToLower(r)
-		case r == ' ':
-			return '-'
-		}
-		return -1
-	}, heading)
 }

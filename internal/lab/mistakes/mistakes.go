@@ -26,7 +26,7 @@ var chapters = sync.OnceValue(func() map[string]string {
 	}
 	of := map[string]string{}
 	for _, chapter := range all {
-		if strings.HasSuffix(chapter, chinese) {
+		if strings.HasSuffix(chapter, ".zh-CN.md") {
 			continue
 		}
 		text, err := fs.ReadFile(stocklock.Pages, chapter)
@@ -40,8 +40,6 @@ var chapters = sync.OnceValue(func() map[string]string {
 	return of
 })
 
-const chinese = ".zh-CN.md"
-
 // Section is the path of the chapter on a strategy or a scenario, and the heading in it:
 // docs/mistakes/leases.md#setnx. The language is en or zh-CN. It is empty for a name without a section, as that of
 // a strategy of a reader's own.
@@ -50,10 +48,7 @@ func Section(name, language string) string {
 	if chapter == "" {
 		return ""
 	}
-	if language == "zh-CN" {
-		chapter = strings.TrimSuffix(chapter, ".md") + chinese
-	}
-	return chapter + "#" + name
+	return stocklock.InLanguage(chapter, language) + "#" + name
 }
 
 // Names are those of the strategies and the scenarios that have a section, sorted.

@@ -43,7 +43,7 @@ func OfEarlierVersions() []string {
 	}
 	all := slices.Clone(english)
 	for _, page := range english {
-		all = append(all, strings.TrimSuffix(page, ".md")+".zh-CN.md")
+		all = append(all, stocklock.InLanguage(page, "zh-CN"))
 	}
 	return all
 }
@@ -52,18 +52,14 @@ func OfEarlierVersions() []string {
 // meant. It is empty for a page that has not moved. Pages of strategies and scenarios were docs/strategies/NAME.md
 // and docs/scenarios/NAME.md.
 func Moved(page string) string {
-	language, english := Language(page), page
-	if language != "en" {
-		english = strings.TrimSuffix(page, ".zh-CN.md") + ".md"
-	}
+	language, english := Language(page), stocklock.InLanguage(page, "en")
 	now, is := moved[english]
 	if folder := path.Dir(english); !is && (folder == "docs/strategies" || folder == "docs/scenarios") {
 		return mistakes.Section(strings.TrimSuffix(path.Base(english), ".md"), language)
 	}
-	if translated := strings.TrimSuffix(now, ".md") + ".zh-CN.md"; language != "en" {
-		if _, err := fs.Stat(stocklock.Pages, translated); err == nil {
-			return translated
-		}
+	translated := stocklock.InLanguage(now, language)
+	if _, err := fs.Stat(stocklock.Pages, translated); err != nil {
+		return now
 	}
-	return now
+	return translated
 }

@@ -95,12 +95,9 @@ func Markdown(page string, text []byte, lead Lead) (string, error) {
 
 var reference = regexp.MustCompile(`(<(?:a href|img src|source srcset)=")([^"]*)("[^>]*>)`)
 
-// anchors are the names of headings as GitHub gives them. Goldmark's own lose every Chinese character.
-type anchors map[string]bool
-
-// Generate implements [parser.IDs].
-func (a anchors) Generate(heading []byte, _ ast.NodeKind) []byte {
-	name := strings.Map(func(r rune) rune {
+// Anchor is the anchor that GitHub gives a heading.
+func Anchor(heading string) string {
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r == ' ':
 			return '-'
@@ -108,7 +105,15 @@ func (a anchors) Generate(heading []byte, _ ast.NodeKind) []byte {
 			return unicode.ToLower(r)
 		}
 		return -1
-	}, string(heading))
+	}, heading)
+}
+
+// anchors are those of a page. Goldmark's own lose every Chinese character.
+type anchors map[string]bool
+
+// Generate implements [parser.IDs].
+func (a anchors) Generate(heading []byte, _ ast.NodeKind) []byte {
+	name := Anchor(string(heading))
 	free := name
 	for n := 1; a[free]; n++ {
 		free = fmt.Sprintf("%s-%d", name, n)

@@ -16,6 +16,7 @@ import (
 
 	parse "golang.org/x/net/html"
 
+	"stocklock"
 	"stocklock/internal/lab/live"
 	"stocklock/internal/lab/pages"
 	"stocklock/internal/lab/report"
@@ -133,19 +134,19 @@ var menuLinks = []struct{ key, file string }{{"menu.start", "README.md"}, {"menu
 	{"menu.mine", "docs/is-it-mine.md"}, {"menu.peers", "docs/peers.md"}, {"menu.names", "docs/mistakes/README.md"}, {"menu.other", ""}}
 
 func (s *site) menu(file string) string {
-	in := words.English
-	if pages.Language(file) != "en" {
-		in = words.Chinese
+	in, language, other := words.English, "en", "zh-CN"
+	if pages.Language(file) != language {
+		in, language, other = words.Chinese, other, language
 	}
 	var b strings.Builder
 	b.WriteString("<nav>")
 	for _, link := range menuLinks {
 		if link.file == "" { // the start is there for a page that has no translation
-			link.file = translation(file)
+			link.file = stocklock.InLanguage(file, other)
 			if !s.has(link.file) {
-				link.file = translation(translated(in, "README.md"))
+				link.file = stocklock.InLanguage("README.md", other)
 			}
-		} else if twin := translated(in, link.file); s.has(twin) {
+		} else if twin := stocklock.InLanguage(link.file, language); s.has(twin) {
 			link.file = twin
 		}
 		address, current := relative(file, link.file), ""
@@ -159,22 +160,6 @@ func (s *site) menu(file string) string {
 	}
 	b.WriteString("</nav>")
 	return b.String()
-}
-
-// translated is an English page in a language.
-func translated(in *words.Language, page string) string {
-	if in == words.English {
-		return page
-	}
-	return translation(page)
-}
-
-// translation is the page in the other language.
-func translation(page string) string {
-	if english, is := strings.CutSuffix(page, ".zh-CN.md"); is {
-		return english + ".md"
-	}
-	return strings.TrimSuffix(page, ".md") + ".zh-CN.md"
 }
 
 func (s *site) has(file string) bool {
