@@ -117,21 +117,12 @@ func ShopBeside() (string, error) {
 	if noCheckout == nil {
 		return "", nil
 	}
-	beside, err := programBeside()
-	if err != nil {
+	self, err := os.Executable()
+	beside := filepath.Join(filepath.Dir(self), "shop")
+	if _, missing := os.Stat(beside); err != nil || missing != nil {
 		return "", fmt.Errorf("rig: no shop to start: %w, and no program shop beside this one", noCheckout)
 	}
 	return beside, nil
-}
-
-func programBeside() (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	beside := filepath.Join(filepath.Dir(self), "shop")
-	_, err = os.Stat(beside)
-	return beside, err
 }
 
 // ModuleRoot is the folder of the checkout that the working directory is in.
