@@ -178,9 +178,7 @@ func (s *section) named() *Sale {
 	return &Sale{Label(s.ID), s.Shop}
 }
 
-func first(times ...time.Time) time.Time {
-	return cmp.Or(times...)
-}
+var first = cmp.Or[time.Time]
 
 // Period is a time in which a fault or an intervention was active.
 type Period struct {

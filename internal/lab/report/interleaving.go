@@ -258,11 +258,7 @@ func (t Terminal) drawingLine(colours text.Colors, at string, cells []string, wi
 			}
 			b.WriteString(text.Pad(cell, width, ' '))
 		}
-		printed := strings.TrimRight(b.String(), " ")
-		if len(colours) > 0 {
-			printed = t.paint(colours, printed)
-		}
-		fmt.Fprintln(t.Out, printed)
+		fmt.Fprintln(t.Out, t.paint(colours, strings.TrimRight(b.String(), " ")))
 	}
 }
 
