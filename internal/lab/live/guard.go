@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 
+	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/words"
 )
 
@@ -59,10 +59,7 @@ func (s *Server) guarded(next, phones http.Handler) http.Handler {
 // given. The port does not matter: the one that a container publishes is not known inside.
 func (s *Server) ownHost(host string) bool {
 	name := hostName(host)
-	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
-		return true
-	}
-	if addr, err := netip.ParseAddr(name); err == nil && addr.IsLoopback() {
+	if service.IsLoopback(name) || strings.HasSuffix(name, ".localhost") {
 		return true
 	}
 	return slices.ContainsFunc(s.o.Hosts, func(own string) bool { return strings.EqualFold(own, name) })
