@@ -15,9 +15,6 @@ import (
 // a sweep is a request like others. The answer says how many ended: {"ended":1}.
 const SweepPath = "/lab/sweep"
 
-// sweepBatch is how many reservations a sweep ends at most: more than a play has.
-const sweepBatch = 64
-
 // Swept is the answer to a sweep.
 type Swept struct {
 	Ended int `json:"ended"`
@@ -25,7 +22,7 @@ type Swept struct {
 
 func (l *Lab) sweep(w http.ResponseWriter, r *http.Request) {
 	swept, err := within(r.Context(), l, r.Header.Get(shop.RequestIDHeader), func(ctx context.Context, _ reserving) (s Swept, err error) {
-		s.Ended, _, _, err = l.deps.Store.EndHolds(ctx, l.name, sweepBatch)
+		s.Ended, _, _, err = l.deps.Store.EndHolds(ctx, l.name, 64) // more than a play has
 		return s, err
 	})
 	if err != nil {

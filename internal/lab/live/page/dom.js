@@ -9,8 +9,7 @@ export function h(tag, attributes = {}, ...children) {
     else if (value === true) element.setAttribute(name, '');
     else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
   }
-  element.append(...children.flat(Infinity).filter(c => c !== null && c !== undefined && c !== false));
-  return element;
+  return fill(element, ...children);
 }
 
 // markup makes an element of what Go has drawn and escaped.
