@@ -23,56 +23,35 @@ any() { # any PROGRAM...: succeeds if one of them is on the PATH
 	return 1
 }
 
+lacks() { # lacks PROGRAMS NAME APT DNF APK BREW: adds to what is missing, unless one of the programs is there
+	# shellcheck disable=SC2086 # one word per program
+	if any $1; then return; fi
+	missing="$missing, $2" apt="$apt $3" dnf="$dnf $4" apk="$apk $5" brew="$brew $6"
+}
+
 look() { # look NEED...: sets $missing, and its packages in $apt, $dnf, $apk and $brew, and $by_hand
 	missing='' apt='' dnf='' apk='' brew='' by_hand=''
 	for need; do
 		case $need in
-		bash) # which Alpine has not
-			if any bash; then continue; fi
-			missing="$missing, bash"
-			apt="$apt bash" dnf="$dnf bash" apk="$apk bash" brew="$brew bash"
-			;;
-		redis)
-			if any redis-server valkey-server; then continue; fi
-			missing="$missing, Redis or Valkey (redis-server or valkey-server)"
-			apt="$apt redis-server" dnf="$dnf valkey" apk="$apk redis" brew="$brew redis"
-			;;
-		mysql)
-			if any mariadbd mysqld; then continue; fi
-			missing="$missing, MariaDB or MySQL (mariadbd or mysqld)"
-			apt="$apt mariadb-server" dnf="$dnf mariadb-server" apk="$apk mariadb" brew="$brew mariadb"
-			;;
+		bash) lacks bash bash bash bash bash bash ;; # Alpine has none
+		redis) lacks 'redis-server valkey-server' 'Redis or Valkey (redis-server or valkey-server)' redis-server valkey redis redis ;;
+		mysql) lacks 'mariadbd mysqld' 'MariaDB or MySQL (mariadbd or mysqld)' mariadb-server mariadb-server mariadb mariadb ;;
+		etcd) lacks etcd etcd etcd-server etcd etcd etcd ;;
+		promtool) lacks promtool "Prometheus' promtool" prometheus golang-github-prometheus prometheus prometheus ;;
+		img2webp) lacks img2webp img2webp webp libwebp-tools libwebp-tools webp ;;
 		cc)
 			compiler=$("${GO:-go}" env CC)
-			if any "${compiler%% *}"; then continue; fi
-			missing="$missing, a C compiler ($compiler)"
-			apt="$apt gcc libc6-dev" dnf="$dnf gcc" apk="$apk gcc musl-dev" brew="$brew llvm"
+			lacks "${compiler%% *}" "a C compiler ($compiler)" 'gcc libc6-dev' gcc 'gcc musl-dev' llvm
 			;;
 		chromium)
 			if any chromium-headless-shell chromium chromium-browser google-chrome google-chrome-stable; then continue; fi
 			if [ -x "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome" ]; then continue; fi
-			missing="$missing, Chromium (chromium-headless-shell, chromium or google-chrome)"
-			apt="$apt fonts-dejavu-core" dnf="$dnf chromium" apk="$apk chromium font-dejavu" brew="$brew google-chrome"
+			lacks '' 'Chromium (chromium-headless-shell, chromium or google-chrome)' fonts-dejavu-core chromium 'chromium font-dejavu' google-chrome
 			if grep -qs '^ID.*ubuntu' /etc/os-release; then # it has Chromium as a snap alone
 				by_hand=' and Google Chrome, from https://www.google.com/chrome'
 			else
 				apt="$apt chromium-headless-shell"
 			fi
-			;;
-		etcd)
-			if any etcd; then continue; fi
-			missing="$missing, etcd"
-			apt="$apt etcd-server" dnf="$dnf etcd" apk="$apk etcd" brew="$brew etcd"
-			;;
-		promtool)
-			if any promtool; then continue; fi
-			missing="$missing, Prometheus' promtool"
-			apt="$apt prometheus" dnf="$dnf golang-github-prometheus" apk="$apk prometheus" brew="$brew prometheus"
-			;;
-		img2webp)
-			if any img2webp; then continue; fi
-			missing="$missing, img2webp"
-			apt="$apt webp" dnf="$dnf libwebp-tools" apk="$apk libwebp-tools" brew="$brew webp"
 			;;
 		*)
 			say "servers.sh: unknown program \"$need\": want bash, redis, mysql, etcd, cc, chromium, img2webp or promtool"
