@@ -17,7 +17,6 @@ import (
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
-	"github.com/ngrok/sqlmw"
 	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/stock"
@@ -375,17 +374,6 @@ func TestSalesThatFailMakeAShopUnready(t *testing.T) {
 	}
 }
 
-// heldCommits holds COMMITs until the channel is closed.
-type heldCommits struct {
-	sqlmw.NullInterceptor
-	until chan struct{}
-}
-
-func (h heldCommits) TxCommit(_ context.Context, tx driver.Tx) error {
-	<-h.until
-	return tx.Commit()
-}
-
 // TestARefusalEndsNoRowOfFailedSales: one item that is sold out says nothing of whether others can be sold.
 func TestARefusalEndsNoRowOfFailedSales(t *testing.T) {
 	s := open(t, nil)
@@ -406,9 +394,14 @@ func TestARefusalEndsNoRowOfFailedSales(t *testing.T) {
 }
 
 func TestCommitsWithoutAnAnswerMakeAShopUnready(t *testing.T) {
-	held := heldCommits{until: make(chan struct{})}
+	answered := make(chan struct{})
 	s := open(t, func(c *Config) {
-		c.Deps.Store = stocktest.Open(t, stock.WithPool(testserver.Intercept(held)))
+		c.Deps.Store = stocktest.Open(t, stock.WithPool(testserver.Intercept(testserver.Statements{Before: func(statement string, _ []driver.NamedValue) error {
+			if statement == "COMMIT" {
+				<-answered
+			}
+			return nil
+		}})))
 	})
 	item := stocktest.Item(t, s.Deps.Store, 1)
 	sold := make(chan answer)
@@ -417,7 +410,7 @@ func TestCommitsWithoutAnAnswerMakeAShopUnready(t *testing.T) {
 	if stall := s.scrape()["shop_commit_stall_seconds"]; stall <= maxCommitStall.Seconds() {
 		t.Errorf("shop_commit_stall_seconds is %v", stall)
 	}
-	close(held.until)
+	close(answered)
 	if got := <-sold; got.status != http.StatusCreated {
 		t.Errorf("the sale: %d %s", got.status, got.body)
 	}

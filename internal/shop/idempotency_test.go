@@ -14,8 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ngrok/sqlmw"
-
 	"stocklock/internal/stock"
 	"stocklock/internal/stock/stocktest"
 	"stocklock/internal/strategy"
@@ -101,40 +99,31 @@ func aKeyBelongsToOneOrder(t *testing.T, s *running) {
 	}
 }
 
-// lookUps counts the searches for orders.
-type lookUps struct {
-	sqlmw.NullInterceptor
-	n atomic.Int64
-}
-
-func (l *lookUps) ConnQueryContext(ctx context.Context, conn driver.QueryerContext, query string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
-	if strings.HasPrefix(query, "SELECT * FROM `orders`") || strings.HasPrefix(query, "SELECT o.*, ") {
-		l.n.Add(1)
-	}
-	rows, err := conn.QueryContext(ctx, query, args)
-	return ctx, rows, err
-}
-
 func TestASaleLooksForItsKeyAtMostOnce(t *testing.T) {
 	for _, by := range strategy.All() {
-		var seen lookUps
+		var lookUps atomic.Int64 // searches for orders
 		s := open(t, func(c *Config) {
-			c.Strategy, c.Deps.Store = by, stocktest.Open(t, stock.WithPool(testserver.Intercept(&seen)))
+			c.Strategy, c.Deps.Store = by, stocktest.Open(t, stock.WithPool(testserver.Intercept(testserver.Statements{Before: func(statement string, _ []driver.NamedValue) error {
+				if strings.HasPrefix(statement, "SELECT * FROM `orders`") || strings.HasPrefix(statement, "SELECT o.*, ") {
+					lookUps.Add(1)
+				}
+				return nil
+			}})))
 		})
 		item := stocktest.Item(t, s.Deps.Store, 2)
 		want := int64(1)
 		if by.FindsRepeats { // its INSERT does
 			want = 0
 		}
-		if got := s.buy(item, "Idempotency-Key", "key-of-some-customer-1"); got.status != 201 || seen.n.Load() != want {
-			t.Errorf("%s: %d %s, and looked for orders %d times, want %d", by.Name, got.status, got.body, seen.n.Load(), want)
+		if got := s.buy(item, "Idempotency-Key", "key-of-some-customer-1"); got.status != 201 || lookUps.Load() != want {
+			t.Errorf("%s: %d %s, and looked for orders %d times, want %d", by.Name, got.status, got.body, lookUps.Load(), want)
 		}
 		// A repeat reads the order and its lines; a batch reads both at once.
 		if want += 2; by.Name == "batched" {
 			want--
 		}
-		if got := s.buy(item, "Idempotency-Key", "key-of-some-customer-1"); got.status != 201 || got.header.Get("Idempotency-Replayed") != "true" || seen.n.Load() != want {
-			t.Errorf("%s, again: %d %s, and looked for orders %d times, want %d", by.Name, got.status, got.body, seen.n.Load(), want)
+		if got := s.buy(item, "Idempotency-Key", "key-of-some-customer-1"); got.status != 201 || got.header.Get("Idempotency-Replayed") != "true" || lookUps.Load() != want {
+			t.Errorf("%s, again: %d %s, and looked for orders %d times, want %d", by.Name, got.status, got.body, lookUps.Load(), want)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
-	"github.com/ngrok/sqlmw"
 
 	"stocklock/internal/stock"
 	"stocklock/internal/stock/stocktest"
@@ -21,14 +20,14 @@ import (
 // failing answers the next statement that has its text with an error of the server, or each. The
 // server gets COMMIT only if it delivers.
 type failing struct {
-	sqlmw.NullInterceptor
+	testserver.Statements
 	text    string
 	deliver bool
 	each    bool
 	number  atomic.Uint32 // 0 for none
 }
 
-func (f *failing) fails(statement string) error {
+func (f *failing) fails(statement string, _ []driver.NamedValue) error {
 	number := f.number.Load()
 	if number == 0 || !strings.Contains(statement, f.text) {
 		return nil
@@ -39,23 +38,8 @@ func (f *failing) fails(statement string) error {
 	return &mysqldriver.MySQLError{Number: uint16(number), Message: "of the test"}
 }
 
-func (f *failing) ConnExecContext(ctx context.Context, conn driver.ExecerContext, query string, args []driver.NamedValue) (driver.Result, error) {
-	if err := f.fails(query); err != nil {
-		return nil, err
-	}
-	return conn.ExecContext(ctx, query, args)
-}
-
-func (f *failing) ConnQueryContext(ctx context.Context, conn driver.QueryerContext, query string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
-	if err := f.fails(query); err != nil {
-		return ctx, nil, err
-	}
-	rows, err := conn.QueryContext(ctx, query, args)
-	return ctx, rows, err
-}
-
 func (f *failing) TxCommit(_ context.Context, tx driver.Tx) error {
-	err := f.fails("COMMIT")
+	err := f.fails("COMMIT", nil)
 	if err != nil && !f.deliver {
 		return errors.Join(tx.Rollback(), err)
 	}
@@ -64,6 +48,7 @@ func (f *failing) TxCommit(_ context.Context, tx driver.Tx) error {
 
 func openFailing(t *testing.T, f *failing) *stock.Store {
 	t.Helper()
+	f.Before = f.fails
 	return stocktest.Open(t, stock.WithPool(testserver.Intercept(f)))
 }
 

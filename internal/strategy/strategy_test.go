@@ -12,7 +12,6 @@ import (
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
-	"github.com/ngrok/sqlmw"
 
 	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
@@ -72,7 +71,6 @@ func TestAConflictIsRepeated(t *testing.T) {
 
 // losing answers the next statement that has its text, or each, with an error of the server.
 type losing struct {
-	sqlmw.NullInterceptor
 	text   string
 	each   bool
 	number atomic.Uint32 // 0 for none
@@ -81,7 +79,13 @@ type losing struct {
 	begun, commits atomic.Int64 // transactions, and COMMITs
 }
 
-func (l *losing) loses(statement string) error {
+func (l *losing) loses(statement string, _ []driver.NamedValue) error {
+	switch statement {
+	case "BEGIN":
+		l.begun.Add(1)
+	case "COMMIT":
+		l.commits.Add(1)
+	}
 	number := l.number.Load()
 	if !strings.Contains(statement, l.text) || number == 0 {
 		return nil
@@ -95,41 +99,12 @@ func (l *losing) loses(statement string) error {
 	return &mysqldriver.MySQLError{Number: uint16(number), Message: "of the test"}
 }
 
-func (l *losing) ConnBeginTx(ctx context.Context, conn driver.ConnBeginTx, opts driver.TxOptions) (context.Context, driver.Tx, error) {
-	l.begun.Add(1)
-	tx, err := conn.BeginTx(ctx, opts)
-	return ctx, tx, err
-}
-
-func (l *losing) ConnExecContext(ctx context.Context, conn driver.ExecerContext, query string, args []driver.NamedValue) (driver.Result, error) {
-	if err := l.loses(query); err != nil {
-		return nil, err
-	}
-	return conn.ExecContext(ctx, query, args)
-}
-
-func (l *losing) ConnQueryContext(ctx context.Context, conn driver.QueryerContext, query string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
-	if err := l.loses(query); err != nil {
-		return ctx, nil, err
-	}
-	rows, err := conn.QueryContext(ctx, query, args)
-	return ctx, rows, err
-}
-
-func (l *losing) TxCommit(_ context.Context, tx driver.Tx) error {
-	l.commits.Add(1)
-	if err := l.loses("COMMIT"); err != nil {
-		return errors.Join(tx.Rollback(), err)
-	}
-	return tx.Commit()
-}
-
 // losingDeps returns deps whose statements l answers, and a store beside theirs.
 func losingDeps(t *testing.T, l *losing) (strategy.Deps, *stock.Store) {
 	t.Helper()
 	dsn := stocktest.Database(t)
 	d := strategytest.Deps(t)
-	d.Store = stocktest.OpenAt(t, dsn, stock.WithPool(testserver.Intercept(l)))
+	d.Store = stocktest.OpenAt(t, dsn, stock.WithPool(testserver.Intercept(testserver.Statements{Before: l.loses})))
 	return d, stocktest.OpenAt(t, dsn)
 }
 

@@ -390,34 +390,6 @@ func TestTheStateOfAHoldDecides(t *testing.T) {
 	}
 }
 
-// meeting calls a function before each statement and COMMIT. What it returns an error for is not carried out.
-type meeting struct {
-	sqlmw.NullInterceptor
-	before func(statement string, args []driver.NamedValue) error
-}
-
-func (m *meeting) ConnExecContext(ctx context.Context, conn driver.ExecerContext, query string, args []driver.NamedValue) (driver.Result, error) {
-	if err := m.before(query, args); err != nil {
-		return nil, err
-	}
-	return conn.ExecContext(ctx, query, args)
-}
-
-func (m *meeting) ConnQueryContext(ctx context.Context, conn driver.QueryerContext, query string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
-	if err := m.before(query, args); err != nil {
-		return ctx, nil, err
-	}
-	rows, err := conn.QueryContext(ctx, query, args)
-	return ctx, rows, err
-}
-
-func (m *meeting) TxCommit(_ context.Context, tx driver.Tx) error {
-	if err := m.before("COMMIT", nil); err != nil {
-		return errors.Join(err, tx.Rollback())
-	}
-	return tx.Commit()
-}
-
 // TestUnitsThatComeBackAreNotSoldOut has a sweep end the only hold while another sale looks why it finds no unit.
 func TestUnitsThatComeBackAreNotSoldOut(t *testing.T) {
 	dsn := stocktest.Database(t)
@@ -428,7 +400,7 @@ func TestUnitsThatComeBackAreNotSoldOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := 0
-	store := stocktest.OpenAt(t, dsn, stock.WithPool(testserver.Intercept(&meeting{before: func(statement string, _ []driver.NamedValue) (err error) {
+	store := stocktest.OpenAt(t, dsn, stock.WithPool(testserver.Intercept(testserver.Statements{Before: func(statement string, _ []driver.NamedValue) (err error) {
 		if strings.Contains(statement, "SUM(quantity)") {
 			ended, _, _, err = direct.EndHolds(t.Context(), "test", 1)
 		}
@@ -454,7 +426,7 @@ func TestAnUnansweredCommitStaysUnknown(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		commits, updates := 0, 0
 		d := strategy.Deps{Options: strategy.Options{Wait: time.Second, Retry: time.Millisecond}}
-		d.Store = stocktest.OpenAt(t, dsn, stock.WithPool(testserver.Intercept(&meeting{before: func(statement string, args []driver.NamedValue) (err error) {
+		d.Store = stocktest.OpenAt(t, dsn, stock.WithPool(testserver.Intercept(testserver.Statements{Before: func(statement string, args []driver.NamedValue) (err error) {
 			switch verb, _, _ := strings.Cut(statement, " "); verb {
 			case "INSERT":
 				for _, arg := range args {

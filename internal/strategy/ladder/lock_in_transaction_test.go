@@ -12,7 +12,6 @@ import (
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
-	"github.com/ngrok/sqlmw"
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
@@ -150,34 +149,27 @@ func TestSnapshotIsolation(t *testing.T) {
 
 // TestACommitThatFailsAfterTheSection is no sale.
 func TestACommitThatFailsAfterTheSection(t *testing.T) {
-	fails := &failingCommit{}
+	fails := false
 	d := strategytest.Deps(t)
-	d.Store, d.Wait = stocktest.Open(t, stock.WithPool(testserver.Intercept(fails))), time.Second
+	d.Wait = time.Second
+	d.Store = stocktest.Open(t, stock.WithPool(testserver.Intercept(testserver.Statements{Before: func(statement string, _ []driver.NamedValue) error {
+		if statement != "COMMIT" || !fails {
+			return nil
+		}
+		return &mysqldriver.MySQLError{Number: 1213}
+	}})))
 	for _, s := range []Rung{lockInTransaction, snapshotBeforeLock, lockThenForUpdate, transactionInLock} {
 		item := stocktest.Item(t, d.Store, 1)
 		seller := strategytest.NewSeller(t, s.Strategy, d)
-		fails.now = true
+		fails = true
 		order, err := seller.Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
-		if fails.now = false; !errors.Is(err, stock.ErrConflict) {
+		if fails = false; !errors.Is(err, stock.ErrConflict) {
 			t.Errorf("%s: sold %+v, %v, without a COMMIT, want ErrConflict", s.Name, order, err)
 		}
 		if _, err := seller.Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {
 			t.Errorf("%s: the next sale: %v", s.Name, err)
 		}
 	}
-}
-
-// failingCommit rolls back, and answers that the transaction lost against another one.
-type failingCommit struct {
-	sqlmw.NullInterceptor
-	now bool
-}
-
-func (f *failingCommit) TxCommit(_ context.Context, tx driver.Tx) error {
-	if !f.now {
-		return tx.Commit()
-	}
-	return errors.Join(&mysqldriver.MySQLError{Number: 1213}, tx.Rollback())
 }
 
 // TestASaleThatFindsNoConnectionIsBusy: those that wait for the lock have one each.
