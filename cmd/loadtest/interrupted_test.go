@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -72,6 +74,29 @@ func TestWhatAnInterruptionLeavesOut(t *testing.T) {
 	}
 }
 
+// interrupt interrupts a program when it has said something on standard error.
+func interrupt(t *testing.T, cmd *exec.Cmd, until string) {
+	t.Helper()
+	errs, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer time.AfterFunc(3*time.Minute, func() { cmd.Process.Kill() }).Stop()
+	said := false
+	for lines := bufio.NewScanner(errs); !said && lines.Scan(); {
+		said = strings.Contains(lines.Text(), until)
+	}
+	cmd.Process.Signal(os.Interrupt)
+	go io.Copy(io.Discard, errs)
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); !said || code != exitInterrupted {
+		t.Errorf("%s: exit code %d, want %d; it has said %q: %t", cmd, code, exitInterrupted, until, said)
+	}
+}
+
 // TestInterruptedRunReportsWhatThereIs ends a run after its first cell.
 func TestInterruptedRunReportsWhatThereIs(t *testing.T) {
 	t.Parallel()
@@ -81,23 +106,7 @@ func TestInterruptedRunReportsWhatThereIs(t *testing.T) {
 	cmd := ownProgram(t, "run", "contention", "--stock", "20", "--out", json, "--out", html)
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	errs, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() }).Stop()
-	for lines := bufio.NewScanner(errs); lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), fmt.Sprintf("1/%d ", all)) {
-			cmd.Process.Signal(os.Interrupt)
-		}
-	}
-	cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
-		t.Errorf("exit code %d, want %d", code, exitInterrupted)
-	}
+	interrupt(t, cmd, fmt.Sprintf("1/%d ", all))
 	r, err := report.Read(json)
 	if err != nil {
 		t.Fatal(err)

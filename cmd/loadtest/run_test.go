@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -456,28 +454,7 @@ func TestInterruptLeavesNothing(t *testing.T) {
 		temp := t.TempDir()
 		cmd := ownProgram(t, strings.Fields(tt.args)...)
 		cmd.Env = append(cmd.Env, "TMPDIR="+temp)
-		errs, err := cmd.StderrPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		kill := time.AfterFunc(3*time.Minute, func() { cmd.Process.Kill() })
-		done := false
-		for lines := bufio.NewScanner(errs); !done && lines.Scan(); {
-			done = strings.Contains(lines.Text(), tt.until)
-		}
-		if !done {
-			t.Errorf("loadtest %s ended, and did not say %q", tt.args, tt.until)
-		}
-		cmd.Process.Signal(os.Interrupt)
-		go io.Copy(io.Discard, errs)
-		cmd.Wait()
-		kill.Stop()
-		if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
-			t.Errorf("loadtest %s: exit code %d, want %d", tt.args, code, exitInterrupted)
-		}
+		interrupt(t, cmd, tt.until)
 		if left, _ := os.ReadDir(temp); len(left) > 0 {
 			t.Errorf("loadtest %s: left behind: %v", tt.args, left)
 		}

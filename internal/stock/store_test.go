@@ -63,21 +63,6 @@ func TestReadOfAnUnknownItem(t *testing.T) {
 	}
 }
 
-func TestItemsPageByPage(t *testing.T) {
-	store := stocktest.Open(t)
-	for range 3 {
-		stocktest.Item(t, store, 1)
-	}
-	first, err := store.Items(t.Context(), 0, 2)
-	if err != nil || len(first) != 2 {
-		t.Fatalf("Items(0, 2) = %d items, %v, want 2", len(first), err)
-	}
-	rest, err := store.Items(t.Context(), first[1].ID, 2)
-	if err != nil || len(rest) != 1 {
-		t.Fatalf("Items(%d, 2) = %d items, %v, want 1", first[1].ID, len(rest), err)
-	}
-}
-
 // TestTheOrdersBeyondSoManyUnits are found, as docs/operate.md has it.
 func TestTheOrdersBeyondSoManyUnits(t *testing.T) {
 	store := stocktest.Open(t)
