@@ -279,7 +279,7 @@ func TestASweepThatWaitsForAnItemLocksNoOther(t *testing.T) {
 	dsn := stocktest.Database(t)
 	store := stocktest.OpenAt(t, dsn)
 	sweeper := stocktest.OpenAt(t, dsn+"?innodb_lock_wait_timeout=60&readTimeout=2m", stock.WithExtraTime(time.Minute))
-	free, stuck := newItem(t, store, 3), newItem(t, store, 2)
+	free, stuck := stocktest.Item(t, store, 3), stocktest.Item(t, store, 2)
 	for i, items := range [][]stock.Item{{free, stuck}, {stuck}, {free}} {
 		var lines []stock.Line
 		for _, item := range items {
@@ -312,7 +312,7 @@ func TestASweepThatWaitsForAnItemLocksNoOther(t *testing.T) {
 	if err := errors.Join(err, <-ended); err != nil {
 		t.Error(err)
 	}
-	if units := [2]int64{stockOf(t, store, free.ID), stockOf(t, store, stuck.ID)}; units != [2]int64{2, 2} {
+	if units := [2]int64{stocktest.Left(t, store, free.ID), stocktest.Left(t, store, stuck.ID)}; units != [2]int64{2, 2} {
 		t.Errorf("%d units are left, want all but the one that was sold", units)
 	}
 }
