@@ -15,19 +15,29 @@ const maxEnded = 16
 
 // EndHolds ends up to limit overdue holds, the longest overdue first, and puts their units back. It returns how
 // many it ended, how long the first was overdue, and whether there may be more. It leaves out those that others
-// have locked.
+// have locked, and those that the server refuses to end.
 //
 // It finds them by an index that has the live ones alone, and locks nothing to do so.
 func (s *Store) EndHolds(ctx context.Context, shop string, limit int) (ended int, late time.Duration, more bool, err error) {
-	var overdue []Hold
-	err = s.read(ctx, &overdue, "SELECT id, live_until FROM holds FORCE INDEX (holds_live) WHERE live_until < UTC_TIMESTAMP(6) ORDER BY live_until LIMIT ?", limit)
-	if err != nil || len(overdue) == 0 {
-		return 0, 0, false, wrapped("look for overdue reservations", err)
+	waitFor := anyItem
+	for behind := time.Unix(0, 0); ; waitFor = noItem { // where it ends none of so many, it looks behind them
+		var overdue []Hold
+		failed := s.read(ctx, &overdue, "SELECT id, live_until FROM holds FORCE INDEX (holds_live) WHERE live_until > ? AND live_until < UTC_TIMESTAMP(6) ORDER BY live_until LIMIT ?", behind, limit)
+		if failed != nil || len(overdue) == 0 {
+			return 0, late, false, errors.Join(err, wrapped("look for overdue reservations", failed))
+		}
+		late = cmp.Or(late, s.db.NowFunc().Sub(*overdue[0].LiveUntil))
+		ended, failed = s.endHolds(ctx, shop, each(overdue, func(h Hold) uint64 { return h.ID }), waitFor, Held, Paying)
+		err, more = errors.Join(err, failed), len(overdue) == limit
+		if ended > 0 || !more || ctx.Err() != nil {
+			return ended, late, ended > 0 && more, err
+		}
+		behind = *overdue[len(overdue)-1].LiveUntil
 	}
-	ids := each(overdue, func(h Hold) uint64 { return h.ID })
-	ended, err = s.endHolds(ctx, shop, ids, Held, Paying)
-	return ended, s.db.NowFunc().Sub(*overdue[0].LiveUntil), ended > 0 && len(overdue) == limit, err
 }
+
+func anyItem(uint64) bool { return true }
+func noItem(uint64) bool  { return false }
 
 // EndOverdue ends holds that are overdue and whose payment has not begun: up to 16 of the sale's customer, and up to 16
 // that have units of its items. It returns how many it ended.
@@ -39,7 +49,7 @@ func (s *Store) EndOverdue(ctx context.Context, shop string, wanted Sale) (ended
 	if err != nil || len(ids) == 0 {
 		return 0, wrapped("look for overdue reservations", err)
 	}
-	return s.endHolds(ctx, shop, ids, Held)
+	return s.endHolds(ctx, shop, ids, func(item uint64) bool { return slices.Contains(itemsOf(wanted.Lines()), item) }, Held)
 }
 
 // read reads the rows of a SELECT, which [again] repeats.
@@ -50,27 +60,39 @@ func (s *Store) read(ctx context.Context, dest any, query string, args ...any) e
 	return err
 }
 
+// waitEvery is after how many times that ended something endHolds waits for a locked item, too. Others end meanwhile.
+const waitEvery = 8
+
 // endHolds ends those of these holds that are overdue, and in one of the states. It begins with those that have no unit of an
-// item that others have locked. Then it waits for one such item: that of a crowd is never free at a look. It locks no
-// other one meanwhile, because a row can stay locked for a minute.
-func (s *Store) endHolds(ctx context.Context, shop string, ids []uint64, in ...HoldState) (int, error) {
-	ended, left, err := s.endEach(ctx, shop, ids, 0, in)
-	if len(left) > 0 {
-		item := left[rand.IntN(len(left))].ItemID
-		left = slices.DeleteFunc(left, func(l HoldLine) bool { return l.ItemID != item })
-		n, _, failed := s.endEach(ctx, shop, each(left, func(l HoldLine) uint64 { return l.HoldID }), item, in)
-		ended, err = ended+n, errors.Join(err, failed)
+// item that others have locked. Where it ended none, it waits for such items of one hold, because that of a crowd is never free
+// at a look. It locks nothing else meanwhile: a row can stay locked for a minute.
+func (s *Store) endHolds(ctx context.Context, shop string, ids []uint64, waitFor func(item uint64) bool, in ...HoldState) (int, error) {
+	ended, left, err := s.endEach(ctx, shop, ids, nil, in)
+	locked := slices.DeleteFunc(itemsLeft(left), func(item uint64) bool { return !waitFor(item) })
+	if len(locked) == 0 || ended > 0 && rand.IntN(waitEvery) > 0 {
+		return ended, err
 	}
-	return ended, err
+	item := locked[rand.IntN(len(locked))]
+	hold := left[slices.IndexFunc(left, func(l HoldLine) bool { return l.ItemID == item })].HoldID
+	ofHold := slices.DeleteFunc(slices.Clone(left), func(l HoldLine) bool { return l.HoldID != hold })
+	n, _, failed := s.endEach(ctx, shop, each(left, func(l HoldLine) uint64 { return l.HoldID }), itemsLeft(ofHold), in)
+	return ended + n, errors.Join(err, failed)
+}
+
+// itemsLeft are the items of these lines, each once.
+func itemsLeft(lines []HoldLine) []uint64 {
+	items := each(lines, func(l HoldLine) uint64 { return l.ItemID })
+	slices.Sort(items)
+	return slices.Compact(items)
 }
 
 // endEach is endThose, where one that the server refuses to end keeps no other.
-func (s *Store) endEach(ctx context.Context, shop string, ids []uint64, item uint64, in []HoldState) (ended int, left []HoldLine, err error) {
-	ended, left, err = s.endThose(ctx, shop, ids, item, in)
+func (s *Store) endEach(ctx context.Context, shop string, ids, items []uint64, in []HoldState) (ended int, left []HoldLine, err error) {
+	ended, left, err = s.endThose(ctx, shop, ids, items, in)
 	if is, _ := classOf(err); is == refused && len(ids) > 1 {
 		err = nil
 		for _, id := range ids {
-			n, more, failed := s.endEach(ctx, shop, []uint64{id}, item, in)
+			n, more, failed := s.endEach(ctx, shop, []uint64{id}, nil, in)
 			ended, left, err = ended+n, append(left, more...), errors.Join(err, failed)
 		}
 		return ended, left, err
@@ -81,11 +103,17 @@ func (s *Store) endEach(ctx context.Context, shop string, ids []uint64, item uin
 	return ended, left, wrapped(fmt.Sprint("end overdue reservations ", ids), err)
 }
 
-// endThose ends holds in one transaction. It waits for no item but this one, or for none if it is 0. It returns how many it ended, and of
-// those that it left the lines whose items others have locked.
-func (s *Store) endThose(ctx context.Context, shop string, ids []uint64, item uint64, in []HoldState) (n int, left []HoldLine, err error) {
+// endThose ends holds in one transaction. It waits for these items, before it locks a hold, and for nothing else. It returns how many it
+// ended, and of those that it left the lines whose items others have locked.
+func (s *Store) endThose(ctx context.Context, shop string, ids, items []uint64, in []HoldState) (n int, left []HoldLine, err error) {
 	var holds []Hold
 	err = s.Transact(ctx, func(tx Tx) error {
+		var free, there []uint64
+		if len(items) > 0 {
+			if err := tx.Query(&free, "SELECT id FROM items FORCE INDEX (PRIMARY) WHERE id IN ? ORDER BY id"+forUpdate, items); err != nil {
+				return err
+			}
+		}
 		err := tx.Query(&holds, "SELECT id, state, steps FROM holds WHERE id IN ? AND state IN ? AND live_until < UTC_TIMESTAMP(6) ORDER BY id FOR UPDATE SKIP LOCKED", ids, in)
 		if err != nil || len(holds) == 0 {
 			return cmp.Or(err, errUnwritten)
@@ -94,17 +122,15 @@ func (s *Store) endThose(ctx context.Context, shop string, ids []uint64, item ui
 		if err := tx.Query(&lines, "SELECT hold_id, item_id, quantity FROM hold_lines WHERE hold_id IN ?", each(holds, func(h Hold) uint64 { return h.ID })); err != nil {
 			return err
 		}
-		var free []uint64
-		if item != 0 {
-			if err := tx.Query(&free, "SELECT id FROM items WHERE id = ?"+forUpdate, item); err != nil {
+		if err := tx.Query(&free, "SELECT id FROM items FORCE INDEX (PRIMARY) WHERE id IN ? FOR UPDATE SKIP LOCKED", itemsLeft(lines)); err != nil {
+			return err
+		}
+		if len(free) < len(itemsLeft(lines)) { // the others are locked, or an operator has deleted them
+			if err := tx.Query(&there, "SELECT id FROM items WHERE id IN ?", itemsLeft(lines)); err != nil {
 				return err
 			}
 		}
-		if err := tx.Query(&free, "SELECT id FROM items FORCE INDEX (PRIMARY) WHERE id IN ? FOR UPDATE SKIP LOCKED", each(lines, func(l HoldLine) uint64 { return l.ItemID })); err != nil {
-			return err
-		}
-		free = append(free, item) // also where an operator has deleted it
-		left = slices.DeleteFunc(slices.Clone(lines), func(l HoldLine) bool { return slices.Contains(free, l.ItemID) })
+		left = slices.DeleteFunc(slices.Clone(lines), func(l HoldLine) bool { return slices.Contains(free, l.ItemID) || !slices.Contains(there, l.ItemID) })
 		isLeft := func(id uint64) bool {
 			return slices.ContainsFunc(left, func(l HoldLine) bool { return l.HoldID == id })
 		}

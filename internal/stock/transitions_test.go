@@ -274,45 +274,84 @@ func TestEraseHolds(t *testing.T) {
 	}
 }
 
-// TestASweepThatWaitsForAnItemLocksNoOther: the item has the higher id, and the reservations of both items and of it wait, too.
+// held makes a hold of a unit of each item that is overdue at once.
+func held(t *testing.T, store *stock.Store, key string, items ...stock.Item) {
+	t.Helper()
+	var lines []stock.Line
+	for _, item := range items {
+		lines = append(lines, stock.Line{ItemID: item.ID, Quantity: 1})
+	}
+	wanted := stock.Sale{Subject: "ann", IdempotencyKey: key, RequestID: "r", Holds: true}
+	wanted.SetLines(lines)
+	if _, err := store.Hold(t.Context(), wanted, 0, transTerms); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestASweepThatWaitsForAnItemLocksNoOther: it locks neither an item with a lower id nor a hold. Two items of one hold are waited
+// for one after the other.
 func TestASweepThatWaitsForAnItemLocksNoOther(t *testing.T) {
 	dsn := stocktest.Database(t)
 	store := stocktest.OpenAt(t, dsn)
 	sweeper := stocktest.OpenAt(t, dsn+"?innodb_lock_wait_timeout=60&readTimeout=2m", stock.WithExtraTime(time.Minute))
-	free, stuck := stocktest.Item(t, store, 3), stocktest.Item(t, store, 2)
-	for i, items := range [][]stock.Item{{free, stuck}, {stuck}, {free}} {
-		var lines []stock.Line
-		for _, item := range items {
-			lines = append(lines, stock.Line{ItemID: item.ID, Quantity: 1})
-		}
-		wanted := stock.Sale{Subject: "ann", IdempotencyKey: fmt.Sprint(i), RequestID: "r", Holds: true}
-		wanted.SetLines(lines)
-		if _, err := store.Hold(t.Context(), wanted, 0, transTerms); err != nil {
+	free, stuck, busy := stocktest.Item(t, store, 2), stocktest.Item(t, store, 2), stocktest.Item(t, store, 2)
+	held(t, store, "1", free, stuck, busy)
+	held(t, store, "2", stuck)
+	ended := make(chan error, 1)
+	unlock := map[uint64]func() error{}
+	for _, item := range []stock.Item{stuck, busy} {
+		tx, err := store.Pool().BeginTx(t.Context(), nil)
+		if err != nil {
 			t.Fatal(err)
 		}
+		defer tx.Rollback()
+		if _, err := tx.ExecContext(t.Context(), "UPDATE items SET version = version WHERE id = ?", item.ID); err != nil {
+			t.Fatal(err)
+		}
+		unlock[item.ID] = tx.Rollback
 	}
-	ended := make(chan error, 1)
-	err := store.Transact(t.Context(), func(tx stock.Tx) error {
-		if _, err := tx.Take(stuck.ID, 0); err != nil {
-			return err
-		}
-		go func() {
-			n, _, _, err := sweeper.EndHolds(t.Context(), "shop", 64)
-			if n != 3 {
-				err = errors.Join(err, fmt.Errorf("%d holds were ended, want all 3", n))
+	go func() {
+		n := 0
+		for n < 2 { // the first waits for the item of one hold
+			ended, _, _, err := sweeper.EndHolds(t.Context(), "shop", 64)
+			if n += ended; err != nil {
+				t.Error(err)
+				break
 			}
-			ended <- err
-		}()
-		stocktest.AwaitLockWait(t, store) // the sweep
-		if _, err := store.Decrement(t.Context(), one(free)); err != nil {
-			t.Errorf("a sale of the other item: %v", err)
 		}
-		return nil
-	})
-	if err := errors.Join(err, <-ended); err != nil {
+		ended <- nil
+	}()
+	stocktest.AwaitLockWait(t, store) // the sweep
+	if _, err := store.Decrement(t.Context(), one(free)); err != nil {
+		t.Errorf("a sale of an item that is free: %v", err)
+	}
+	var locked int
+	if err := store.Pool().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM (SELECT id FROM holds FOR UPDATE SKIP LOCKED) AS h").Scan(&locked); err != nil || locked != 2 {
+		t.Errorf("%d of 2 holds can be locked beside it: %v", locked, err)
+	}
+	if err := unlock[stuck.ID](); err != nil {
 		t.Error(err)
 	}
-	if units := [2]int64{stocktest.Left(t, store, free.ID), stocktest.Left(t, store, stuck.ID)}; units != [2]int64{2, 2} {
-		t.Errorf("%d units are left, want all but the one that was sold", units)
+	stocktest.AwaitLockWait(t, store)
+	if err := errors.Join(unlock[busy.ID](), <-ended); err != nil {
+		t.Error(err)
+	}
+	for item, want := range map[uint64]int64{free.ID: 1, stuck.ID: 2, busy.ID: 2} {
+		if left := stocktest.Left(t, store, item); left != want {
+			t.Errorf("%d units of item %d are left, want %d", left, item, want)
+		}
+	}
+}
+
+// TestASweepOfItemsThatWereDeleted ends their holds.
+func TestASweepOfItemsThatWereDeleted(t *testing.T) {
+	store := stocktest.Open(t)
+	a, b := stocktest.Item(t, store, 2), stocktest.Item(t, store, 2)
+	held(t, store, "1", a, b)
+	if _, err := store.Pool().ExecContext(t.Context(), "DELETE FROM items"); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, _, err := store.EndHolds(t.Context(), "shop", 64); n != 1 || err != nil {
+		t.Errorf("%d holds were ended, %v, want the one", n, err)
 	}
 }
