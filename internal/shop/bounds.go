@@ -35,7 +35,7 @@ type slots struct {
 
 func newSlots(most int64) *slots { return &slots{Weighted: semaphore.NewWeighted(most)} }
 
-// maxReads is how many reads may be under way. A quarter of the connections to MySQL, or more, is left to sales.
+// maxReads is how many reads may be under way. Of a pool of four or more, a quarter is left to sales.
 func (s *Shop) maxReads() int64 {
 	return max(1, min(s.MaxInFlight, int64(s.store.Pool().Stats().MaxOpenConnections)/4))
 }

@@ -189,7 +189,11 @@ func (h *health) watchOne(ctx context.Context, d *dependency) {
 		before := d.setState(err)
 		switch {
 		case !prepared && err != nil:
-			log.Warn("waiting for "+d.name, "error", err, "advice", advice(err), "seconds", int(time.Since(began).Seconds()))
+			why := []any{"error", err, "seconds", int(time.Since(began).Seconds())}
+			if text := advice(err); text != "" {
+				why = append(why, "advice", text)
+			}
+			log.Warn("waiting for "+d.name, why...)
 		case !prepared:
 			prepared = true
 			close(d.prepared)

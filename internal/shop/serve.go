@@ -27,8 +27,8 @@ const (
 const abortGrace = 2 * time.Second
 
 // Serve answers on the public listener from the first moment, waits for MySQL and Redis, sells
-// until ctx ends or a listener fails, and then drains. In a drain, readiness ends first, sales under way finish, and
-// locks are released. Serve then returns within DrainDelay, DrainTimeout and two seconds more, also
+// until ctx ends, or the listener of customers or of the staff fails, and then drains. In a drain, readiness ends
+// first, sales under way finish, and locks are released. Serve then returns within DrainDelay, DrainTimeout and two seconds more, also
 // beside a Redis that is silent. It returns nil only if ctx ended, every sale finished, and every lock was
 // released.
 //
@@ -79,6 +79,7 @@ func (s *Shop) Serve(ctx context.Context, public, staff, internal net.Listener) 
 		select {
 		case <-ctx.Done():
 		case err = <-served:
+			s.Log.Error("a listener failed", "error", err)
 		}
 	}
 	time.AfterFunc(s.DrainDelay+s.DrainTimeout+abortGrace, end)

@@ -133,7 +133,7 @@ type Shop struct {
 
 	sales    *slots          // for MaxInFlight requests
 	changes  *slots          // for as many requests of the staff as reads
-	payments *slots          // for as many again, which wait for no item; nil without reservations
+	payments *slots          // for as many again, which wait for no item unless TakeLate; nil without reservations
 	reads    *slots          // for maxReads requests
 	inFlight atomic.Int64    // slots that are taken
 	serving  context.Context // ends when the sales under way are to end

@@ -26,6 +26,9 @@ func (*migrateUpCommand) Run(ctx context.Context, set *settings, stderr io.Write
 	defer joinClose(&err, store)
 	log := newLog(stderr, set.LogLevel)
 	if err := store.Migrate(ctx, log); err != nil {
+		if advice := stock.Advice(err); advice != "" {
+			err = fmt.Errorf("%w: %s", err, advice)
+		}
 		return err
 	}
 	log.Info("the schema is up to date")
