@@ -89,7 +89,7 @@ func judge(a schedule.Attack, explaining []schedule.Attack, j Judgement, p decla
 			}
 			return j
 		}
-		if r.NotMet() {
+		if r.NotMet() && j.Declared == declared.Has {
 			j.By = words.Of("judge.not-met", "event", string(r.Event))
 			continue
 		}

@@ -37,6 +37,8 @@ func TestJudge(t *testing.T) {
 		{"it has it, and a schedule shows the contrary", lock, Result{Customers: 2, Found: badBy(verdict.NoLock, verdict.Oversold)}, declared.Exclusive, Contradicts, "no-lock"},
 		{"some could not be played", lock, Result{Customers: 2, Found: explore.Found{Runs: 9, GivenUp: []string{"busy"}}}, declared.Exclusive, NotDecided, "could not be played"},
 		{"the event met nothing", lock, Result{Event: schedule.Wait, Customers: 2, Found: explore.Found{Runs: 9}}, declared.ClockFree, NotDecided, "wait happened in no run"},
+		{"it lacks it, and the event met nothing", lock, Result{Event: schedule.Cut, Customers: 2, Found: explore.Found{Runs: 9}}, declared.LossAware, Contradicts, "none of 9 schedules"},
+		{"the event met nothing, and some could not be played", lock, Result{Event: schedule.Wait, Customers: 2, Found: explore.Found{Runs: 9, GivenUp: []string{"busy"}}}, declared.ClockFree, NotDecided, "could not be played"},
 		{"another event was explored", lock, Result{Event: schedule.Wait, Customers: 2, Found: explore.Found{Runs: 9, Met: 8}}, declared.PauseProof, NotDecided, "no exploration"},
 		{"too few customers for it to show", lock, Result{Event: schedule.Wait, Customers: 2, Found: explore.Found{Runs: 9, Met: 8}}, declared.OwnerChecked, NotDecided, "no exploration"},
 		{"the storage is checked, and all held", fenced, Result{Event: schedule.Kill, Customers: 2, Found: explore.Found{Runs: 9, Met: 8}}, declared.StorageChecked, Agrees, "none of 9"},

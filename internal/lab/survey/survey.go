@@ -144,8 +144,10 @@ type Result struct {
 	Surprises []words.Text `json:"surprises,omitempty"`
 }
 
-// NotMet says whether the event happened in no run: there was never a lock, or a time, that it could have ended.
-func (r Result) NotMet() bool { return r.Event != "" && r.Found.Runs > 0 && r.Found.Met == 0 }
+// NotMet says whether the event happened in no run of a search that was played: nowhere was something that it could end.
+func (r Result) NotMet() bool {
+	return r.Event != "" && r.Found.Runs > 0 && r.Found.Met == 0 && !r.Found.Limited() && r.Found.Unknown().IsZero()
+}
 
 // Name is what a result is about, in a few words.
 func (r Result) Name() words.Text {
