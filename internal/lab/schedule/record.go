@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"stocklock/internal/lab/count"
 	"stocklock/internal/lab/load"
@@ -94,8 +95,9 @@ type State struct {
 	Holder string `json:"holder,omitempty"` // the customer who set it, where that is known
 	TTLMS  int64  `json:"ttl_ms"`           // 0 where it is not known, -1 for a key without an expiry, -2 for no key
 	Kept   string `json:"kept,omitempty"`   // what else the strategy keeps in Redis
-	Ends   bool   `json:"-"`                // one of these keys expires
-	Stock  int64  `json:"stock"`
+	// Ends is how long the one of these keys lasts that expires first, 0 where none does.
+	Ends  time.Duration `json:"-"`
+	Stock int64         `json:"stock"`
 	// Replica is the stock at the replica, nil where that is not behind.
 	Replica *int64 `json:"replica,omitempty"`
 	// Elsewhere is how many units the strategy keeps in rows of its own.

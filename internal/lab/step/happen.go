@@ -29,7 +29,7 @@ func (r *run) happen(ctx context.Context, c schedule.Choice) error {
 		r.change(r.changed, 0)
 	}
 	if c.Event.Passes() || c.Event == schedule.Kill || c.Event == schedule.Failover { // they take their time
-		r.segment = time.Now()
+		r.beginSegment()
 	}
 	if c.Event.Forgets() {
 		r.forgotten = entry

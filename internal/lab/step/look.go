@@ -22,7 +22,8 @@ func (r *run) look(ctx context.Context, by schedule.Customer, event schedule.Eve
 		return err
 	}
 	r.lock = now
-	r.leased = r.leased || now.Locked() || now.Ends
+	r.leased = r.leased || now.Locked()
+	r.keepsFor(now.Ends)
 	if now.Kept != before.Kept {
 		r.change(r.wrote, by)
 	}

@@ -168,7 +168,8 @@ func (r *run) Record(ctx context.Context) (schedule.Record, error) {
 func (r *run) Take(ctx context.Context, next explore.Next, i int) error {
 	if !r.idle.IsZero() {
 		r.passed += time.Since(r.idle)
-		r.idle, r.segment = time.Time{}, time.Now()
+		r.idle = time.Time{}
+		r.beginSegment()
 	}
 	o := next.Options[i]
 	r.meets(o.Choice)

@@ -167,7 +167,7 @@ func (r *run) recheck(ctx context.Context) error {
 	}
 	if time.Since(begun) > r.lease/5 {
 		r.waited(time.Since(begun))
-		r.segment = time.Now() // a waiter that found out by its heartbeat takes that long on any machine
+		r.beginSegment() // a waiter that found out by its heartbeat takes that long on any machine
 	}
 	return r.look(ctx, 0, "")
 }

@@ -98,7 +98,9 @@ func lookAtRedis(ctx context.Context, server *testserver.Redis, items []uint64, 
 		switch {
 		case !slices.Contains(locks, key.Name):
 			kept = append(kept, key.Name+" "+key.Text)
-			look.Ends = look.Ends || key.Left() >= 0
+			if left := max(key.Left(), 1); !key.End.IsZero() && (look.Ends == 0 || left < look.Ends) {
+				look.Ends = left
+			}
 		case !look.Locked():
 			look.Lock, look.TTLMS = key.Text, -1
 			if left := key.Left(); left >= 0 {

@@ -24,6 +24,8 @@ type pace struct {
 	idle      time.Time     // since when nobody can go on, zero where somebody can
 	passed    time.Duration // that was to pass, until now
 	leased    bool          // something was seen that a lease ends
+	ends      time.Time     // of the strategy's own key that ends first, by the last look; zero for none
+	due       time.Time     // since when such a key may have ended in this segment, zero for none
 	forgotten int           // the entry by which Redis lost the lock, 0 for none, and if time was to pass since
 	renewed   map[schedule.Customer]renewals
 	resumed   map[schedule.Customer]time.Time // when its process went on after a pause
@@ -67,6 +69,28 @@ func (p *pace) doubt(format string, args ...any) {
 	}
 }
 
+// beginSegment notes that time was to pass until now.
+func (p *pace) beginSegment() {
+	p.segment, p.due = time.Now(), time.Time{}
+	p.hasten()
+}
+
+// keepsFor notes how long the strategy's own key lasts that ends first, 0 for none.
+func (p *pace) keepsFor(left time.Duration) {
+	p.ends = time.Time{}
+	if left > 0 {
+		p.ends = time.Now().Add(left)
+	}
+	p.hasten()
+}
+
+func (p *pace) hasten() {
+	left := time.Until(p.ends)
+	if due := time.Now().Add(left * 8 / 10); left > 0 && (p.due.IsZero() || due.Before(p.due)) {
+		p.due = due
+	}
+}
+
 // endSegment checks whether a lease may have ended although none was to pass. If Redis has lost the lock,
 // the holder would learn it from a renewal, after a third of the lease at the earliest. [run.toldOfLoss]
 // sees that, unless the requests of the lock are not held.
@@ -77,6 +101,8 @@ func (r *run) endSegment() {
 	}
 	if took := time.Since(r.segment); r.strict && r.leased && took > limit {
 		r.spoil("%s went by between two events, and the lease is %s", took.Round(time.Millisecond), r.lease)
+	} else if r.strict && !r.due.IsZero() && time.Now().After(r.due) {
+		r.spoil("%s went by between two events, and a key that the strategy keeps may have ended", took.Round(time.Millisecond))
 	}
 }
 

@@ -3,6 +3,7 @@ package step
 import (
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"stocklock/internal/lab/schedule"
@@ -42,35 +43,82 @@ func TestALateRenewalSpoilsARun(t *testing.T) {
 	}
 }
 
-// TestAMarkThatEndsSpoilsASlowRun as the end of a lock does: what a strategy keeps for a time is gone then.
+// TestAMarkThatEndsSpoilsASlowRun as the end of a lock does, by its own time: what a strategy keeps for a time is gone then.
 func TestAMarkThatEndsSpoilsASlowRun(t *testing.T) {
+	const lease, went = 300 * time.Millisecond, 200 * time.Millisecond
+	for _, tt := range []struct {
+		what    string
+		marks   []time.Duration // what is left of it at each look, 0 where there is none
+		locked  bool
+		spoiled bool
+	}{
+		{"nothing ends", []time.Duration{0}, false, false},
+		{"a mark of a minute", []time.Duration{time.Minute}, false, false},
+		{"a mark of a minute, and a lock", []time.Duration{time.Minute}, true, false},
+		{"a mark of a lease", []time.Duration{lease}, false, false},
+		{"a mark of 100 ms", []time.Duration{100 * time.Millisecond}, false, true},
+		{"a mark of 100 ms, and a lock", []time.Duration{100 * time.Millisecond}, true, true},
+		{"a mark of 100 ms that is gone", []time.Duration{100 * time.Millisecond, 0}, false, true},
+		{"a mark of 100 ms, and a minute more", []time.Duration{100 * time.Millisecond, time.Minute}, false, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRun(Plan{}, nil, 1, pace{lease: lease, strict: true, leased: tt.locked})
+			r.beginSegment()
+			for _, left := range tt.marks {
+				r.keepsFor(left)
+			}
+			time.Sleep(went)
+			if r.endSegment(); r.slow.why != "" != tt.spoiled {
+				t.Errorf("%s: spoiled by %q, want %t", tt.what, r.slow.why, tt.spoiled)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // what ended while time was to pass is no mark of the next segment
+		r := newRun(Plan{}, nil, 1, pace{lease: lease, strict: true})
+		r.keepsFor(lease)
+		time.Sleep(lease)
+		r.beginSegment()
+		time.Sleep(went)
+		if r.endSegment(); r.slow.why != "" {
+			t.Errorf("spoiled by %q after time was to pass", r.slow.why)
+		}
+		r.keepsFor(lease)
+		r.beginSegment()
+		time.Sleep(lease)
+		if r.endSegment(); r.slow.why == "" {
+			t.Error("a mark from before the segment ends in it, and spoils nothing")
+		}
+	})
+}
+
+// TestALookFindsWhatEndsFirst of what a strategy keeps.
+func TestALookFindsWhatEndsFirst(t *testing.T) {
 	redis, err := testserver.Start(t).Redis(t.Context(), testserver.RedisOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := declared.State{Keys: []string{"%s:left"}, RareKeys: []string{"%s:loading"}}
-	for px, spoiled := range map[string]bool{"PERSIST": false, "PEXPIRE": true} {
-		keys := keptKeys([]uint64{7}, of)
-		for _, key := range keys {
-			if err := redis.Client.Do(t.Context(), "SET", key, 1).Err; err != nil {
+	of := declared.State{Keys: []string{"%s:left"}, RareKeys: []string{"%s:loading"}, Copies: []string{"%s:copy"}}
+	keys := keptKeys([]uint64{7}, of)
+	for _, key := range keys {
+		if err := redis.Client.Do(t.Context(), "SET", key, 1).Err; err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		key string
+		end time.Duration
+	}{{"", 0}, {keys[1], time.Hour}, {keys[2], time.Minute}} {
+		if tt.key != "" {
+			if err := redis.Client.Do(t.Context(), "PEXPIRE", tt.key, tt.end.Milliseconds()).Err; err != nil {
 				t.Fatal(err)
 			}
 		}
-		mark := []any{px, keys[1], 60_000}
-		if px == "PERSIST" {
-			mark = mark[:2]
-		}
-		if err := redis.Client.Do(t.Context(), mark...).Err; err != nil {
-			t.Fatal(err)
-		}
 		look, err := lookAtRedis(t.Context(), redis, []uint64{7}, of)
-		if want := keys[0] + " 1, " + keys[1] + " 1"; err != nil || look.Kept != want || look.Locked() {
+		if want := keys[0] + " 1, " + keys[1] + " 1, " + keys[2] + " 1"; err != nil || look.Kept != want || look.Locked() {
 			t.Fatalf("%+v, %v, want %s", look, err, want)
 		}
-		r := newRun(Plan{}, nil, 1, pace{lease: time.Nanosecond, strict: true})
-		r.leased = look.Ends
-		if r.endSegment(); r.slow.why != "" != spoiled {
-			t.Errorf("%s: spoiled by %q, want %t", px, r.slow.why, spoiled)
+		if look.Ends > tt.end || look.Ends < tt.end/2 {
+			t.Errorf("%q ends after %s: the first ends after %s", tt.key, tt.end, look.Ends)
 		}
 	}
 }
