@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/alecthomas/kong"
@@ -59,7 +60,7 @@ Examples:
     loadtest explore fenced --judge --as baskets
 
 Exit codes: 0 what the strategies' properties let expect, 1 a surprise, a property that something contradicts, or a search
-that decides nothing.`
+whose runs could not be played.`
 }
 
 func (c *exploreCommand) Run(ctx context.Context, s streams, parsed *kong.Context) error {
@@ -234,8 +235,12 @@ func printResult(s streams, r survey.Result, flags string) {
 	for _, place := range r.Found.Unreached {
 		fmt.Fprintln(s.out, "  "+s.say("explore.unreached", "what", place))
 	}
-	for _, surprise := range r.Surprises {
-		fmt.Fprintf(s.out, "  !! %s\n", s.in().Say(surprise))
+	printSurprises(s, s.out, r.Surprises)
+}
+
+func printSurprises(s streams, out io.Writer, surprises []words.Text) {
+	for _, surprise := range surprises {
+		fmt.Fprintf(out, "  !! %s\n", s.in().Say(surprise))
 	}
 }
 

@@ -54,8 +54,8 @@ func (c *exploreCommand) judge(ctx context.Context, s streams, shop *catalog.Cat
 		}
 		addCells(judgements, r)
 	}
-	undecided := slices.ContainsFunc(results, func(r survey.Result) bool { return !r.Found.Unknown().IsZero() })
-	return c.rule(s, judgements, survey.Unexplained(of, results), undecided)
+	unruled := slices.ContainsFunc(results, func(r survey.Result) bool { return len(r.Unruled()) > 0 })
+	return c.rule(s, judgements, survey.Unexplained(of, results), unruled)
 }
 
 // explored returns what the strategy declares for the MySQL of the stage, and what was found there. Each search has its line when
@@ -81,6 +81,7 @@ func (c *exploreCommand) explored(ctx context.Context, s streams, shop *catalog.
 	_, err = c.run(ctx, s, stage, of, func(r survey.Result) {
 		results = append(results, r)
 		fmt.Fprintln(s.err, resultLine(s, r))
+		printSurprises(s, s.err, r.Unruled())
 	})
 	return stage.Declared(of, schedule.Sales{}), results, err
 }
@@ -106,7 +107,7 @@ func addCells(judgements []survey.Judgement, r report.Report) {
 	}
 }
 
-// rule prints the judgement. It fails where something contradicts, and where a search decides nothing.
+// rule prints the judgement. It fails where something contradicts, and where a search has a surprise that no ruling has.
 func (c *exploreCommand) rule(s streams, judgements []survey.Judgement, unexplained []schedule.Record, failed bool) error {
 	for _, bad := range unexplained {
 		by := words.Of("judge.unexplained", "verdict", bad.Outcome.Verdict, "cause", string(bad.Outcome.Cause), "schedule", bad.Schedule.String())

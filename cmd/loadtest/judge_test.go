@@ -84,9 +84,9 @@ func TestTheJudgementIsSaidInChinese(t *testing.T) {
 	if err != errSurprised {
 		t.Errorf("a schedule that nothing explains is no surprise: %v", err)
 	}
-	for undecided, want := range map[bool]error{true: errSurprised, false: nil} {
-		if err := c.rule(streams{out: io.Discard, err: io.Discard}, judgements, nil, undecided); err != want {
-			t.Errorf("a search that decides nothing: %v: %v, want %v", undecided, err, want)
+	for unruled, want := range map[bool]error{true: errSurprised, false: nil} {
+		if err := c.rule(streams{out: io.Discard, err: io.Discard}, judgements, nil, unruled); err != want {
+			t.Errorf("a surprise that no ruling has: %v: %v, want %v", unruled, err, want)
 		}
 	}
 	said := out.String()

@@ -179,6 +179,14 @@ func judgeStorage(j Judgement, of declared.Strategy, results []Result) Judgement
 	return j
 }
 
+// Unruled are the surprises of a result on which no ruling rests: that it decides nothing, and those of one shop, of which
+// a strategy can have more than is judged.
+func (r Result) Unruled() []words.Text {
+	return slices.DeleteFunc(slices.Clone(r.Surprises), func(t words.Text) bool {
+		return !r.OneShop && (t.Key == notShown || t.Key == notExplained)
+	})
+}
+
 // Unexplained are the bad schedules whose cause no property explains that the strategy lacks. They
 // contradict what it declares as a whole. Those of one item and a strategy that has StorageChecked contradict
 // that: no check of the storage makes the others right.

@@ -56,6 +56,24 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestUnruled: a surprise by which a search decides nothing is no ruling's, and none of one shop is.
+func TestUnruled(t *testing.T) {
+	busy := explore.Found{Runs: 9, GivenUp: []string{"busy"}}
+	for _, tt := range []struct {
+		what   string
+		result Result
+		want   string
+	}{
+		{"a ruling has it", Result{Surprises: surprises(schedule.Expectation{}, badBy(verdict.NoLock, verdict.Oversold))}, ""},
+		{"one shop, where the strategy has more", Result{Sales: schedule.Sales{OneShop: true}, Surprises: surprises(schedule.Expectation{}, badBy(verdict.NoLock, verdict.Oversold))}, "no-lock"},
+		{"it could not be played", Result{Surprises: surprises(schedule.Expectation{}, busy)}, "could not be played"},
+	} {
+		if got := words.English.Say(tt.result.Unruled()...); tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.what, got, tt.want)
+		}
+	}
+}
+
 // TestACrashContradicts whatever a strategy declares.
 func TestACrashContradicts(t *testing.T) {
 	crash := []Result{{Customers: 2, Found: badBy(verdict.Crash, verdict.Crashed)}}

@@ -216,6 +216,8 @@ func (p Plan) Run(ctx context.Context, on *step.Shops, progress func(of Result, 
 	return nil
 }
 
+const notShown, notExplained = "survey.not-shown", "survey.unexplained"
+
 // surprises says where what was found differs from what is expected, in both directions.
 func surprises(expected schedule.Expectation, f explore.Found) (all []words.Text) {
 	if why := f.Unknown(); !why.IsZero() {
@@ -223,12 +225,12 @@ func surprises(expected schedule.Expectation, f explore.Found) (all []words.Text
 	}
 	for _, a := range expected.Wanted {
 		if !f.Shows(a.Causes) {
-			all = append(all, words.Of("survey.not-shown", "property", a.Property.String()))
+			all = append(all, words.Of(notShown, "property", a.Property.String()))
 		}
 	}
 	for _, r := range f.Shortest {
 		if c := r.Outcome.Cause; !slices.Contains(expected.Allowed, c) {
-			all = append(all, words.Of("survey.unexplained", "verdict", r.Outcome.Verdict, "cause", string(c)))
+			all = append(all, words.Of(notExplained, "verdict", r.Outcome.Verdict, "cause", string(c)))
 		}
 	}
 	return all
