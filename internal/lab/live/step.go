@@ -224,15 +224,16 @@ func (s *Server) serveExploration(w http.ResponseWriter, r *http.Request) {
 		case asked.Customers > 2:
 			asking.Switches = survey.ThreeSwitches
 		}
-		var found explore.Found
+		var result survey.Result
 		searching, cancel := context.WithTimeout(ctx, s.searchPatience)
 		defer cancel()
-		err := asking.Run(searching, on, func(_ survey.Result, done, _ int) { s.searching(asked, event, done) }, func(r survey.Result) { found = r.Found })
+		err := asking.Run(searching, on, func(_ survey.Result, done, _ int) { s.searching(asked, event, done) }, func(r survey.Result) { result = r })
 		late := searching.Err() != nil && ctx.Err() == nil // what was found until then stays
 		if err != nil && !late {
 			return nil, err
 		}
-		e := explored{stepRequest: asked, Runs: found.Runs, Bad: found.Bad, Unknown: found.Unknown()}
+		found := result.Found
+		e := explored{stepRequest: asked, Runs: found.Runs, Bad: found.Bad, Unknown: result.Unknown()}
 		if err != nil {
 			e.Unknown = words.Of("explored.late", "s", int(s.searchPatience.Seconds()))
 		}

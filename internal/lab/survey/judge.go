@@ -90,7 +90,7 @@ func judge(a schedule.Attack, explaining []schedule.Attack, j Judgement, p decla
 			return j
 		}
 		if r.NotMet() && j.Declared == declared.Has {
-			j.By = words.Of("judge.not-met", "event", string(r.Event))
+			j.By = r.Unknown()
 			continue
 		}
 		all.add(r)

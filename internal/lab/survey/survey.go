@@ -149,6 +149,14 @@ func (r Result) NotMet() bool {
 	return r.Event != "" && r.Found.Runs > 0 && r.Found.Met == 0 && !r.Found.Limited() && r.Found.Unknown().IsZero()
 }
 
+// Unknown says why a result confirms nothing, empty where it does.
+func (r Result) Unknown() words.Text {
+	if r.NotMet() {
+		return words.Of("judge.not-met", "event", string(r.Event))
+	}
+	return r.Found.Unknown()
+}
+
 // Name is what a result is about, in a few words.
 func (r Result) Name() words.Text {
 	var baskets, event, switches words.Text
