@@ -317,3 +317,6 @@ func byName(t testing.TB, name string) strategy.Strategy {
 	}
 	return by
 }
+
+// nowhere is a host and port at which nobody listens.
+const nowhere = "127.0.0.1:1"

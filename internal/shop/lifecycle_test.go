@@ -274,9 +274,6 @@ func restart(t *testing.T, server *testserver.Redis) {
 	}
 }
 
-// nowhere is a host and port at which nobody listens.
-const nowhere = "127.0.0.1:1"
-
 func TestAShopGivesUpWaiting(t *testing.T) {
 	s := openUnready(t, "shop:geheim@tcp("+nowhere+")/stocklock", "redis://:geheim@"+nowhere, func(c *Config) {
 		c.StartupTimeout = time.Second
