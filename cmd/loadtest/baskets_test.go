@@ -55,7 +55,7 @@ func TestSchedulesOfReservations(t *testing.T) {
 	t.Parallel()
 	testserver.NeedsServers(t)
 	room := openClassroom(t)
-	expired := "B.insert B.select B.insert2 B.insert3 B.insert4 B.update B.select2 B.insert5 B.commit C.select C.select2 C.select3 C.update C.update2 C.update3 C.insert C.commit"
+	expired := "B.insert B.select B.insert2 B.insert3 B.insert4 B.update B.select2 B.insert5 B.commit C.select C.select2 C.select3 C.select4 C.update C.update2 C.update3 C.insert C.commit"
 	for _, tt := range []struct {
 		way, order string
 		cause      verdict.Cause

@@ -284,7 +284,7 @@ func (t Tx) ReadHold(publicID string) (Hold, error) {
 }
 
 // lockHold is ReadHold, and locks the rows until the transaction ends. Every writer locks a hold before its lines, and
-// before the rows of its items.
+// before the rows of its items, but for a sweep that waits for items: it takes only holds that nobody has locked.
 func (t Tx) lockHold(publicID string) (Hold, error) {
 	return holdWhere(t.db, "h.public_id = ?"+forUpdate, publicID)
 }

@@ -29,7 +29,7 @@ func (s *Store) EndHolds(ctx context.Context, shop string, limit int) (ended int
 		late = cmp.Or(late, s.db.NowFunc().Sub(*overdue[0].LiveUntil))
 		ended, failed = s.endHolds(ctx, shop, each(overdue, func(h Hold) uint64 { return h.ID }), waitFor, Held, Paying)
 		err, more = errors.Join(err, failed), len(overdue) == limit
-		if ended > 0 || !more || ctx.Err() != nil {
+		if ended > 0 || !more || ctx.Err() != nil || Unreachable(failed) {
 			return ended, late, ended > 0 && more, err
 		}
 		behind = *overdue[len(overdue)-1].LiveUntil
@@ -68,12 +68,17 @@ const waitEvery = 8
 // at a look. It locks nothing else meanwhile: a row can stay locked for a minute.
 func (s *Store) endHolds(ctx context.Context, shop string, ids []uint64, waitFor func(item uint64) bool, in ...HoldState) (int, error) {
 	ended, left, err := s.endEach(ctx, shop, ids, nil, in)
-	locked := slices.DeleteFunc(itemsLeft(left), func(item uint64) bool { return !waitFor(item) })
-	if len(locked) == 0 || ended > 0 && rand.IntN(waitEvery) > 0 {
+	others := slices.DeleteFunc(slices.Clone(left), func(l HoldLine) bool { return waitFor(l.ItemID) })
+	left = slices.DeleteFunc(left, func(l HoldLine) bool {
+		return slices.ContainsFunc(others, func(o HoldLine) bool { return o.HoldID == l.HoldID })
+	})
+	if len(left) == 0 || ended > 0 && rand.IntN(waitEvery) > 0 {
 		return ended, err
 	}
-	item := locked[rand.IntN(len(locked))]
-	hold := left[slices.IndexFunc(left, func(l HoldLine) bool { return l.ItemID == item })].HoldID
+	items := itemsLeft(left) // each as likely as another, however many holds have it
+	item := items[rand.IntN(len(items))]
+	having := slices.DeleteFunc(slices.Clone(left), func(l HoldLine) bool { return l.ItemID != item })
+	hold := having[rand.IntN(len(having))].HoldID
 	ofHold := slices.DeleteFunc(slices.Clone(left), func(l HoldLine) bool { return l.HoldID != hold })
 	n, _, failed := s.endEach(ctx, shop, each(left, func(l HoldLine) uint64 { return l.HoldID }), itemsLeft(ofHold), in)
 	return ended + n, errors.Join(err, failed)
@@ -108,9 +113,9 @@ func (s *Store) endEach(ctx context.Context, shop string, ids, items []uint64, i
 func (s *Store) endThose(ctx context.Context, shop string, ids, items []uint64, in []HoldState) (n int, left []HoldLine, err error) {
 	var holds []Hold
 	err = s.Transact(ctx, func(tx Tx) error {
-		var free, there []uint64
+		var own, free, there []uint64
 		if len(items) > 0 {
-			if err := tx.Query(&free, "SELECT id FROM items FORCE INDEX (PRIMARY) WHERE id IN ? ORDER BY id"+forUpdate, items); err != nil {
+			if err := tx.Query(&own, "SELECT id FROM items FORCE INDEX (PRIMARY) WHERE id IN ? ORDER BY id"+forUpdate, items); err != nil {
 				return err
 			}
 		}

@@ -86,7 +86,7 @@ func (p *pace) keepsFor(left time.Duration) {
 
 func (p *pace) hasten() {
 	left := time.Until(p.ends)
-	if due := time.Now().Add(left * 8 / 10); left > 0 && (p.due.IsZero() || due.Before(p.due)) {
+	if due := time.Now().Add(left / 10 * 8); left > 0 && (p.due.IsZero() || due.Before(p.due)) {
 		p.due = due
 	}
 }
