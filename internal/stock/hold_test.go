@@ -275,6 +275,12 @@ func TestALatePaymentThatMeetsALockIsNoRefusal(t *testing.T) {
 
 // TestOneLockedItemKeepsNoOther: the sweep ends what has none of its units, also behind as many as it ends at once.
 func TestOneLockedItemKeepsNoOther(t *testing.T) {
+	for _, atOnce := range []int{64, 1} {
+		t.Run(fmt.Sprint(atOnce), func(t *testing.T) { keepsNoOther(t, atOnce) })
+	}
+}
+
+func keepsNoOther(t *testing.T, atOnce int) {
 	s, locked := openHolds(t, 2)
 	free, err := s.CreateItem(t.Context(), "pen", 2)
 	if err != nil {
@@ -288,7 +294,7 @@ func TestOneLockedItemKeepsNoOther(t *testing.T) {
 	}
 	hold(t, s, free, 0, "b")
 	row := lockRow(t, s, locked)
-	if n, _, _, err := s.EndHolds(t.Context(), "shop", 1); n != 1 || err != nil {
+	if n, _, _, err := s.EndHolds(t.Context(), "shop", atOnce); n != 1 || err != nil {
 		t.Errorf("beside the lock, %d ended, %v; want the one", n, err)
 	}
 	if now, err := s.View(t.Context(), free.ID); err != nil || now.Stock != 1 || now.Held != 1 {
