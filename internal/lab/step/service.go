@@ -378,7 +378,7 @@ func (s *Service) play(ctx context.Context, p Plan, choose explore.Chooser, look
 	return record, err
 }
 
-// errLearned is about a run that had requests of no sale among its steps.
+// errLearned is about a run that had requests of no sale among its steps, or that may have had them.
 var errLearned = errors.New("a request comes without a customer, too")
 
 // learns watches the idle service once, when sales have sent what the probe has not seen: a heartbeat comes without

@@ -58,6 +58,7 @@ func TestMain(m *testing.M) {
 //	redis      the stock is in Redis, less than zero for none, and a service that is asked for it looks there
 //	queue      a customer is answered that it is decided later, by a worker of its process that waits for a list
 //	beating    each process writes a heartbeat every two seconds
+//	waking     each process writes one all the time, as soon as it has sold when there are lines
 //	outbox     a sale notes and counts its order, and a worker of the second process writes it twice a second
 //	impatient  a customer whose sale has lost its lock is told that it is busy, and the sale goes on; who has the lock next waits for that
 //	relayed    the same, in a table, from which each process writes what was noted a second ago
@@ -373,6 +374,13 @@ func serve(mode string) error {
 			w.WriteHeader(http.StatusConflict)
 		default:
 			w.WriteHeader(http.StatusCreated)
+			if _, err := os.Stat(os.Getenv("STEPS")); err == nil && mode == "waking" {
+				later = func() {
+					for range time.Tick(50 * time.Millisecond) {
+						cache.Do(context.Background(), "INCR", "beats")
+					}
+				}
+			}
 			if later != nil {
 				go later()
 			}
@@ -507,6 +515,28 @@ background: ["^GET lock:", "^(INCR|DECR) taken:", "^(GET|SET) gone:"]`))
 	if err != nil || r.Outcome.Verdict != verdict.Oversold || r.Outcome.Cause != verdict.Overrun || r.Outcome.Answers["A"] != string(load.Busy) {
 		schedule.Draw(os.Stdout, words.English, r, 0)
 		t.Errorf("%+v %v", r.Outcome, err)
+	}
+}
+
+// TestAHeartbeatThatWasNotSeenBefore is learned when it comes behind an answer: a run would have no end with it.
+func TestAHeartbeatThatWasNotSeenBefore(t *testing.T) {
+	t.Parallel()
+	path := described(t, "waking", "")
+	s := openFile(t, path)
+	sells(t, path)
+	plan := s.Plan(2)
+	plan.MaxSteps = 0 // none: the run is to end before
+	r, err := s.Play(t.Context(), plan, func() explore.Chooser {
+		first := explore.Follow(nil)
+		return func(next explore.Next) (int, error) {
+			if len(next.Ended) > 0 { // A, and its heartbeat comes now
+				time.Sleep(200 * time.Millisecond)
+			}
+			return first(next)
+		}
+	})
+	if err != nil || r.Outcome.Bad() || strings.Contains(r.Played.String(), "incr") {
+		t.Errorf("%s: %+v, %v", r.Played, r.Outcome, err)
 	}
 }
 
