@@ -109,6 +109,9 @@ if [ -n "$ways" ]; then
 		rm internal/stock/batch*.go
 		edit internal/stock/errors_test.go '/"a batch": func/,/^\t\t},/d; /{"a batch"/d'
 	esac
+	if ! grep -qs 'readThen(' internal/strategy/optimistic.go internal/strategy/fenced.go; then
+		rm internal/strategy/read_then.go
+	fi
 	case " $ways " in *" fenced "*) ;; *) edit internal/shop/program/run_test.go '/ beside absolute writes"/,+1d' ;; esac
 	# shellcheck disable=SC2046 # names without spaces
 	if [ -z "$(grep -L 'WithoutRedis: true' $(for way in $ways; do file_of "$way"; done))" ]; then
@@ -124,7 +127,7 @@ if [ -z "$locks" ]; then
 	for page in docs/*.md SECURITY.md; do
 		edit "$page" 's#\[\([^]]*\)\]([^)]*\(lock-[a-z]*\.md\|internal/redislock\|galera\)[^)]*)#\1#g'
 	done
-	rm -r deploy/galera docker-compose.galera.yml internal/redislock internal/redisconn internal/shop/redis.go internal/shop/redis_test.go internal/testserver/redis.go internal/testserver/cluster.go internal/testserver/find_test.go internal/testserver/group_test.go internal/testserver/main_test.go internal/shop/program/tracing_test.go docs/lock-*.md
+	rm -r deploy/galera docker-compose.galera.yml internal/redislock internal/redisconn internal/shop/redis.go internal/shop/redis_test.go internal/testserver/await.go internal/testserver/redis.go internal/testserver/cluster.go internal/testserver/find_test.go internal/testserver/group_test.go internal/testserver/main_test.go internal/shop/program/tracing_test.go docs/lock-*.md
 	cat >internal/strategy/locks.go <<'END'
 package strategy
 
@@ -297,6 +300,10 @@ type reservationSettings struct{}
 
 func (reservationSettings) reservations() *shop.Reservations { return nil }
 END
+fi
+
+if [ -z "$locks$reservations" ]; then
+	rm internal/shop/scrape_test.go
 fi
 
 # The image of the lab.

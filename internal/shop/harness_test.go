@@ -1,7 +1,6 @@
 package shop
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
@@ -10,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -264,26 +262,6 @@ func send(ctx context.Context, method, url, body string, header http.Header) (an
 	return answer{response.StatusCode, response.Header, string(text), response.Close}, err
 }
 
-// scrape reads /metrics: the value of every series.
-func (r *running) scrape() map[string]float64 {
-	r.t.Helper()
-	got, err := send(r.t.Context(), http.MethodGet, r.internal+"/metrics", "", nil)
-	if err != nil || got.status != 200 {
-		r.t.Fatalf("/metrics: %d %s %v", got.status, got.body, err)
-	}
-	series := map[string]float64{}
-	for lines := bufio.NewScanner(strings.NewReader(got.body)); lines.Scan(); {
-		if cut := strings.LastIndex(lines.Text(), " "); cut > 0 && lines.Text()[0] != '#' {
-			value, err := strconv.ParseFloat(lines.Text()[cut+1:], 64)
-			if err != nil {
-				r.t.Fatalf("line %q: %v", lines.Text(), err)
-			}
-			series[lines.Text()[:cut]] = value
-		}
-	}
-	return series
-}
-
 // logBuffer keeps what a shop logs.
 type logBuffer struct {
 	mu  sync.Mutex
@@ -317,6 +295,3 @@ func byName(t testing.TB, name string) strategy.Strategy {
 	}
 	return by
 }
-
-// nowhere is a host and port at which nobody listens.
-const nowhere = "127.0.0.1:1"

@@ -19,6 +19,9 @@ import (
 	"stocklock/internal/strategy"
 )
 
+// nowhere is a host and port at which nobody listens.
+const nowhere = "127.0.0.1:1"
+
 // FuzzSecrets: however broken a DSN or URL is, the error does not show the password.
 func FuzzSecrets(f *testing.F) {
 	f.Add("shop:", "@tcp(db:3306)/stocklock", "redis://:", "@cache:6379/0")

@@ -128,16 +128,6 @@ func (p *Process) awaitReady(ctx context.Context, exited <-chan struct{}) error 
 	return nil
 }
 
-// await waits until is reports true. What says what is waited for.
-func (p *Process) await(ctx context.Context, what string, is func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
-	defer cancel()
-	if err := until(ctx, is); err != nil {
-		return fmt.Errorf("testserver: %s: not %s: %w", p.Name, what, err)
-	}
-	return nil
-}
-
 // until asks until the answer is true. If ctx ends first, its error is the last answer's and the context's cause.
 func until(ctx context.Context, is func() (bool, error)) error {
 	for {
