@@ -35,7 +35,7 @@ const (
 	keyThing   = "key "
 )
 
-// forms are the statements that are understood: of one table, without another SELECT inside.
+// forms are the statements that are understood: of one table. A SELECT that takes no lock can have others in brackets.
 var forms = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)^(?P<verb>COMMIT|ROLLBACK)$`),
 	regexp.MustCompile(`(?i)^(?P<verb>SELECT|DO) (?P<function>(?:GET|RELEASE|IS_FREE|IS_USED)_LOCK)\((?P<named>'[\w.:-]+')(?:, ?(?P<wait>[\d.]+))?\)(?: FOR UPDATE)?$`),
@@ -57,9 +57,10 @@ var (
 	// What makes a statement unknown: outside of literals, in an expression, and before a bracket.
 	odd      = regexp.MustCompile("[^ -~\\s]|[;@#\"'`\\\\|{}$]|--|/\\*")
 	nested   = regexp.MustCompile(`(?i)\b(SELECT|FROM|JOIN|UNION|INTO|FOR|LOCK|WHERE|SET|PROCEDURE|DUPLICATE|TABLE)\b`)
+	subquery = regexp.MustCompile(`(?i)\(SELECT `)
 	called   = regexp.MustCompile(`([\w.]+) ?\(`)
 	callable = regexp.MustCompile(`(?i)^(COALESCE|COUNT|SUM|MIN|MAX|AVG|LAST_INSERT_ID|IF|IFNULL|NULLIF|GREATEST|LEAST|ABS|MOD|CONCAT|LENGTH|LOWER|UPPER|ROUND|FLOOR|CEIL|` +
-		`IN|AND|OR|NOT|BETWEEN|LIKE|THEN|ELSE|WHEN|DIV|INTERVAL|` + clockWords + `)$`)
+		`IN|EXISTS|AND|OR|NOT|BETWEEN|LIKE|THEN|ELSE|WHEN|DIV|INTERVAL|` + clockWords + `)$`)
 	clocks = regexp.MustCompile(`(?i)\b(` + clockWords + `)\b`)
 
 	brackets  = regexp.MustCompile(`\([^()]*\)`)
@@ -80,7 +81,7 @@ func parse(text string) map[string]string {
 	if odd.MatchString(literal.ReplaceAllString(text, "")) {
 		return nil
 	}
-	text = strings.Join(strings.Fields(text), " ")
+	text, inner := subqueries(strings.Join(strings.Fields(text), " "))
 	for _, form := range forms {
 		found := form.FindStringSubmatch(text)
 		if found == nil {
@@ -95,9 +96,38 @@ func parse(text string) map[string]string {
 			return nil
 		}
 		part["verb"] = strings.ToUpper(part["verb"])
+		if part["inner"] = strings.Join(inner, ";"); part["inner"] != "" && (part["verb"] != "SELECT" || part["lock"] != "") {
+			return nil // of which rows it takes locks is not known
+		}
 		return part
 	}
 	return nil
+}
+
+// subqueries takes each SELECT in brackets out of a statement whose literals have none. NULL stands for it: a value that
+// no row is known by.
+func subqueries(text string) (outer string, inner []string) {
+	for {
+		at := subquery.FindStringIndex(text)
+		if at == nil {
+			return outer + text, inner
+		}
+		depth := 1
+		end := strings.IndexFunc(text[at[1]:], func(c rune) bool {
+			switch c {
+			case '(':
+				depth++
+			case ')':
+				depth--
+			}
+			return depth == 0
+		})
+		if end < 0 {
+			return outer + text, inner
+		}
+		outer += text[:at[0]] + "(NULL)"
+		inner, text = append(inner, text[at[0]+1:at[1]+end]), text[at[1]+end+1:]
+	}
 }
 
 // row is the row that conditions name by the whole primary key, empty where they name others, too. Its
@@ -163,6 +193,13 @@ func (s Schema) sqlTouches(r Request) (all []Touch) {
 	switch part["verb"] {
 	case "DO", "SELECT":
 		s.reads(r, part, touch)
+		for _, inner := range strings.FieldsFunc(part["inner"], func(c rune) bool { return c == ';' }) {
+			within := r
+			within.Text = inner
+			for _, t := range s.sqlTouches(within) {
+				touch(t.Thing, "", t.Does) // its condition can name a row of the outer table
+			}
+		}
 	case "INSERT":
 		touch(table, "", Inserts|writes)
 		ask(t.Parents)
@@ -220,7 +257,7 @@ func (s Schema) reads(r Request, part map[string]string, touch func(thing, row s
 func (s Schema) makesSnapshot(of Statement) bool {
 	part := parse(of.Text)
 	_, known := s[part["table"]]
-	return of.Matched && known && part["verb"] == "SELECT" && part["lock"] == "" && !impossible.MatchString(part["where"])
+	return of.Matched && known && part["verb"] == "SELECT" && part["lock"] == "" && part["inner"] == "" && !impossible.MatchString(part["where"])
 }
 
 var impossible = regexp.MustCompile(`(?i)^FALSE$|(?:^|[ (])(?:0 ?= ?1|1 ?= ?0)(?:[ )]|$)`) // as mappers write an empty list

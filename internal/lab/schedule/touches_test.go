@@ -18,6 +18,7 @@ const (
 	otherItem  = "UPDATE items SET stock = 3 WHERE id = 8"
 	addOrder   = "INSERT INTO `orders` (`item_id`,`quantity`,`public_id`) VALUES (7,1,'0a')"
 	countSold  = "SELECT COUNT(*) FROM orders WHERE item_id = 7"
+	bothSums   = "SELECT stock + (SELECT COALESCE(SUM(quantity), 0) FROM orders WHERE item_id = 7) FROM items WHERE id = 7"
 	lockItem   = "SELECT stock FROM items WHERE id = 7 FOR UPDATE"
 	shareItem  = "SELECT stock FROM items WHERE id = 7 LOCK IN SHARE MODE"
 	skipLocked = "SELECT id FROM orders WHERE item_id = 7 LIMIT 1 FOR UPDATE SKIP LOCKED"
@@ -100,7 +101,19 @@ func TestDependentRequests(t *testing.T) {
 		{"a table that is not known", auto("UPDATE notes SET a = 1"), auto(readItem), "a read shows"},
 		{"a word that is not known", auto("TRUNCATE items"), auto(readItem), "a read shows"},
 		{"a subquery that is a table", auto("SELECT stock FROM items WHERE id IN (TABLE picks)"), auto("UPDATE leases SET owner = 'b' WHERE name = 'x7'"), "a read shows"},
-		{"a subquery", auto("UPDATE leases SET owner = 'b' WHERE name = 'x7' AND 0 < (SELECT stock FROM items WHERE id = 7)"), tx("COMMIT", writeItem), "a read shows"},
+		{"a subquery of an UPDATE", auto("UPDATE leases SET owner = 'b' WHERE name = 'x7' AND 0 < (SELECT stock FROM items WHERE id = 7)"), auto("SELECT COUNT(*) FROM orders"), "a read shows"},
+		{"a sum of two tables and a read", auto(bothSums), auto(readItem), ""},
+		{"a sum of two tables and a table beside them", auto(bothSums), tx("COMMIT", takeLease), ""},
+		{"a sum of two tables and the outer one", auto(bothSums), tx("COMMIT", writeItem), "a read shows"},
+		{"a sum of two tables and the inner one", auto(bothSums), tx("COMMIT", addOrder), "a read shows"},
+		{"a sum of two tables after a read", tx(bothSums, readItem), tx("COMMIT", addOrder), ""},
+		{"a sum of two tables under SERIALIZABLE", tx(bothSums).Serializable(), tx(addOrder), "gap"},
+		{"EXISTS and a table beside it", auto("SELECT 1 FROM items WHERE EXISTS (SELECT 1 FROM orders)"), tx("COMMIT", takeLease), ""},
+		{"a row that the outer table names", auto("SELECT 1 FROM items WHERE EXISTS (SELECT 1 FROM leases WHERE items.name = 'x7')"), auto("UPDATE leases SET owner = 'b' WHERE name = 'x8'"), "a read shows"},
+		{"a subquery in a subquery", auto("SELECT 1 FROM items WHERE id IN (SELECT item_id FROM orders WHERE id IN (SELECT id FROM leases))"), auto("UPDATE leases SET owner = 'b'"), "a read shows"},
+		{"a subquery that takes a lock", tx("SELECT (SELECT stock FROM items WHERE id = 7 FOR UPDATE)"), tx(writeItem), "has the lock"},
+		{"a subquery that is not understood", auto("SELECT (SELECT sold(7))"), auto(readItem), "a read shows"},
+		{"a read after a subquery that no row can meet", tx(countSold, "SELECT COUNT(*) FROM items WHERE id IN (SELECT item_id FROM orders WHERE 0 = 1)"), tx("COMMIT", addOrder), "a read shows"},
 		{"a lock with a wait of its own", tx("SELECT stock FROM items WHERE id = 7 ORDER BY id FOR UPDATE WAIT 5"), tx(writeItem), "a read shows"},
 		{"a key inside of a call", tx("UPDATE items SET stock = 1 WHERE IF(stock AND id = 8 AND version, 1, 0)"), tx(writeItem), "has the lock"},
 		{"a text that looks like a statement", auto("UPDATE leases SET owner = ' (SELECT stock FROM items)' WHERE name = 'x7'"), tx("COMMIT", writeItem), ""},
