@@ -35,7 +35,8 @@ func (r *serviceRun) end(ctx context.Context) {
 		if c.state != absent {
 			c.stopAsking()
 			<-c.done
-			r.service.dirty[i] = r.service.dirty[i] || c.state != ended && !r.comesToRest(ctx, i, c.got.Outcome, c.early || c.open)
+			heartbeat := r.unforeseen.Load() && !r.service.idled // it may be one, and would not come to rest
+			r.service.dirty[i] = r.service.dirty[i] || c.state != ended && (heartbeat || !r.comesToRest(ctx, i, c.got.Outcome, c.early || c.open))
 		}
 	}
 	// Not before: [serviceRun.free] would start it again while its worker writes an order.

@@ -32,7 +32,10 @@ var ErrSilent = errors.New("nothing is heard of the sales")
 // errSharedEnded is about a run on shops of which one has ended, and that other runs use, too. One of these can have ended it.
 var errSharedEnded = errors.New("a shop has ended that other runs use, too")
 
-// manyError is about sales that have sent more than a run may have.
+// maxSteps is how many a run may have. The sales of one with more do not end: see [ErrEndless].
+const maxSteps = 250
+
+// manyError is about sales that have sent more than that.
 type manyError struct{ words.Text }
 
 // Unwrap returns what it says.
