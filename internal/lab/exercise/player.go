@@ -17,8 +17,11 @@ import (
 	"stocklock/internal/strategy/declared"
 )
 
-// maxSilence is for how long a pupil's code may send nothing. What the checker itself does in between has no bound.
-const maxSilence = 8 * time.Second
+// Bounds of what a pupil's code may do in one run.
+const (
+	maxSteps   = 250
+	maxSilence = 8 * time.Second // of the shops: what the checker itself does in between has no bound
+)
 
 // failure ends a check: the code goes on without end, or says nothing.
 type failure struct {
@@ -41,7 +44,7 @@ type player struct {
 
 // Play plays one run.
 func (p player) Play(ctx context.Context, plan step.Plan, choose func() explore.Chooser) (schedule.Record, error) {
-	plan.MaxSilence = p.silence
+	plan.MaxSteps, plan.MaxSilence = maxSteps, p.silence
 	record, err := p.Shops.Play(ctx, plan, choose)
 	unheld, loose := errors.AsType[step.UnheldError](err)
 	switch {

@@ -45,7 +45,7 @@ func allEndings(t *testing.T, play explore.Player, slots int, strategy string, e
 // themselves at the wire.
 func sameEndings(t *testing.T, inside *step.Shops, wire *step.Service, inTime bool, strategy string, events ...schedule.Event) {
 	t.Helper()
-	plan := step.Plan{Strategy: strategy, Customers: 2, Events: events, MaxEvents: 1}
+	plan := step.Plan{Strategy: strategy, Customers: 2, Events: events, MaxEvents: 1, MaxSteps: 200}
 	there, foundThere := allEndings(t, plan.On(inside), inside.Slots(events), strategy, events...)
 	atWire := plan
 	atWire.Early, atWire.Late = !inTime, inTime

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -34,8 +35,8 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 	if !quiet || h.Server == labmode.MySQLServer && !strings.Contains(h.Text, "GET_LOCK(") {
 		r.made++
 	}
-	if r.made > maxSteps {
-		return manyError{words.Of("endless", "n", maxSteps, "sent", h.Text)}
+	if most := cmp.Or(r.plan.MaxSteps, maxSteps); r.made > most {
+		return manyError{words.Of("endless", "n", most, "sent", h.Text)}
 	}
 	h.entry = r.note(schedule.Entry{Choice: schedule.Choice{Customer: c, Step: b.step()}, Customer: c.String(),
 		Server: h.Server, Sent: h.Text, Replica: h.replica, Tx: h.Tx})

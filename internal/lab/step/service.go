@@ -176,14 +176,17 @@ func (s *Service) Spare(spare bool) {
 // Plan is what an exploration plays: so many customers, and one of the events at most. Leases are ended early: where a sale
 // keeps several keys that end, one after the other, so that each ends.
 func (s *Service) Plan(customers int, events ...schedule.Event) Plan {
-	p := Plan{Strategy: s.on.File.Name, Customers: customers, Events: events, MaxEvents: 1, Observe: true, Early: true}
+	p := Plan{Strategy: s.on.File.Name, Customers: customers, Events: events, MaxEvents: 1, MaxSteps: fewSteps, Observe: true, Early: true}
 	if slices.Contains(events, schedule.Wait) {
 		p.MaxEvents, p.InARow = max(1, s.waits), true
 	}
 	return p
 }
 
-const slowTries = 3 // how often a run is made that the machine is too slow for
+const (
+	slowTries = 3   // how often a run is made that the machine is too slow for
+	fewSteps  = 200 // what a run may have: each can be seconds behind the one before
+)
 
 // Play plays one run. A run that could not be played is not made again until it fits: its error has
 // [explore.ErrGivenUp] in its chain.

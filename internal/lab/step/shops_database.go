@@ -10,12 +10,12 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// database is the MySQL of a slot: that of the stage, or a pair of the slot's own.
+// database is the MySQL of a slot: that of the stage, another database of its server, or a pair of the slot's own.
 type database struct {
 	dsn   string       // of the shops
 	store *stock.Store // for looking, and for making items: on the server that the shops write to
 
-	pair    *rig.Pair    // nil for the MySQL of the stage, which has none of the rest
+	pair    *rig.Pair    // nil for a database of the stage's MySQL, which has none of the rest
 	front   *rig.Front   // it leads the shops to the primary
 	reads   *rig.Front   // and their reads to the replica, where a shop is told so
 	readDSN string       // through that
@@ -48,6 +48,16 @@ func (s *Shops) openPair(ctx context.Context) (_ *database, err error) {
 		return nil, err
 	}
 	return d, d.copied(ctx)
+}
+
+// openApart is a database of the stage's MySQL that no other shops have.
+func (s *Shops) openApart(ctx context.Context, name string) (*database, error) {
+	dsn, err := s.servers.MySQL.CreateDatabase(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	store, err := audit.Open(ctx, dsn)
+	return &database{dsn: dsn, store: store}, err
 }
 
 // look opens what looks at the two servers, in the place of what did.

@@ -32,8 +32,9 @@ var ErrSilent = errors.New("nothing is heard of the sales")
 // errSharedEnded is about a run on shops of which one has ended, and that other runs use, too. One of these can have ended it.
 var errSharedEnded = errors.New("a shop has ended that other runs use, too")
 
-// maxSteps is how many a run may have. The sales of one with more do not end: see [ErrEndless].
-const maxSteps = 250
+// maxSteps is how many a run may have for which no plan says less. A sale that polls MySQL while a lease of two seconds
+// passes sends one or two thousand.
+const maxSteps = 5000
 
 // manyError is about sales that have sent more than that.
 type manyError struct{ words.Text }

@@ -83,22 +83,25 @@ func (s *Shops) open(kind slotKind, p *pool) error {
 	starting, ctx := errgroup.WithContext(s.ctx)
 	for i := range testbeds {
 		starting.Go(func() error {
-			database, settings := s.shared, maps.Clone(settings)
-			if kind.Paired {
-				var err error
-				if database, err = s.openPair(ctx); err != nil {
-					return err
-				}
-				if kind.reads {
-					settings["SHOP_LAB_MYSQL_READ"] = database.readDSN
-				}
+			database, settings, err := s.shared, maps.Clone(settings), error(nil)
+			switch {
+			case kind.Paired:
+				database, err = s.openPair(ctx)
+			case kind.reserving: // shops that have sold by reservations sweep what is overdue of all
+				database, err = s.openApart(ctx, fmt.Sprintf("reserving%d", p.number))
+			}
+			if err != nil {
+				return err
+			}
+			if kind.reads {
+				settings["SHOP_LAB_MYSQL_READ"] = database.readDSN
 			}
 			name := fmt.Sprintf("slot%d.%d", p.number, i+1)
 			servers, err := s.servers.Rig.Testbed(ctx, rig.TestbedOptions{
 				Name: name, Shops: schedule.MaxCustomers, DSN: database.dsn, Faults: kind.Proxied, Etcd: kind.etcd, Quorum: quorum, Env: settings,
 			})
 			if err != nil {
-				if kind.Paired {
+				if database != s.shared {
 					err = errors.Join(err, database.close())
 				}
 				return err

@@ -13,6 +13,8 @@ import (
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/seen"
+	"stocklock/internal/stock"
 	"stocklock/internal/testserver"
 )
 
@@ -89,14 +91,19 @@ func TestAPairThatIsRestoredAgain(t *testing.T) {
 	}
 }
 
-// TestARunWithReservations is the only one, and leaves nothing under way: its sweep would meet others.
+// TestARunWithReservations is the only one, and leaves nothing under way: its sweep would meet others. So would those of shops
+// that have sold by reservations: each sweeps all the time.
 func TestARunWithReservations(t *testing.T) {
 	s, err := OpenShops(t.Context(), catalogtest.Shop(t), Options{Lease: 300 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
+	if _, err := s.Play(t.Context(), Plan{Strategy: "reservation", Customers: 2}, func() explore.Chooser { return explore.Follow(nil) }); err != nil {
+		t.Fatal(err)
+	}
 	plan := Plan{Strategy: "reservation", Customers: 2, Sales: schedule.Sales{Reservations: true}}
+	var reserving *stock.Store
 	const beside = 4
 	var made atomic.Int64 // more than asked for where the machine was too slow for one
 	for round := 1; round <= 3; round++ {
@@ -123,9 +130,36 @@ func TestARunWithReservations(t *testing.T) {
 			})
 		}
 		playing.Wait()
+		for kind, p := range s.pools {
+			if kind.reserving {
+				l := <-p.slots
+				reserving = l.database.store
+				p.slots <- l
+			}
+		}
 		var reserved int
-		if err := s.shared.store.Pool().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM holds").Scan(&reserved); err != nil || reserved != int(made.Load()) {
+		if err := reserving.Pool().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM holds").Scan(&reserved); err != nil || reserved != int(made.Load()) {
 			t.Errorf("after %d runs there are %d reservations, %v", made.Load(), reserved, err)
 		}
+	}
+	hold := func(in *stock.Store) (made stock.Hold) {
+		item, err := in.CreateItem(t.Context(), "item", 1)
+		if err == nil {
+			made, err = in.Hold(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, Subject: "x"}, 1, stock.Terms{Open: 1, Longest: time.Second})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	first, second := hold(reserving), hold(s.shared.store)
+	if _, err := seen.Until(t.Context(), 10*time.Millisecond, func() (bool, error) {
+		h, err := s.shared.store.HoldByID(t.Context(), second.PublicID)
+		return h.State == stock.Expired, err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := reserving.HoldByID(t.Context(), first.PublicID); err != nil || h.State != stock.Held {
+		t.Errorf("what was overdue before is %s, %v: want it held until a run sweeps", h.State, err)
 	}
 }
