@@ -68,6 +68,8 @@ func (r *Record) causeOfOversell(keeps bool) verdict.Cause {
 	}
 	either := func(is func(one, other Customer) bool) bool { return is(first, second) || is(second, first) }
 	switch {
+	case first == 0 && keeps && r.Outcome.Ordinary == string(load.Sold): // who came afterwards was sold a unit that had been put back
+		return r.causeWithoutLock(keeps)
 	case first == 0:
 		return verdict.Unexplained
 	case r.appendedToSum(first) && r.appendedToSum(second):

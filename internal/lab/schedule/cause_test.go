@@ -100,6 +100,26 @@ func TestWhyASaleWasMadeOnTheSameStock(t *testing.T) {
 	}
 }
 
+// TestAUnitThatWasPutBack is sold to an ordinary customer, when those of the run have ended.
+func TestAUnitThatWasPutBack(t *testing.T) {
+	for _, tt := range []struct {
+		event    Event
+		ordinary string
+		keeps    bool
+		want     verdict.Cause
+	}{
+		{Wait, "sold", true, verdict.Overrun},
+		{Pause, "sold", true, verdict.LateWrite},
+		{Wait, "sold", false, verdict.Unexplained},
+		{Wait, "sold_out", true, verdict.Unexplained},
+	} {
+		r := Record{Played: Schedule{{Event: tt.event}}, Outcome: Outcome{Verdict: verdict.Oversold, Ordinary: tt.ordinary, Orders: []Order{{Customer: "A", Read: 1}, {Customer: OrdinaryCustomer, Read: 1}}}}
+		if r.Conclude(State{}, tt.keeps); r.Outcome.Cause != tt.want {
+			t.Errorf("%+v: %s", tt, r.Outcome.Cause)
+		}
+	}
+}
+
 // TestALockThatIsTakenAfterALook: with the same value or another one, and where a deadline in it has passed.
 func TestALockThatIsTakenAfterALook(t *testing.T) {
 	for _, tt := range []struct {
