@@ -152,7 +152,7 @@ func (s *programRun) Record(ctx context.Context) (schedule.Record, error) {
 func (s *programRun) parties() []schedule.Party {
 	all := make([]schedule.Party, len(s.customers))
 	for i, c := range s.customers {
-		all[i] = schedule.Party{Next: c.next(s.programServers), AtStep: c.flying == nil && len(c.left) > 0, Waiting: c.waiting, Held: slices.Concat(c.tx, c.named)}
+		all[i] = schedule.Party{Next: locking(c.next(s.programServers)), AtStep: c.flying == nil && len(c.left) > 0, Waiting: c.waiting, Held: slices.Concat(c.tx, c.named)}
 	}
 	return all
 }
@@ -161,11 +161,19 @@ func (s *programRun) parties() []schedule.Party {
 func (c *programCustomer) skip() {
 	for len(c.left) > 0 && strings.HasPrefix(c.left[0], "BEGIN") {
 		c.begin, c.left = c.left[0], c.left[1:]
-		c.isolation = "Repeatable Read"
-		if c.begin != "BEGIN" {
-			c.isolation = "Read Committed"
-		}
+		c.isolation = levels[strings.TrimPrefix(c.begin, "BEGIN")]
 	}
+}
+
+// levels are the isolations that a step BEGIN can name, as database/sql calls them.
+var levels = map[string]string{"": "Repeatable Read", " READ COMMITTED": "Read Committed", " SERIALIZABLE": "Serializable"}
+
+// locking is a request as it locks.
+func locking(r schedule.Request) schedule.Request {
+	if r.Isolation == levels[" SERIALIZABLE"] {
+		return r.Serializable()
+	}
+	return r
 }
 
 // next is the next request, or the one under way.
@@ -210,8 +218,8 @@ func (s *programRun) send(ctx context.Context, i int) {
 
 func (s *programRun) open(ctx context.Context, i int, how string) error {
 	statement := "START TRANSACTION"
-	if how != "BEGIN" {
-		statement = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION"
+	if level := strings.TrimPrefix(how, "BEGIN"); level != "" {
+		statement = "SET TRANSACTION ISOLATION LEVEL" + level + "; START TRANSACTION"
 	}
 	_, err := s.conns[i].ExecContext(ctx, statement)
 	return err
@@ -305,7 +313,7 @@ func (c *programCustomer) answered(a programAnswer, schema schedule.Schema) erro
 		return a.err
 	}
 	c.answers = append(c.answers, a.text)
-	statement := schedule.Statement{Text: c.request.Text, Matched: a.err == nil && a.text != "no row" && a.text != "0 rows"}
+	statement := schedule.Statement{Text: locking(c.request).Text, Matched: a.err == nil && a.text != "no row" && a.text != "0 rows"}
 	named := strings.Contains(c.request.Text, "_LOCK(")
 	switch {
 	case c.request.Server == "redis":

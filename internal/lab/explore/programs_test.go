@@ -84,6 +84,7 @@ func (p program) String() string {
 var (
 	sqlSteps = []string{
 		"SELECT v FROM a WHERE id = $1", "SELECT v FROM a WHERE id = $1", "SELECT SUM(v) FROM a WHERE grp = $g", "SELECT COUNT(*) FROM b WHERE a_id = $1",
+		"SELECT v + (SELECT COUNT(*) FROM b WHERE a_id = $1) FROM a WHERE id = $1", "SELECT EXISTS (SELECT 1 FROM c WHERE id = $1)", "SELECT COUNT(*) FROM a WHERE id IN (SELECT a_id FROM b WHERE v = 5)",
 		"SELECT v FROM a WHERE id = $1 FOR UPDATE", "SELECT v FROM a WHERE id = $1 LOCK IN SHARE MODE", "SELECT COUNT(*) FROM b WHERE a_id = $1 FOR UPDATE",
 		"SELECT v FROM a WHERE grp = $g AND v > 1 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED",
 		"UPDATE a SET v = $v - 1 WHERE id = $1", "UPDATE a SET v = v * 2 WHERE id = $1", "UPDATE a SET v = v + 3 WHERE id = $2", "UPDATE a SET v = 0 WHERE id = $1 AND v = 1",
@@ -114,6 +115,9 @@ var firstPrograms = []program{
 	{{"BEGIN", "SELECT SUM(v) FROM a WHERE grp = $g", "SELECT COUNT(*) FROM b WHERE a_id = $1", "COMMIT"}, {"INSERT INTO b (a_id, v) VALUES ($1, 5)", "UPDATE a SET v = v + 3 WHERE id = $2"}},
 	{{"BEGIN READ COMMITTED", "SELECT SUM(v) FROM a WHERE grp = $g", "SELECT COUNT(*) FROM b WHERE a_id = $1", "COMMIT"}, {"INSERT INTO b (a_id, v) VALUES ($1, 5)", "UPDATE a SET v = v + 3 WHERE id = $2"}},
 	{{"UPDATE a SET v = (SELECT COUNT(*) FROM c WHERE id = $1) WHERE id = $2"}, {"INSERT INTO c (id) VALUES ($1)", "GET $k"}},
+	{{"SELECT v + (SELECT COUNT(*) FROM b WHERE a_id = $1) FROM a WHERE id = $1"}, {"BEGIN", "INSERT INTO b (a_id, v) VALUES ($1, 5)", "UPDATE a SET v = v + 3 WHERE id = $1", "COMMIT"}},
+	{{"BEGIN SERIALIZABLE", "SELECT EXISTS (SELECT 1 FROM c WHERE id = $1)", "INSERT INTO c (id) VALUES ($1)", "COMMIT"}, {"BEGIN SERIALIZABLE", "SELECT EXISTS (SELECT 1 FROM c WHERE id = $1)", "INSERT INTO c (id) VALUES ($1)", "COMMIT"}},
+	{{"BEGIN SERIALIZABLE", "SELECT COUNT(*) FROM b WHERE a_id = $1", "INSERT INTO b (a_id, v) VALUES ($1, 5)", "COMMIT"}, {"BEGIN SERIALIZABLE", "SELECT COUNT(*) FROM b WHERE a_id = $1", "INSERT INTO b (a_id, v) VALUES ($1, 5)", "COMMIT"}},
 	{{"BEGIN", "INSERT INTO c (id) VALUES ($1)", "COMMIT"}, {"BEGIN", "SELECT COUNT(*) FROM c WHERE id = $1 FOR UPDATE", "COMMIT"}},
 	{{"BEGIN", "INSERT INTO c (id) VALUES ($1)", "COMMIT"}, {"BEGIN", "SELECT COUNT(*) FROM c WHERE id = $1 LOCK IN SHARE MODE", "COMMIT"}},
 }
@@ -155,10 +159,7 @@ func randomProgram(r *rand.Rand) program {
 			if r.IntN(6) == 0 {
 				end = "ROLLBACK"
 			}
-			begin := "BEGIN"
-			if r.IntN(3) == 0 {
-				begin = "BEGIN READ COMMITTED"
-			}
+			begin := []string{"BEGIN", "BEGIN", "BEGIN", "BEGIN READ COMMITTED", "BEGIN READ COMMITTED", "BEGIN SERIALIZABLE"}[r.IntN(6)]
 			if len(steps) == most {
 				steps = slices.Delete(steps, len(steps)-1, len(steps))
 				to = min(to, len(steps))

@@ -57,6 +57,7 @@ var (
 	// What makes a statement unknown: outside of literals, in an expression, and before a bracket.
 	odd      = regexp.MustCompile("[^ -~\\s]|[;@#\"'`\\\\|{}$]|--|/\\*")
 	nested   = regexp.MustCompile(`(?i)\b(SELECT|FROM|JOIN|UNION|INTO|FOR|LOCK|WHERE|SET|PROCEDURE|DUPLICATE|TABLE)\b`)
+	function = regexp.MustCompile(`(?i)_LOCK ?\(`)
 	subquery = regexp.MustCompile(`(?i)\(SELECT `)
 	called   = regexp.MustCompile(`([\w.]+) ?\(`)
 	callable = regexp.MustCompile(`(?i)^(COALESCE|COUNT|SUM|MIN|MAX|AVG|LAST_INSERT_ID|IF|IFNULL|NULLIF|GREATEST|LEAST|ABS|MOD|CONCAT|LENGTH|LOWER|UPPER|ROUND|FLOOR|CEIL|` +
@@ -64,7 +65,7 @@ var (
 	clocks = regexp.MustCompile(`(?i)\b(` + clockWords + `)\b`)
 
 	brackets  = regexp.MustCompile(`\([^()]*\)`)
-	noAnd     = regexp.MustCompile(`(?i)\b(OR|XOR|NOT|BETWEEN|CASE)\b`) // or an AND that joins no conditions
+	noAnd     = regexp.MustCompile(`(?i)\b(OR|XOR|NOT|BETWEEN|CASE|HAVING|BY)\b`) // or an AND that joins no conditions of rows
 	and       = regexp.MustCompile(`(?i) AND `)
 	condition = regexp.MustCompile(`^(?:\w+\.)?(\w+) ?= ?('[\w-]+'|\d+)$`)
 	assigned  = regexp.MustCompile(`(\w+) ?=`)
@@ -96,8 +97,8 @@ func parse(text string) map[string]string {
 			return nil
 		}
 		part["verb"] = strings.ToUpper(part["verb"])
-		if part["inner"] = strings.Join(inner, ";"); part["inner"] != "" && (part["verb"] != "SELECT" || part["lock"] != "") {
-			return nil // of which rows it takes locks is not known
+		if part["inner"] = strings.Join(inner, ";"); part["inner"] != "" && (part["verb"] != "SELECT" || part["lock"] != "" || function.MatchString(part["inner"])) {
+			return nil // which locks it takes is not known
 		}
 		return part
 	}
@@ -260,12 +261,12 @@ func (s Schema) makesSnapshot(of Statement) bool {
 	return of.Matched && known && part["verb"] == "SELECT" && part["lock"] == "" && part["inner"] == "" && !impossible.MatchString(part["where"])
 }
 
-var impossible = regexp.MustCompile(`(?i)^FALSE$|(?:^|[ (])(?:0 ?= ?1|1 ?= ?0)(?:[ )]|$)`) // as mappers write an empty list
+var impossible = regexp.MustCompile(`(?i)^FALSE$|(?:^|[ (])(?:0 ?= ?1|1 ?= ?0|1 ?!= ?1)(?:[ )]|$)`) // as mappers write an empty list
 
 // Serializable is a statement of a SERIALIZABLE transaction, as it would be sent under REPEATABLE READ: a
 // plain SELECT takes shared locks.
 func (r Request) Serializable() Request {
-	if part := parse(r.Text); part["verb"] == "SELECT" && part["table"] != "" && part["lock"] == "" {
+	if part := parse(r.Text); part["verb"] == "SELECT" && part["table"]+part["inner"] != "" && part["lock"] == "" {
 		r.Text += " LOCK IN SHARE MODE"
 	}
 	r.Isolation = ""
@@ -281,7 +282,8 @@ const readCommitted = "Read Committed"
 func (s Schema) ends(r Request, commits bool) []Touch {
 	var all []Touch
 	for _, e := range r.Earlier {
-		wrote := commits && parse(e.Text)["verb"] != "SELECT"
+		part := parse(e.Text)
+		wrote := commits && (part["verb"] != "SELECT" || part["inner"] != "")
 		for _, t := range s.Locks([]Statement{e}) {
 			if wrote && t.Does&(Locks|Inserts) != 0 {
 				t.Does |= Writes

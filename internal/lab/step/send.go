@@ -35,7 +35,7 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 	if !quiet || h.Server == labmode.MySQLServer && !strings.Contains(h.Text, "GET_LOCK(") {
 		r.made++
 	}
-	if most := cmp.Or(r.plan.MaxSteps, maxSteps); r.made > most {
+	if most := cmp.Or(r.plan.MaxSteps, max(maxSteps, int(r.patience/polledEvery))); r.made > most {
 		return manyError{words.Of("endless", "n", most, "sent", h.Text)}
 	}
 	h.entry = r.note(schedule.Entry{Choice: schedule.Choice{Customer: c, Step: b.step()}, Customer: c.String(),

@@ -35,8 +35,7 @@ func (r *serviceRun) end(ctx context.Context) {
 		if c.state != absent {
 			c.stopAsking()
 			<-c.done
-			heartbeat := r.unforeseen.Load() && !r.service.idled // it may be one, and would not come to rest
-			r.service.dirty[i] = r.service.dirty[i] || c.state != ended && (heartbeat || !r.comesToRest(ctx, i, c.got.Outcome, c.early || c.open))
+			r.service.dirty[i] = r.service.dirty[i] || c.state != ended && !r.comesToRest(ctx, i, c.got.Outcome, c.early || c.open)
 		}
 	}
 	// Not before: [serviceRun.free] would start it again while its worker writes an order.
@@ -48,7 +47,11 @@ func (r *serviceRun) end(ctx context.Context) {
 // as it may be silent. Early is a sale that went on behind its answer, whatever the probe has seen.
 func (r *serviceRun) comesToRest(ctx context.Context, process int, answered load.Outcome, early bool) bool {
 	settled, quiet := r.service.on.File.Settle, seen.Quiet{}
-	for limit := time.Now().Add(settled + shortRest); early || r.service.probe.AfterAnswer; {
+	patience := settled + shortRest
+	if r.unforeseen.Load() && !r.service.idled {
+		patience = settled // what a heartbeat goes through is learned next, and its process does not come to rest
+	}
+	for limit := time.Now().Add(patience); early || r.service.probe.AfterAnswer; {
 		r.mu.Lock()
 		busy, last, heard := r.busy[process], r.last[process], r.heard[process]
 		r.mu.Unlock()

@@ -96,7 +96,7 @@ func serve(mode string) error {
 	cache.Do(context.Background(), "GET", "beats") // a heartbeat finds a connection
 	beat := sync.OnceFunc(func() {
 		go func() {
-			for range time.Tick(50 * time.Millisecond) {
+			for ; ; time.Sleep(200 * time.Millisecond) {
 				_ = os.WriteFile(beatsOf(os.Getenv("STEPS"), os.Getenv("PROCESS")), nil, 0o600)
 				cache.Do(context.Background(), "GET", "beats")
 			}

@@ -32,9 +32,12 @@ var ErrSilent = errors.New("nothing is heard of the sales")
 // errSharedEnded is about a run on shops of which one has ended, and that other runs use, too. One of these can have ended it.
 var errSharedEnded = errors.New("a shop has ended that other runs use, too")
 
-// maxSteps is how many a run may have for which no plan says less. A sale that polls MySQL while a lease of two seconds
-// passes sends one or two thousand.
-const maxSteps = 5000
+// How many steps a run may have for which the plan does not say it, and of how much time one is where leases are long: a sale
+// that polls MySQL while a lease passes sends that many.
+const (
+	maxSteps    = 5000
+	polledEvery = time.Millisecond
+)
 
 // manyError is about sales that have sent more than that.
 type manyError struct{ words.Text }
@@ -94,6 +97,9 @@ func (s *Shops) Play(ctx context.Context, p Plan, choose func() explore.Chooser)
 		}
 		endless := silent == sureTries || errors.As(err, new(manyError)) || errors.As(err, new(UnheldError)) ||
 			errors.As(err, new(rehearsalError)) && (try >= rehearsalTries || errors.Is(err, ErrEndless))
+		if p.MaxSteps == 0 && errors.As(err, new(manyError)) { // others may end
+			return record, fmt.Errorf("%w: %w", explore.ErrGivenUp, err)
+		}
 		final := err == nil || errors.Is(err, explore.ErrStop) || errors.Is(err, explore.ErrCannot) && try >= sureTries || endless
 		if final || ctx.Err() != nil {
 			return record, err

@@ -88,7 +88,7 @@ func (s *Shops) open(kind slotKind, p *pool) error {
 			case kind.Paired:
 				database, err = s.openPair(ctx)
 			case kind.reserving: // shops that have sold by reservations sweep what is overdue of all
-				database, err = s.openApart(ctx, fmt.Sprintf("reserving%d", p.number))
+				database, err = s.openApart(ctx, fmt.Sprintf("reserving%d_%d", p.number, i+1))
 			}
 			if err != nil {
 				return err

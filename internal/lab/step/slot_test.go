@@ -130,16 +130,21 @@ func TestARunWithReservations(t *testing.T) {
 			})
 		}
 		playing.Wait()
-		for kind, p := range s.pools {
+		reserved := 0
+		for kind, p := range s.pools { // more than one where the machine was too slow
 			if kind.reserving {
 				l := <-p.slots
 				reserving = l.database.store
 				p.slots <- l
+				var of int
+				if err := reserving.Pool().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM holds").Scan(&of); err != nil {
+					t.Error(err)
+				}
+				reserved += of
 			}
 		}
-		var reserved int
-		if err := reserving.Pool().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM holds").Scan(&reserved); err != nil || reserved != int(made.Load()) {
-			t.Errorf("after %d runs there are %d reservations, %v", made.Load(), reserved, err)
+		if reserved != int(made.Load()) {
+			t.Errorf("after %d runs there are %d reservations", made.Load(), reserved)
 		}
 	}
 	hold := func(in *stock.Store) (made stock.Hold) {
