@@ -84,7 +84,7 @@ func (p program) String() string {
 var (
 	sqlSteps = []string{
 		"SELECT v FROM a WHERE id = $1", "SELECT v FROM a WHERE id = $1", "SELECT SUM(v) FROM a WHERE grp = $g", "SELECT COUNT(*) FROM b WHERE a_id = $1",
-		"SELECT v + (SELECT COUNT(*) FROM b WHERE a_id = $1) FROM a WHERE id = $1", "SELECT EXISTS (SELECT 1 FROM c WHERE id = $1)", "SELECT COUNT(*) FROM a WHERE id IN (SELECT a_id FROM b WHERE v = 5)",
+		"SELECT v + (SELECT COUNT(*) FROM b WHERE a_id = $1) FROM a WHERE id = $1", "SELECT EXISTS (SELECT 1 FROM c WHERE id = $1)", "SELECT COUNT(*) FROM a WHERE grp = $g AND id IN (SELECT a_id FROM b WHERE a_id = $1)",
 		"SELECT v FROM a WHERE id = $1 FOR UPDATE", "SELECT v FROM a WHERE id = $1 LOCK IN SHARE MODE", "SELECT COUNT(*) FROM b WHERE a_id = $1 FOR UPDATE",
 		"SELECT v FROM a WHERE grp = $g AND v > 1 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED",
 		"UPDATE a SET v = $v - 1 WHERE id = $1", "UPDATE a SET v = v * 2 WHERE id = $1", "UPDATE a SET v = v + 3 WHERE id = $2", "UPDATE a SET v = 0 WHERE id = $1 AND v = 1",

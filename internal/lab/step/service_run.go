@@ -136,7 +136,8 @@ func (r *serviceRun) handle(ctx context.Context, m any) error {
 		} else {
 			c := r.of(b)
 			c.early = c.early || b.answer != ""
-			if (b.answer != "" || !r.idle.IsZero()) && r.unforeseen.Load() && !r.service.idled {
+			long := !r.idle.IsZero() || time.Since(r.begun) > longIdle
+			if (long || b.answer != "") && r.unforeseen.Load() && !r.service.idled {
 				return errLearned // what comes without a customer may come again and again, and no customer ends beside it
 			}
 			r.hold(b, r.held(m))
