@@ -180,7 +180,11 @@ func (s *programServers) compare(t *testing.T, n int64, p program) (pruned, all 
 			if err != nil {
 				return schedule.Record{}, err
 			}
-			return explore.Play(ctx, run, choose())
+			record, err := explore.Play(ctx, run, choose())
+			if err != nil { // it was given up: what is under way would close its connection when ctx ends
+				run.end()
+			}
+			return record, err
 		}
 		found, err := explore.Explore(t.Context(), play, explore.Search{Unpruned: unpruned}, nil)
 		if err != nil {

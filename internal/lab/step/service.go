@@ -192,8 +192,11 @@ const (
 // [explore.ErrGivenUp] in its chain.
 func (s *Service) Play(ctx context.Context, p Plan, choose func() explore.Chooser) (schedule.Record, error) {
 	record, err := s.play(ctx, p, choose(), nil, false)
-	for try := 1; errors.Is(err, errLearned) || errors.As(err, new(slowError)) && try < slowTries; try++ {
-		record, err = s.play(ctx, p, choose(), nil, try == slowTries-1)
+	for try := 1; errors.Is(err, errLearned) || errors.As(err, new(slowError)) && try < slowTries; {
+		if !errors.Is(err, errLearned) { // which says nothing of the machine
+			try++
+		}
+		record, err = s.play(ctx, p, choose(), nil, try == slowTries)
 	}
 	switch {
 	case errors.As(err, new(manyError)):
