@@ -34,6 +34,9 @@ type Search struct {
 	// Switches bounds how often a run goes to another customer although the last one could go on. 0
 	// is no bound.
 	Switches int
+	// Every runs every schedule within that bound. Without it one is left out if another one differs only in the order of
+	// independent steps, although that may exceed the bound (Coons, Musuvathi, McKinley: Bounded Partial-Order Reduction, 2013).
+	Every bool
 	// Unpruned runs schedules that differ only in the order of independent steps each by itself. It
 	// shows that nothing is lost by leaving them out.
 	Unpruned bool
@@ -363,7 +366,7 @@ func (d *descent) fork(next Next) (int, error) {
 		if i != first && !slices.ContainsFunc(d.more, offered) {
 			d.more = append(d.more, node{past: past, asleep: d.stillAsleep(before, o)})
 		}
-		if !d.search.Unpruned {
+		if !d.search.Unpruned && !d.search.Every {
 			before = append(before, o)
 		}
 	}

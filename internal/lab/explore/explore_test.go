@@ -174,6 +174,63 @@ func TestABoundOfSwitches(t *testing.T) {
 	}
 }
 
+// writers each write to some things, one after the other. In which order shows.
+type writers struct {
+	left  [][]string
+	wrote map[string]string // by thing: by whom
+	made  []int
+}
+
+func (w *writers) Next(context.Context) (next Next, ended bool, err error) {
+	next.Why = func(c schedule.Choice) error { return errors.New(c.String() + " cannot be") }
+	for i, left := range w.left {
+		if len(left) > 0 {
+			next.Options = append(next.Options, Option{
+				Choice:  schedule.Choice{Customer: schedule.Customer('A' + i), Step: fmt.Sprint("s", w.made[i])},
+				Touches: []schedule.Touch{{Server: "redis", Thing: left[0], Does: schedule.Writes}},
+			})
+		}
+	}
+	return next, len(next.Options) == 0, nil
+}
+
+func (w *writers) Pass(context.Context, Next) error { return errors.New("nobody can go on") }
+
+func (w *writers) Take(_ context.Context, next Next, i int) error {
+	c := next.Options[i].Choice.Customer
+	left := &w.left[c-'A']
+	w.wrote[(*left)[0]] += c.String()
+	*left = (*left)[1:]
+	w.made[c-'A']++
+	return nil
+}
+
+func (w *writers) Record(context.Context) (schedule.Record, error) {
+	return schedule.Record{Outcome: schedule.Outcome{Verdict: verdict.Held, Cause: verdict.Cause(fmt.Sprint(w.wrote))}}, nil
+}
+
+// TestEveryScheduleOfABound: the equivalent one in whose place another is left out may exceed the bound.
+func TestEveryScheduleOfABound(t *testing.T) {
+	outcomes := func(s Search) []string {
+		found, err := Explore(t.Context(), func(ctx context.Context, choose func() Chooser) (schedule.Record, error) {
+			return Play(ctx, &writers{[][]string{{"y", "z", "x"}, {"y", "x", "x", "y"}}, map[string]string{}, make([]int, 2)}, choose())
+		}, s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Sorted(maps.Keys(found.Outcomes))
+	}
+	for switches := 1; switches <= 4; switches++ {
+		want := outcomes(Search{Switches: switches, Unpruned: true})
+		if got := outcomes(Search{Switches: switches, Every: true}); !slices.Equal(got, want) {
+			t.Errorf("%d switches: %v, want %v", switches, got, want)
+		}
+		if few := outcomes(Search{Switches: switches}); (len(few) < len(want)) != (switches < 3) {
+			t.Errorf("%d switches: pruning leaves %d outcomes of %d", switches, len(few), len(want))
+		}
+	}
+}
+
 // polling is a customer who polls three times for a lock whose lease then ends, where an event can end it at once.
 type polling struct {
 	polls          int

@@ -283,7 +283,7 @@ func (s Schema) ends(r Request, commits bool) []Touch {
 	var all []Touch
 	for _, e := range r.Earlier {
 		part := parse(e.Text)
-		wrote := commits && (part["verb"] != "SELECT" || part["inner"] != "")
+		wrote := commits && (part == nil || part["inner"] != "" || part["verb"] != "SELECT" && e.Matched)
 		for _, t := range s.Locks([]Statement{e}) {
 			if wrote && t.Does&(Locks|Inserts) != 0 {
 				t.Does |= Writes

@@ -81,6 +81,10 @@ func DefaultOfBaskets(of declared.Strategy) []Plan {
 // twice as many requests as with one item.
 const basketSwitches = 2
 
+// fewSwitches is the least bound within which leaving equivalent schedules out is worth it: it loses most of those with one
+// switch, and saves little.
+const fewSwitches = 3
+
 // ThreeSwitches is how often a run of three customers may leave one who could go on.
 const ThreeSwitches = 4
 
@@ -202,7 +206,7 @@ func (p Plan) Run(ctx context.Context, on *step.Shops, progress func(of Result, 
 		}
 		starved := on.Starved()
 		again := step.As{Shops: on, Sales: p.Sales}
-		found, err := explore.Explore(ctx, plan.On(on), explore.Search{Switches: p.Switches, Slots: again.Slots(plan.Events)}, func(done, left int) { progress(result, done, left) })
+		found, err := explore.Explore(ctx, plan.On(on), explore.Search{Switches: p.Switches, Every: p.Switches > 0 && p.Switches < fewSwitches, Slots: again.Slots(plan.Events)}, func(done, left int) { progress(result, done, left) })
 		if err == nil {
 			err = explore.Confirm(ctx, again.PlaySchedule, &found)
 		}
