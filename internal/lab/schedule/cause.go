@@ -64,7 +64,9 @@ func (r *Record) causeOfStuck(end State) verdict.Cause {
 func (r *Record) causeOfOversell(keeps bool) verdict.Cause {
 	first, second := overwritten(r.Outcome.Orders)
 	if first == 0 && r.Wire { // what a customer did not read in SQL is not known
-		first, second = lastTwo(r.Outcome.Orders)
+		if first, second = lastTwo(r.Outcome.Orders); r.lastInSQL(second) < r.lastInSQL(first) { // a service lists them in any order
+			first, second = second, first
+		}
 	}
 	either := func(is func(one, other Customer) bool) bool { return is(first, second) || is(second, first) }
 	switch {
@@ -428,6 +430,16 @@ func lastTwo(orders []Order) (first, second Customer) {
 		}
 	}
 	return first, second
+}
+
+// lastInSQL is the last entry of a customer in MySQL, -1 for none.
+func (r *Record) lastInSQL(of Customer) int {
+	for i, e := range slices.Backward(r.Entries) {
+		if e.Choice.Customer == of && e.Choice.IsStep() && e.Server == labmode.MySQLServer {
+			return i
+		}
+	}
+	return -1
 }
 
 // overwritten finds two orders that were made of the same stock. Those that say neither what was read nor what was

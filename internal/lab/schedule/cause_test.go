@@ -43,6 +43,10 @@ func TestWhatALockDoesNotExclude(t *testing.T) {
 		if r.Conclude(State{}, false); r.Outcome.Cause != tt.want {
 			t.Errorf("%s: %s, want %s", tt.what, r.Outcome.Cause, tt.want)
 		}
+		r.Wire, r.Outcome.Orders = true, []Order{{Customer: "B"}, {Customer: "A"}} // as a service can list them
+		if r.Conclude(State{}, false); r.Outcome.Cause != tt.want {
+			t.Errorf("%s, at the wire: %s, want %s", tt.what, r.Outcome.Cause, tt.want)
+		}
 	}
 }
 
