@@ -50,7 +50,7 @@ func (s *Shops) openPair(ctx context.Context) (_ *database, err error) {
 	return d, d.copied(ctx)
 }
 
-// openApart is a database of the stage's MySQL that no other shops have.
+// openApart makes a database of the stage's MySQL that no other shops have.
 func (s *Shops) openApart(ctx context.Context, name string) (*database, error) {
 	dsn, err := s.servers.MySQL.CreateDatabase(ctx, name)
 	if err != nil {

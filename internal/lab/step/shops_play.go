@@ -32,7 +32,7 @@ var ErrSilent = errors.New("nothing is heard of the sales")
 // errSharedEnded is about a run on shops of which one has ended, and that other runs use, too. One of these can have ended it.
 var errSharedEnded = errors.New("a shop has ended that other runs use, too")
 
-// How many steps a run may have for which the plan does not say it, and of how much time one is where leases are long: a sale
+// How many steps a run may have where its plan does not say so: maxSteps, or one for each polledEvery of its patience. A sale
 // that polls MySQL while a lease passes sends that many.
 const (
 	maxSteps    = 5000

@@ -92,7 +92,8 @@ type Plan struct {
 	Early bool
 	// Late has the others come when the event is over. It is for the wire.
 	Late bool
-	// MaxSteps is how many a run may have, 0 for 5000 or, where leases are long, more. The sales of one with more do not end: see [ErrEndless].
+	// MaxSteps is how many a run may have, 0 for 5000 or, where leases are long, more. The sales of one with more do not
+	// end: see [ErrEndless].
 	MaxSteps int
 	// MaxSilence is how long a sale may send nothing though nobody holds it, beside the wait for its lock. Where the next
 	// try is as silent, the run ends: see [ErrSilent]. So it does where the sales send what cannot be held: see [UnheldError].

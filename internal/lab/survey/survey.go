@@ -81,8 +81,8 @@ func DefaultOfBaskets(of declared.Strategy) []Plan {
 // twice as many requests as with one item.
 const basketSwitches = 2
 
-// fewSwitches is the least bound within which leaving equivalent schedules out is worth it: it loses most of those with one
-// switch, and saves little.
+// fewSwitches is the least bound within which equivalent schedules are left out. With less, too often the one that is played
+// in their place exceeds the bound.
 const fewSwitches = 3
 
 // ThreeSwitches is how often a run of three customers may leave one who could go on.
